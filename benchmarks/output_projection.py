@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.machine.limits import timed
-from heedful.nn.output_projection import OutputProjection
+from heedful.nn.embedding import OutputProjection
 
 SIZES = {"Whisper tiny": (384, 51_866), "GPT-2": (768, 50_257), "multi30k-en-de, 512 wide": (512, 9_712)}
 ROWS = (1, 2, 3, 5, 7, 8, 10)

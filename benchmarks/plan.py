@@ -23,7 +23,6 @@ from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
 from heedful.machine import prepare_process
 from heedful.machine.flops import count_flops
-from heedful.machine.memory import peak_memory
 from heedful.models import weights
 from heedful.optim import optimizer_tensors
 from heedful.plan import Circumstances, make_plan
@@ -66,7 +65,7 @@ def measure(name: str) -> dict[str, float]:
     with torch.profiler.profile(profile_memory=True) as profile:
         step.update(largest, 2)
     peak = allocated + most_allocated(profile)
-    resident = peak_memory(record.CPU) - idle
+    resident = int(record.peak() * 1e9) - idle
     begin = time.process_time()
     step.update([batches.typical] * recipe.train.accumulate, 4)
     seconds = time.process_time() - begin
@@ -99,7 +98,7 @@ def warm(recipe: Recipe) -> int:
     batches = batches_of(recipe, 8, None)
     model = batches.task.build(recipe, batches.task.tokenizers)
     TrainingStep(model, batches.task.loss, recipe).update([batches.typical], 1)
-    return peak_memory(record.CPU)
+    return int(record.peak() * 1e9)
 
 
 def thin(recipe: Recipe) -> dict[str, Any]:

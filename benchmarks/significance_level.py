@@ -1,123 +1,120 @@
 """How often equally good systems "differ significantly": python benchmarks/significance_level.py [--pairs N]
 
-Prints, for each metric, the share of null pairs with p < 0.05, which should be close to 5 %. Each pair of systems makes
-independent errors at one rate on a test set of 100 examples; p-values are those of `heedful evaluate` and `compare`.
+Prints, for each metric, the share of null pairs with p < 0.05, which should be close to 5 %. Two systems make
+independent errors at one rate on many examples, which are scored once. Each pair takes 100 of these examples, and of
+each example one of the two systems at random: no pair differs but by chance. p-values are those of `heedful evaluate`
+and `heedful compare`.
 """
 
 import argparse
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.compare.statistics import ScoredTexts, Translations
-from heedful.evaluate import METRICS, Comparison, Scoring, paired_bootstrap
+from heedful.compare.statistics import METRICS as COMPARED
+from heedful.compare.statistics import DrawnSample, ScoredTexts
+from heedful.evaluate import METRICS, Comparison, Scoring
+from heedful.evaluate.answers import answer_f1, exact_match
 from heedful.evaluate.classes import Classes
 from heedful.evaluate.correlation import pearson, spearman
 from heedful.evaluate.error_rate import character_errors, word_errors
 from heedful.evaluate.f1 import F1Counts
-from heedful.evaluate.metrics import find_metric
-from heedful.evaluate.outputs import outcomes_of
+from heedful.evaluate.metrics import find_metric, names_of
+from heedful.evaluate.outputs import Outputs, outcomes_of
 from heedful.evaluate.rouge import rouge_l, rouge_n
-from heedful.evaluate.significance import Outcomes, compare_outcomes
+from heedful.evaluate.significance import Outcomes, compare_outcomes, draw_outcomes, mean_outcomes
+from heedful.evaluate.translation import resampled
+from heedful.tasks.image_text_retrieval import retrieval
+from heedful.tasks.ranking import retrieval as ranking
 
 WORDS = [f"w{number}" for number in range(50)]
-EXAMPLES = 100
+EXAMPLES = 100  # of each null pair
+POOL = 500  # examples that are scored
 
 
 @dataclass(frozen=True)
 class Systems:
-    """Two systems: the seed of their errors, the rates of these, and the number of examples of the test set."""
+    """Two systems: the seed of their errors, the rates of these, and the number of examples that both answer."""
 
-    seed: int
+    seed: int = 0
     rates: tuple[float, float] = (0.25, 0.25)
-    examples: int = EXAMPLES
+    examples: int = POOL
 
 
-def texts(systems: Systems) -> tuple[list[str], list[str], list[str]]:
-    """Return references, and the outputs of two systems that replace words at the given rates."""
+def texts(systems: Systems, words: int = 12) -> tuple[list[str], list[str]]:
+    """Return the outputs of two systems that replace words at the given rates, one after the other, and references."""
     rng = random.Random(systems.seed)
-    rows = [[rng.choice(WORDS) for _ in range(12)] for _ in range(systems.examples)]
-    one, two = (
-        [" ".join(word if rng.random() >= rate else rng.choice(WORDS) for word in row) for row in rows]
+    rows = [[rng.choice(WORDS) for _ in range(words)] for _ in range(systems.examples)]
+    outputs = [
+        " ".join(word if rng.random() >= rate else rng.choice(WORDS) for word in row)
         for rate in systems.rates
-    )
-    return [" ".join(row) for row in rows], one, two
+        for row in rows
+    ]
+    return outputs, [" ".join(row) for row in rows] * 2
 
 
-def translations(systems: Systems, samples: int) -> list[Comparison]:
-    """Compare two translators by all metrics of `heedful evaluate --against`."""
-    references, one, two = texts(systems)
-    return paired_bootstrap(one, two, [references], Scoring(metrics=METRICS), samples)
+def translations(metrics: tuple[str, ...]) -> Callable[[Systems], Outcomes]:
+    """Return the results of two translators by metrics of `heedful evaluate`."""
 
-
-def compared_translations(systems: Systems, _samples: int) -> list[Comparison]:
-    """Compare two translators as `heedful compare` does."""
-    references, one, two = map(tuple, texts(systems))
-    return Translations(two, references, "", ("bleu",)).against(Translations(one, references, "", ("bleu",)))
-
-
-def compared_texts(systems: Systems, _samples: int) -> list[Comparison]:
-    """Compare two systems by a mean over texts, as `heedful compare` does."""
-    references, *outputs = texts(systems)
-    pairs = [list(zip(lines, references, strict=True)) for lines in outputs]
-    one, two = (
-        ScoredTexts(
-            {"rouge_l": [rouge_l(*pair).f1 for pair in each], "rouge_1": [rouge_n(*pair, 1).f1 for pair in each]}
+    def results(systems: Systems) -> Outcomes:
+        outputs, references = texts(systems)
+        each = [resampled(name, outputs, [references], Scoring())[0] for name in metrics]
+        return Outcomes(
+            len(outputs), lambda chosen: {name: x for one in each for name, x in one.measure(chosen).items()}
         )
-        for each in pairs
+
+    return results
+
+
+def written(systems: Systems) -> Outcomes:
+    """Return the results of two systems by means over texts."""
+    pairs = list(zip(*texts(systems), strict=True))
+    short = list(zip(*texts(systems, words=2), strict=True))
+    return mean_outcomes(
+        {
+            "rougeL": [rouge_l(*pair).f1 for pair in pairs],
+            "rouge1": [rouge_n(*pair, 1).f1 for pair in pairs],
+            "rouge2": [rouge_n(*pair, 2).f1 for pair in pairs],
+            "exact_match": [output.split() == wanted.split() for output, wanted in short],
+        }
     )
-    return two.against(one)
 
 
-def error_rates(systems: Systems, samples: int) -> list[Comparison]:
-    """Compare two systems by word and character error rate."""
-    references, *outputs = texts(systems)
-    one, two = (rates_of(lines, references) for lines in outputs)
-    return compare_outcomes(one, two, samples)
+def answers(systems: Systems) -> Outcomes:
+    """Return the results of two systems that answer questions by a span."""
+    pairs = [(output, [wanted]) for output, wanted in zip(*texts(systems, words=3), strict=True)]
+    return mean_outcomes(
+        {"f1": [answer_f1(*pair) for pair in pairs], "exact_match": [exact_match(*pair) for pair in pairs]}
+    )
 
 
-def rates_of(lines: list[str], references: list[str]) -> Outcomes:
-    """Count the errors of each output."""
-    words, characters = word_errors(lines, references), character_errors(lines, references)
-    return Outcomes(len(lines), lambda chosen: {"wer": words.rate(chosen), "cer": characters.rate(chosen)})
+def recognition(systems: Systems) -> Outcomes:
+    """Return the word and character error rates of two systems."""
+    words, characters = (count(*texts(systems)) for count in (word_errors, character_errors))
+    return Outcomes(2 * systems.examples, lambda chosen: {"wer": words.rate(chosen), "cer": characters.rate(chosen)})
 
 
-def classes(count: int) -> Callable[[Systems, int], list[Comparison]]:
-    """Return a comparison of two classifiers of so many classes."""
+def classes(count: int) -> Callable[[Systems], Outcomes]:
+    """Return the results of two classifiers of so many classes."""
 
-    def compare(systems: Systems, samples: int) -> list[Comparison]:
+    def results(systems: Systems) -> Outcomes:
         rng = np.random.default_rng(systems.seed)
-        expected = rng.integers(count, size=systems.examples)
-        predicted = (
-            np.where(rng.random(systems.examples) < rate, rng.integers(count, size=systems.examples), expected)
-            for rate in systems.rates
-        )
-        one, two = (labelled(each, expected, count) for each in predicted)
-        return compare_outcomes(one, two, samples)
+        expected = np.tile(rng.integers(count, size=systems.examples), 2)
+        wrong = rng.random(len(expected)) < np.repeat(systems.rates, systems.examples)
+        predicted = np.where(wrong, rng.integers(count, size=len(expected)), expected)
+        return with_all_metrics(Classes(predicted, expected, [f"c{number}" for number in range(count)]))
 
-    return compare
+    return results
 
 
-def labelled(predicted: np.ndarray, expected: np.ndarray, count: int) -> Outcomes:
-    """Return the outcomes of a classifier."""
-    outputs = Classes(predicted, expected, [str(label) for label in range(count)])
-    names = [name for name in ("accuracy", "macro_f1", "f1", "matthews") if name != "f1" or count == 2]
-    return outcomes_of(outputs, {name: find_metric(name, Classes.kind) for name in names})
-
-
-def correlations(systems: Systems, samples: int) -> list[Comparison]:
-    """Compare two regressions."""
+def regression(systems: Systems) -> Outcomes:
+    """Return the correlations of two regressions."""
     rng = np.random.default_rng(systems.seed)
-    expected = rng.normal(size=systems.examples)
-    one, two = (correlated(expected + 2 * rate * rng.normal(size=systems.examples), expected) for rate in systems.rates)
-    return compare_outcomes(one, two, samples)
-
-
-def correlated(predicted: np.ndarray, expected: np.ndarray) -> Outcomes:
-    """Return the outcomes of a regression."""
+    expected = np.tile(rng.normal(size=systems.examples), 2)
+    predicted = expected + 2 * np.repeat(systems.rates, systems.examples) * rng.normal(size=len(expected))
     scores = {"pearson": pearson, "spearman": spearman}
     return Outcomes(
         len(expected),
@@ -125,48 +122,122 @@ def correlated(predicted: np.ndarray, expected: np.ndarray) -> Outcomes:
     )
 
 
-def spans(systems: Systems, samples: int) -> list[Comparison]:
-    """Compare two taggers by F1, precision and recall of spans."""
+def tagging(systems: Systems) -> Outcomes:
+    """Return F1, precision and recall of the spans of two taggers, and the accuracy of their tags."""
     rng = np.random.default_rng(systems.seed)
-    expected = rng.integers(1, 4, size=systems.examples)
-    one, two = (
-        tagged(rng.binomial(expected, 1 - rate), rng.poisson(0.3, systems.examples), expected) for rate in systems.rates
-    )
-    return compare_outcomes(one, two, samples)
-
-
-def tagged(correct: np.ndarray, wrong: np.ndarray, expected: np.ndarray) -> Outcomes:
-    """Return the outcomes of a tagger."""
-    counts = np.stack([correct, correct + wrong, expected], axis=1)
+    rates = np.repeat(systems.rates, systems.examples)
+    expected, words = (np.tile(rng.integers(*ends, size=systems.examples), 2) for ends in ((1, 4), (5, 20)))
+    correct, wrong = rng.binomial(expected, 1 - rates), rng.poisson(0.3, len(expected))
+    counts = np.stack([correct, correct + wrong, expected, rng.binomial(words, 1 - rates), words], axis=1)
 
     def measure(chosen: np.ndarray) -> dict[str, float]:
-        tally = F1Counts(*counts[chosen].sum(0).tolist())
-        return {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
+        *spans, right, tags = counts[chosen].sum(0).tolist()
+        tally = F1Counts(*spans)
+        return {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall, "accuracy": right / tags}
 
     return Outcomes(len(counts), measure)
 
 
-KINDS: dict[str, Callable[[Systems, int], list[Comparison]]] = {
-    "translation": translations,
-    "compare, translations": compared_translations,
-    "compare, texts": compared_texts,
-    "recognition": error_rates,
-    "2 classes": classes(2),
-    "5 classes": classes(5),
-    "regression": correlations,
-    "tagging": spans,
+def vectors(systems: Systems) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the vectors of queries and those of what each should find, all of length 1, for each of two systems."""
+    rng = np.random.default_rng(systems.seed)
+    meanings = rng.normal(size=(systems.examples, 8))
+    for rate in systems.rates:
+        noisy = [meanings + 2 * rate * rng.normal(size=meanings.shape) for _ in range(2)]
+        first, second = ((x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32) for x in noisy)
+        yield first, second
+
+
+def pictures_and_texts(systems: Systems) -> Outcomes:
+    """Return the results of two systems that find texts for pictures, and pictures for texts."""
+    numbers = np.arange(systems.examples)
+    return one_after_other([with_all_metrics(retrieval(*pair, numbers, numbers)) for pair in vectors(systems)])
+
+
+def passages(systems: Systems) -> Outcomes:
+    """Return the results of two systems that find passages for queries."""
+    right = [{number} for number in range(systems.examples)]
+    return one_after_other([with_all_metrics(ranking(*pair, right)) for pair in vectors(systems)])
+
+
+def with_all_metrics(outputs: Outputs) -> Outcomes:
+    """Compute all metrics of outputs."""
+    return outcomes_of(outputs, {name: find_metric(name, outputs.kind) for name in names_of(outputs.kind)})
+
+
+def one_after_other(results: list[Outcomes]) -> Outcomes:
+    """Join results whose scores are means over examples."""
+    each = [one.measure(np.array([example])) for one in results for example in range(one.count)]
+    return mean_outcomes({name: [scores[name] for scores in each] for name in each[0]})
+
+
+def evaluated(baseline: Outcomes, system: Outcomes, samples: int) -> list[Comparison]:
+    """Compare two systems as `heedful evaluate --against` does."""
+    return compare_outcomes(baseline, system, samples)
+
+
+def drawn(baseline: Outcomes, system: Outcomes, samples: int) -> list[Comparison]:
+    """Compare two systems as `heedful compare` does where it knows the scores of resamples only."""
+    one, two = (DrawnSample(draw_outcomes(outcomes, samples)) for outcomes in (baseline, system))
+    return two.against(one)
+
+
+def scored(baseline: Outcomes, system: Outcomes, _samples: int) -> list[Comparison]:
+    """Compare two systems as `heedful compare` does by the scores of single texts, with 1,000 draws."""
+    one, two = (ScoredTexts(figures(outcomes)) for outcomes in (baseline, system))
+    return two.against(one)
+
+
+def figures(outcomes: Outcomes) -> dict[str, list[float]]:
+    """Return the scores of each example by itself."""
+    each = [outcomes.measure(np.array([example])) for example in range(outcomes.count)]
+    return {name: [scores[name] for scores in each] for name in each[0]}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Kind of systems.
+
+    Attributes:
+        results: Makes the results of two systems, one after the other, on the same examples.
+        compare: Compares the second of two systems with the first by so many draws.
+    """
+
+    results: Callable[[Systems], Outcomes]
+    compare: Callable[[Outcomes, Outcomes, int], list[Comparison]] = evaluated
+
+
+KINDS = {
+    "translation": Kind(translations(METRICS)),
+    "texts": Kind(written),
+    "answers": Kind(answers),
+    "recognition": Kind(recognition),
+    "2 classes": Kind(classes(2)),
+    "5 classes": Kind(classes(5)),
+    "regression": Kind(regression),
+    "tagging": Kind(tagging),
+    "pictures and texts": Kind(pictures_and_texts),
+    "passages": Kind(passages),
+    "compare, translations": Kind(translations(COMPARED), drawn),
+    "compare, texts": Kind(written, scored),
+    "compare, answers": Kind(answers, drawn),
+    "compare, passages": Kind(passages, drawn),
 }
 
 
-def rejections(kind: str, pairs: int, samples: int, like: Systems = Systems(0)) -> Counter[str]:
-    """Count, for each metric of a kind of systems, the pairs whose difference is significant; 0 counts too.
+def part(outcomes: Outcomes, rows: np.ndarray) -> Outcomes:
+    """Return the results on some of the examples."""
+    return Outcomes(len(rows), lambda chosen: outcomes.measure(rows[chosen]))
 
-    The pairs are as `like` says, with seeds from 0.
-    """
+
+def rejections(kind: str, pairs: int, samples: int) -> Counter[str]:
+    """Count, for each metric, the pairs of equally good systems whose difference is significant; 0 counts too."""
+    rng, results = np.random.default_rng(0), KINDS[kind].results(Systems())
     rejected: Counter[str] = Counter()
-    for seed in range(pairs):
-        compared = KINDS[kind](replace(like, seed=seed), samples)
-        rejected.update({found.name: int(found.is_significant) for found in compared})
+    for _ in range(pairs):
+        chosen, swapped = rng.permutation(POOL)[:EXAMPLES], POOL * rng.integers(2, size=EXAMPLES)
+        pair = part(results, chosen + swapped), part(results, chosen + POOL - swapped)
+        rejected.update({found.name: int(found.is_significant) for found in KINDS[kind].compare(*pair, samples)})
     return rejected
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.positions import POSITIONS
+from heedful.registry import POSITIONS
 
 VOCABULARY = 23
 # A quarter of all shapes: any two of their properties meet in every combination.

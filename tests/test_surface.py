@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import heedful
 from heedful.cli import app
+from heedful.cli.commands import TABLE, Commands
 
 ROOT = Path(__file__).parent.parent
 Command = TyperCommand | TyperGroup
@@ -120,3 +121,23 @@ def test_notebooks_run_and_hold_no_outputs(notebook: Path, tmp_path: Path) -> No
 def test_the_page_on_recipes_says_what_the_schema_says() -> None:
     page = runpy.run_path(str(ROOT / "docs/reference/recipe.py"))["page"]
     assert (ROOT / "docs/reference/recipe.md").read_text() == page(), "run: python docs/reference/recipe.py"
+
+
+def test_the_list_of_commands_says_what_the_help_of_each_begins_with() -> None:
+    first = {name: command.help.split("\n\n")[0].replace("\n", " ") for name, command in Commands(TABLE).items()}
+    assert {name: entry.summary for name, entry in TABLE.items()} == first
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("heedful tra", ["train", "translate", "transcribe"]),
+        ("heedful config sho", ["show"]),
+        ("heedful train --strict --req", ["--requeue"]),
+        ("heedful write --mo", ["--model"]),
+    ],
+)
+def test_a_shell_completes_commands_and_their_options(words: str, completed: list[str]) -> None:
+    line = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_HEEDFUL_COMPLETE": "complete_bash"}
+    shown = CliRunner(env=line).invoke(app, prog_name="heedful").stdout
+    assert sorted(shown.split()) == sorted(completed)

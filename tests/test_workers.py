@@ -8,13 +8,16 @@ import sys
 import time
 from contextlib import closing
 from itertools import count, islice
+from typing import Any
 
 import pytest
 import torch
 
+from heedful import workers
 from heedful.errors import InputError, RunError
 from heedful.workers import AHEAD, Workers, map_ahead
 
+COPIES = [True, False]  # workers are copies of this process, or new ones, as on macOS and Windows
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
 
 
@@ -52,13 +55,36 @@ def test_workers_compute_side_by_side_with_one_thread_each():
     assert os.getpid() not in {process for process, _ in found}
 
 
-@LINUX
-def test_tensors_come_back_as_they_were():
+def numbers(size: int) -> dict[str, Any]:
+    wanted = torch.arange(size).reshape(3, -1)
+    return {"a": wanted, "b": (wanted.double(), 7)}
+
+
+@pytest.mark.parametrize("copies", COPIES)
+def test_tensors_come_back_as_they_were(copies, monkeypatch):
+    monkeypatch.setattr(workers, "copies_processes", lambda: copies)
+    with closing(Workers(numbers, 1)) as started:
+        (found,) = started.map([600_000])
     wanted = torch.arange(600_000).reshape(3, -1)
-    with closing(Workers(lambda _: {"a": wanted, "b": (wanted.double(), 7)}, 1)) as workers:
-        (found,) = workers.map([None])
     assert torch.equal(found["a"], wanted)
     assert torch.equal(found["b"][0], wanted.double())
+
+
+def test_new_processes_as_well_raise_errors_leave_signals_alone_and_end(monkeypatch):
+    monkeypatch.setattr(workers, "copies_processes", lambda: False)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with closing(Workers(reciprocal, 2)) as started:
+            results = started.map([1, 2, 4, 0, 5])
+            assert next(results) == 1
+            for process in started.processes:
+                os.kill(process.pid, signal.SIGTERM)
+            assert list(islice(results, 2)) == [0.5, 0.25]
+            with pytest.raises(ZeroDivisionError):
+                next(results)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert multiprocessing.active_children() == []
 
 
 @LINUX

@@ -1,19 +1,21 @@
 """Writes recipe.md beside this file from the configuration schema: python docs/reference/recipe.py."""
 
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields
 from html import escape
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import fill
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin
 
 from heedful.config.architecture_options import OPTIONS
-from heedful.config.load import field_comments
+from heedful.config.keys import hints_of, table_of
 from heedful.config.presets import PRESETS
 from heedful.config.schema import ModelConfig, Recipe
+from heedful.config.setting import bare, bounds, descriptions, range_text
 
+NUMBERS = {int: "whole number", float: "number"}
 PAGE = Path(__file__).with_suffix(".md")
 INTRODUCTION = """# Recipe keys
 
@@ -21,7 +23,7 @@ INTRODUCTION = """# Recipe keys
 
 A recipe is one TOML file. What it does not say takes its default, and any key can be set on the command line, as in
 `--set optimizer.lr=3e-4`. `heedful config show` prints what a recipe comes to, `heedful config check` looks for
-mistakes, and `heedful config schema` tells an editor what stands on this page, as JSON Schema.
+mistakes, and `heedful config schema` gives an editor what is on this page, as JSON Schema.
 
 The key `preset`, at the top, names one or several starting points, the later ones over the earlier. `tiny` is for small
 data, and those that begin with `vaswani` are the rows of Table 3 of "Attention Is All You Need". The others have the
@@ -42,54 +44,55 @@ def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:
         yield f"## {title}\n\nThe keys of {seen[table]}.\n"
         return
     seen[table] = title
-    hints, comments = get_type_hints(table), field_comments(table)
-    inner = {field.name: kind for field in fields(table) if (kind := dataclass_in(hints[field.name]))}
+    hints = hints_of(table)
+    inner = {name: kind for name, hint in hints.items() if (kind := table_of(hint))}
     yield f"## {title}\n\n{plain(cleandoc(table.__doc__ or ''))}\n" if title else "## At the top\n"
-    yield "| key | values | default | meaning |\n| --- | --- | --- | --- |"
-    for field in fields(table):
-        if field.name not in inner:
-            meaning = plain(comments.get(field.name, ""))
-            yield f"| `{field.name}` | {values(hints[field.name])} | {default(field)} | {meaning} |"
-    yield ""
+    yield from rows(table, [field for field in fields(table) if field.name not in inner])
     for architecture, options in list(OPTIONS.items())[1:] if table is ModelConfig else ():
         yield from own_keys(architecture, options)
     for name, kind in inner.items():
         path = f"{title.strip('`[]')}.{name}".lstrip(".")
-        yield from section(kind, f"`[[{path}]]`" if get_origin(hints[name]) is tuple else f"`[{path}]`", seen)
+        yield from section(kind, f"`[[{path}]]`" if get_origin(bare(hints[name])) is tuple else f"`[{path}]`", seen)
 
 
 def own_keys(architecture: str, options: type) -> Iterator[str]:
     """The keys of [model] for an architecture that a Transformer does not have, or has another default of."""
     transformer = {field.name: field.default for field in fields(ModelConfig)}
     own = [field for field in fields(options) if (field.name, field.default) not in transformer.items()]
-    hints, comments = get_type_hints(options), field_comments(options)
     others = ", ".join(f"`{field.name}`" for field in fields(options) if field not in own)
     yield f'### `[model]` with `architecture = "{architecture}"`\n\n{plain(cleandoc(options.__doc__ or ""))}'
     yield fill(f"The keys {others} are those above; its own are:", 120, break_on_hyphens=False) + "\n"
+    yield from rows(options, own)
+
+
+def rows(table: type, some: list[Field[Any]]) -> Iterator[str]:
+    """The rows of some fields of a table."""
+    hints, meanings = hints_of(table), descriptions(table)
     yield "| key | values | default | meaning |\n| --- | --- | --- | --- |"
-    for field in own:
-        meaning = plain(comments.get(field.name, ""))
+    for field in some:
+        meaning = plain(meanings.get(field.name, ""))
         yield f"| `{field.name}` | {values(hints[field.name])} | {default(field)} | {meaning} |"
     yield ""
 
 
-def dataclass_in(hint: Any) -> type | None:
-    """The table that a field holds, if it holds one."""
-    return next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind) and isinstance(kind, type)), None)
-
-
 def values(hint: Any) -> str:
     """What may be written for a field."""
+    if bare(hint) in NUMBERS and bounds(hint):
+        return f"{values(bare(hint))} {range_text(bounds(hint))}"
+    hint = bare(hint)
     if get_origin(hint) is Literal:
-        return ", ".join(f'`"{value}"`' for value in get_args(hint))
+        return ", ".join(f'`"{value}"`' if isinstance(value, str) else f"`{value}`" for value in get_args(hint))
     if get_origin(hint) is tuple:
-        return "list of " + values(get_args(hint)[0]) + "s"
+        kind = values(get_args(hint)[0])
+        return (
+            f"list of {next((kind.replace(word, f'{word}s') for word in NUMBERS.values() if word in kind), f'{kind}s')}"
+        )
     if get_origin(hint) is dict:
         return f"table of {values(get_args(hint)[1])}s"
     options = [kind for kind in get_args(hint) if kind is not NoneType]
     if options:
         return ", ".join(map(values, options))
-    return {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}[hint]
+    return NUMBERS.get(hint) or {bool: "`true`, `false`", str: "text"}[hint]
 
 
 def default(field: Field[Any]) -> str:
@@ -104,8 +107,9 @@ def default(field: Field[Any]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text as it may stand in a cell of a table."""
-    return escape(text, quote=False).replace("|", "\\|").replace("None:", "not set:")
+    """Text as it may be in a cell of a table: between backquotes it is code."""
+    parts = text.replace("|", "\\|").split("`")
+    return "`".join(part if number % 2 else escape(part, quote=False) for number, part in enumerate(parts))
 
 
 if __name__ == "__main__":

@@ -11,15 +11,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from math import inf
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from heedful.wording import counted, duration, singular, speed
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LINES = (5.0, 20.0)  # seconds until the first report, and between later reports, if each is a new line
 BAR = (0.5, 0.5)  # seconds until the first report, and between later reports, if each replaces the one before
 SHORTEST_BAR = 10  # columns that a bar keeps beside a long sentence
 
 T = TypeVar("T")
+
+
+def printer(console: "Console") -> Callable[[str], None]:
+    """Return a function that prints a sentence as it is: on one line, and with the brackets of a file's name."""
+    return lambda sentence: console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)

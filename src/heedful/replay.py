@@ -18,9 +18,10 @@ from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
 from heedful.losses import Loss
 from heedful.machine import prepare_process
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.optim import clip_gradients
-from heedful.progress import ProgressReporter
+from heedful.progress import ProgressReporter, printer
+from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Batch
 from heedful.train.log_file import logged_norm
@@ -116,7 +117,7 @@ def replay(folder: Path, update: int, console: Console, data_root: Path | None =
     """
     trainer = open_run(folder, update, console, data_root)
     before = update - 1 - trainer.state.update
-    with ProgressReporter("computing the updates before", "updates", before, say=console.print) as report:
+    with ProgressReporter("computing the updates before", "updates", before, say=printer(console)) as report:
         while trainer.state.update < update - 1:
             trainer.count(trainer.compute(), NoLogger())
             report.advance()
@@ -132,7 +133,9 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     checkpoints = Checkpoints(folder, keep_last=1)
     newest, saved = checkpoints.load_until(max(checkpoints.steps(), default=0)), checkpoints.load_until(update - 1)
     if newest is None:
-        raise InputError(f"{folder} holds no checkpoint of a run; `heedful train` makes such a folder")
+        if not folder.is_dir():
+            raise InputError(no_folder(folder, "`heedful runs list FOLDER` shows the runs below one"))
+        raise InputError(f"{folder}: holds no checkpoint of a run; `heedful train` makes such a folder")
     recipe = newest.recipe
     if data_root is not None:
         recipe = replace(recipe, data=replace(recipe.data, root=str(data_root.absolute())))
@@ -140,7 +143,7 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
         raise InputError(f"{folder}: the training or validation data has changed since the run was begun; restore it")
     prepare_process(recipe.train.threads)
     recipe = replace(recipe, train=replace(recipe.train, workers=0))  # a few updates only
-    task = find_task(recipe.task).prepare(recipe, folder / "data", console.print)
+    task = find_task(recipe.task).prepare(recipe, folder / "data", printer(console))
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)
     trainer.state.shares = check_state(newest).shares  # how far each update was in time: its learning rate

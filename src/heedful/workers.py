@@ -1,4 +1,7 @@
-"""Workers: copies of this process that compute a function ahead of it, on cores of their own."""
+"""Workers: processes that compute a function ahead of this one, on other cores.
+
+They are copies of this process on Linux, and new processes elsewhere, to which the function is sent.
+"""
 
 import atexit
 import multiprocessing
@@ -30,17 +33,23 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def can_copy_processes() -> bool:
-    """True if this process can make copies of itself: on Linux, unless it is a daemon, which may have no children."""
-    return sys.platform == "linux" and not multiprocessing.current_process().daemon
+def can_have_workers() -> bool:
+    """True unless this process is a daemon, which may have no children."""
+    return not multiprocessing.current_process().daemon
+
+
+def copies_processes() -> bool:
+    """True if workers are copies of this process: on Linux, unless the start method of multiprocessing is "spawn"."""
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    return sys.platform == "linux" and hasattr(os, "fork") and chosen != "spawn"
 
 
 def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Generator[R]:
-    """Map a function over items, results in their order: in workers, or in threads on other systems than Linux.
+    """Map a function over items, results in their order: in workers that are copies of this process, or in threads.
 
     Threads help where the function mostly waits, or runs code that is not Python.
     """
-    if can_copy_processes():
+    if copies_processes() and can_have_workers():
         with closing(Workers(function, count)) as workers:
             yield from workers.map(items)
         return
@@ -69,14 +78,14 @@ def make_folder_of_sockets() -> None:
 
 
 class Workers(Generic[T, R]):
-    """Copies of this process that compute a function of many items, and give the results in the order of the items.
+    """Processes that compute a function of many items, and give the results in the order of the items.
 
-    A copy knows what this process knows at its creation, so that nothing but items and results is sent; tensors come
-    through shared memory. It computes with one thread, and must not use a GPU. Items are small: their sending must not
-    wait for a worker that waits to send a large result.
+    A copy of this process knows what it knows at its creation, so that nothing but items and results is sent; to a new
+    process the function is sent as well. Tensors come through shared memory. A worker computes with one thread, and
+    must not use a GPU. Items are small: their sending must not wait for a worker that waits to send a large result.
 
     Args:
-        function: The function; what it raises is raised here.
+        function: The function; what it raises is raised here. Where processes are not copied it can be pickled.
         count: The number of workers, at least 1.
 
     Raises:
@@ -98,10 +107,13 @@ class Workers(Generic[T, R]):
 
     def start(self, function: Callable[[T], R]) -> None:
         """Start one more worker."""
-        context = multiprocessing.get_context("fork")
+        copied = copies_processes()
+        context = multiprocessing.get_context("fork") if copied else multiprocessing.get_context("spawn")
         here, there = context.Pipe()
         self.connections.append(here)
-        process = context.Process(target=serve, args=(function, there, self.connections), daemon=True)
+        handled = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
+        of_parent = self.connections if copied else []
+        process = context.Process(target=serve, args=(function, there, of_parent, handled), daemon=True)
         process.start()
         self.processes.append(process)
         there.close()
@@ -163,14 +175,15 @@ class Raised(NamedTuple):
     error: Exception
 
 
-def serve(function: Callable[[T], R], connection: Connection, of_parent: Sequence[Connection]) -> None:
+def serve(
+    function: Callable[[T], R], connection: Connection, of_parent: Sequence[Connection], handled: Sequence[int]
+) -> None:
     """Compute a function of all items that come through a connection, in a worker, until the other end is closed."""
     for inherited in of_parent:
         inherited.close()  # else no worker would notice the end of the process
     signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
-            signal.signal(number, signal.SIG_IGN)  # the process handles it, for its workers too
+    for number in handled:
+        signal.signal(number, signal.SIG_IGN)  # the process handles it, for its workers too
     torch.set_num_threads(1)
     with suppress(EOFError, ConnectionError):  # the process has ended, and nobody is left to be told
         while True:

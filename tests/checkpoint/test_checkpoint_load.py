@@ -24,8 +24,8 @@ from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
+from heedful.nn.embedding import OutputProjection
 from heedful.nn.int8 import INFERENCE_PRECISIONS, Int8Linear
-from heedful.nn.output_projection import OutputProjection
 from heedful.storage.atomic import write_folder
 from heedful.storage.manifest import json_text
 from heedful.text.tokenizer_pair import TokenizerPair

@@ -1,18 +1,21 @@
+import errno
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from heedful.checkpoint import claim
+from heedful.checkpoint import claim, lock
 from heedful.checkpoint.lock import is_claimed
 from heedful.errors import InputError, RunError
 
 HOLD = """
-import fcntl, sys
+import sys
+from filelock import lock_descriptor
 file = open(sys.argv[1], "w")
-fcntl.lockf(file, fcntl.LOCK_EX)
+lock_descriptor(file.fileno())
 print("another machine", file=file, flush=True)
 print("held", flush=True)
 sys.stdin.read()
@@ -94,3 +97,33 @@ def test_a_run_that_is_moved_is_not_saved_until_it_is_back(tmp_path: Path) -> No
             claimed.check()
         (tmp_path / "elsewhere").rename(tmp_path / "run")
         claimed.check()
+
+
+@pytest.mark.parametrize("unlocked", ["folders", "everything"])
+def test_a_run_begins_where_the_system_locks_less(
+    unlocked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = lock.lock_descriptor
+
+    def refuse(descriptor: int, *, blocking: bool) -> bool:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, "folders have no locks")  # as on NFS
+        if unlocked == "everything":
+            raise OSError(errno.ENOSYS, "there are no locks")
+        return take(descriptor, blocking=blocking)
+
+    monkeypatch.setattr(lock, "lock_descriptor", refuse)
+    with claim(tmp_path) as claimed:
+        claimed.check()
+        assert is_claimed(tmp_path) == (unlocked == "folders")
+    assert not is_claimed(tmp_path)
+
+
+def test_a_file_system_whose_locks_fail_is_an_error_about_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, *, blocking: bool) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "lock_descriptor", refuse)
+    with pytest.raises(InputError, match=r"cannot be the folder of a run \(No locks available\)"), claim(tmp_path):
+        pass
+    assert not is_claimed(tmp_path)

@@ -207,7 +207,7 @@ def test_reading_and_writing_tell_how_far_they_are(here: Path, reporters: list[P
     assert [(reporter.work, reporter.unit, reporter.total, reporter.done) for reporter in reporters] == [
         ("reading corpus.en", "pairs", None, 101),
         ("comparing both sides", "", None, 0),
-        ("writing en-de/data", "pairs", 101, 101),
+        ("writing en-de", "pairs", 101, 101),
     ]
 
 
@@ -248,5 +248,5 @@ def test_oddities_are_told(here: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named(here: Path) -> None:
-    with pytest.raises(RunError, match=r"corpus\.en/x/data: cannot be written"):
+    with pytest.raises(RunError, match=r"corpus\.en/x: cannot be written"):
         run("corpus.en", "corpus.de", "--out", "corpus.en/x")

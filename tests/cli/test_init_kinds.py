@@ -253,7 +253,7 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
         ),
         (["reviews.tsv", "--valid", "a", "b"], "--valid is for translations, and this is to be a classification"),
         (["book.txt", "--target-language", "de"], "--target-language is for translations"),
-        (["talk.jsonl"], "lists are dialogues, .*ranking-summaries-dialogue"),
+        (["talk.jsonl"], "1 different source texts are too few"),
         (["faq.tsv"], r"unsure. .*ranking-summaries-dialogue(?s:.*) a translator: .*init faq.tsv --task translation"),
         (["ids.tsv"], r"no column seems to be text: .*'1' \(ids, 23 different\)"),
         (["two.tsv"], r"init two.tsv --task classification --source-field 1 --target-field 2(?s:.*)--target-field 3"),

@@ -12,6 +12,8 @@ import pytest
 from invocation import invoke
 
 from heedful.config.load import load_recipe
+from heedful.data.readers.corpus import read_pairs
+from heedful.data.readers.dialogues import read_replies
 from heedful.data.readers.labelled import read_labelled, read_scored
 from heedful.errors import InputError
 
@@ -60,6 +62,14 @@ def tagged(separator: str, columns: int) -> str:
     return "".join("".join(f"{word}{between}{tags.get(word, 'O')}\n" for word in sentence) + "\n" for sentence in words)
 
 
+def chat(number: int, who: str, what: str) -> list[dict[str, str]]:
+    said = [("system", "Be kind."), ("user", TEXTS[number]), ("assistant", GERMAN[number]), ("user", "And then?")]
+    said += [("assistant", f"{number} sleeps.")]
+    return [{who: role, what: text} for role, text in said]
+
+
+TAB = "\t_"  # an empty column of CoNLL-U
+PLACE = "In the old town where all of them live."
 NUMBERS = [f"{n % 500:04d}" for n in range(120)]
 COMMAS = [f"{score + 0.25:.2f}".replace(".", ",") for score in SCORES]
 SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
@@ -127,6 +137,37 @@ SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
             [{"tokens": text.split(), "ner_tags": ["O", "B-X", *["O"] * (len(text.split()) - 2)]} for text in TEXTS]
         ),
     ),
+    "parts-of-speech.txt": ("tagging", lambda: re.sub(r"\S+$", "NN", tagged(" ", 2), flags=re.MULTILINE) + "the DT\n"),
+    "treebank.conllu": (
+        "tagging",
+        lambda: "".join(
+            f"# sent_id = {n}\n1-2\t{text.split()[0]}{TAB * 8}\n"
+            + "".join(
+                f"{k}\t{word}\t_\t{'VERB' if word == 'walks' else 'NOUN'}{TAB * 6}\n"
+                for k, word in enumerate(f"{text} {n}".split(), start=1)
+            )
+            + "\n"
+            for n, text in enumerate(TEXTS)
+        ),
+    ),
+    "words-and-parts.jsonl": (
+        "tagging",
+        lambda: as_lines(
+            [{"tokens": text.split(), "upos": ["DET", *["NOUN"] * (len(text.split()) - 1)]} for text in TEXTS]
+        ),
+    ),
+    "chat.jsonl": ("dialogue", lambda: as_lines([{"messages": chat(n, "role", "content")} for n in range(120)])),
+    "sharegpt.json": (
+        "dialogue",
+        lambda: json.dumps([{"id": f"x{n}", "conversations": chat(n, "from", "value")} for n in range(120)]),
+    ),
+    "turns.jsonl": ("dialogue", lambda: as_lines([{"dialog": [text, "And then?", "No."]} for text in TEXTS])),
+    "alpaca.json": (
+        "text_to_text",
+        json.dumps(objects("instruction input output", OTHERS, ["", PLACE] * 60, GERMAN)),
+    ),
+    "prompts.csv": ("text_to_text", table(TEXTS, GERMAN, separator=",", header="prompt completion")),
+    "news.jsonl": ("summarisation", as_lines(objects("article highlights id", TEXTS, OTHERS, range(120)))),
     "squad.json": ("span_qa", squad),
     "squad-rows.jsonl": (
         "span_qa",
@@ -154,7 +195,6 @@ SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
     "questions.csv": ("refused", table(TEXTS, OTHERS, separator=",", header="question answer")),
     "word-pairs.txt": ("refused", lines([f"w{n}" for n in range(120)], [f"v{n}" for n in range(120)], SCORES)),
     "vectors.txt": ("refused", "".join(f"w{n}{' 0.5' * 25}\n" for n in range(20))),
-    "parts-of-speech.txt": ("refused", "Ann NNP\nruns VBZ\n\n" * 20),
 }
 PAGES = ("docs/how-to/own-data.md", "docs/zh/own-data.md")
 
@@ -204,6 +244,29 @@ def test_the_table_in_the_docs_lists_these_shapes(page: str) -> None:
     text = Path(__file__).parents[2].joinpath(page).read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\w-]+\.\w+) \| .* \| (\w+) \|$", text, re.MULTILINE)
     assert dict(rows) == {name: task for name, (task, _) in SHAPES.items()}
+
+
+def test_replies_of_chats_and_answers_to_instructions_are_learned_and_beginnings_are_in_one_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("chat.jsonl", "alpaca.json"):
+        Path(name).write_text(content(name), encoding="utf-8")
+        invoke("init", name, "--out", name.split(".")[0])
+    recipe = load_recipe("chat")
+    parts = [part for part in (*recipe.data.train, recipe.data.valid, recipe.data.test) if part]
+    read = [{(pair.source, pair.target) for pair in read_replies(part, recipe.data)} for part in parts]
+    assert ("Be kind.\t" + TEXTS[0], GERMAN[0]) in set().union(*read)
+    assert ("\t".join(("Be kind.", TEXTS[0], GERMAN[0], "And then?")), "0 sleeps.") in set().union(*read)
+    assert not any(target == "And then?" for part in read for _, target in part)
+    beginnings = [{source.split("\t")[1] for source, _ in part} for part in read]
+    assert not beginnings[0] & beginnings[1]
+    assert not beginnings[0] & beginnings[2]
+    recipe = load_recipe("alpaca")
+    pairs = {(pair.source, pair.target) for pair in read_pairs(recipe.data.train[0], recipe.data)}
+    assert pairs <= {
+        (text + f"\n{PLACE}" * (n % 2), german) for n, (text, german) in enumerate(zip(OTHERS, GERMAN, strict=True))
+    }
 
 
 FOLDERS = {
@@ -278,10 +341,10 @@ def test_a_folder_of_other_files_is_not_read_for_its_notes(tmp_path: Path, monke
         Path(folder, name).write_text("x" * 99_999 if folder == "packed" else squad())
         Path(folder, f"2{name}").write_text("x" * 99_999 if folder == "packed" else squad())
     for folder, message in (
-        ("packed", "unpack .*clips.tar.xz"),
-        ("questions", "init questions/.*en.json or heedful init"),
+        ("packed", "little running text, and other files; unpack .*clips.tar.xz"),
+        ("questions", "data sets of which none is called train; .*init questions/.*en.json or heedful init"),
     ):
-        with pytest.raises(InputError, match=f"{folder}: holds little running text, and other files; .*{message}"):
+        with pytest.raises(InputError, match=f"{folder}: holds {message}"):
             invoke("init", folder)
 
 
@@ -327,3 +390,18 @@ def test_numbers_with_unclear_commas_are_refused_and_others_are_written_with_poi
         scores = {example.score for example in read_scored(recipe.data.train[0], recipe.data)}
         assert min(scores) - first < 10
         assert max(scores) < 2 * first
+
+
+def test_a_table_of_pixels_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("digits.csv").write_text("".join(f"{','.join(str((n * k) % 251) for k in range(65))}\n" for n in range(30)))
+    with pytest.raises(InputError, match="holds 65 columns of numbers and no text, such as the pixels of pictures; "):
+        invoke("init", "digits.csv")
+
+
+@pytest.mark.parametrize("name", ["clips.tar.xz", "speech.npy.gz", "rows.parquet"])
+def test_packed_data_is_refused_with_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(b"\x93NUMPY")
+    with pytest.raises(InputError, match=f"{name}: holds packed or binary data, not text; unpack it"):
+        invoke("init", name)

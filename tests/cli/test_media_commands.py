@@ -238,12 +238,12 @@ def test_channels_that_cancel_are_reported_and_one_can_be_chosen(here, task, com
             ["--input", "config.toml"],
             r"--input config.toml: model reads files, not lines; .* or in a table whose name ends in \.tsv",
         ),
-        (["nowhere", "valid", "away"], r"nowhere: there is no such file or folder\n  away: there is no such file"),
+        (["nowhere", "valid", "away"], r"nowhere: there is no such file or folder; .*\n  away: there is no such file"),
         (["empty"], r"empty: no file below this folder ends in \.(png|wav|gif), "),
         (["valid", "--pair-field", "x"], "model reads one file at a time; leave --pair-field out"),
         (["valid", "--source-field", "x"], r"columns are named \(x\), but there is no --input FILE"),
         (["--input", "valid", "--source-field", "x"], r"columns are named \(x\), but --input valid is no table"),
-        (["--input", "nowhere.csv"], r"nowhere\.csv: there is no such file$"),
+        (["--input", "nowhere.csv"], r"nowhere\.csv: there is no such file; check the name"),
         (["empty.csv"], "empty.csv: has no rows that name files"),
         (
             ["empty.csv", "--output", "empty.csv", "--force"],
@@ -326,3 +326,48 @@ def test_long_sounds_are_classified_in_windows_and_that_is_said(here, task):
         "heedful: 1 sound longer than audio.max_seconds = 1: read in windows of that length"
     )
     assert "long.wav (3 windows)" in result.stderr
+
+
+SILENCES = {
+    "zeros": np.zeros(900),
+    "a constant": np.full(700, 0.3),
+    "the noise of rounding": np.resize([0, 1, 0, -1, 1], 800) / 32768,
+}
+
+
+@pytest.fixture
+def silent(tmp_path, monkeypatch) -> list[str]:
+    """Names of silent files of each kind, and a model, a recipe and sounds in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    write_files("audio_classification", tmp_path)
+    write_untrained("audio_classification", tmp_path / "model", tmp_path)
+    (tmp_path / "config.toml").write_text(to_toml(recipe_to_dict(recipe("audio_classification", tmp_path))))
+    names = []
+    for number, samples in enumerate(SILENCES.values()):
+        names.append(f"valid/low/silent{number}.wav")
+        soundfile.write(names[-1], samples, RATE, subtype="FLOAT")
+    return names
+
+
+def test_files_in_which_nothing_can_be_heard_are_named_next_to_their_classes(silent):
+    result = invoke("predict", "--model", "model", "valid")
+    assert f"nothing can be heard in 3 files, to which the model gives a class all the same: {', '.join(silent)}\n" in (
+        result.stderr
+    )
+    assert result.exit_code == 0
+    rows = [json.loads(line) for line in invoke("predict", "--model", "model", "valid", "--json").stdout.splitlines()]
+    assert [row["file"] for row in rows if row.get("silent")] == silent
+
+
+def test_silent_files_of_a_set_are_counted(silent):
+    said = "sounds in which nothing can be heard; leave them out unless they are examples of silence: 3 of 13"
+    assert said in invoke("evaluate", "model", "--source", "valid").stderr
+    assert said in invoke("train", "config.toml", "--out", "run").stderr
+    assert "3 sounds in which nothing can be heard" in invoke("init", "valid", "--out", "made").output
+
+
+def test_what_can_be_heard_is_not_called_silent(silent):
+    for name in silent:
+        Path(name).unlink()
+    for arguments in (["predict", "--model", "model"], ["evaluate", "model", "--source"], ["init", "--out", "made"]):
+        assert "nothing can be heard" not in invoke(*arguments, "valid").output

@@ -2,6 +2,7 @@
 
 import hashlib
 from functools import partial
+from pathlib import Path
 
 import pytest
 from invocation import invoke
@@ -75,14 +76,17 @@ def test_another_seed_does_not_replace_a_corpus(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "scenes").write_text("mine\n", encoding="utf-8")
-    with pytest.raises(InputError, match="this is a file; name a folder"):
+    with pytest.raises(InputError, match="is a file; name a folder"):
         run("en-de", "--out", tmp_path / "scenes", *FEW)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").write_text("mine\n", encoding="utf-8")
-    with pytest.raises(RunError, match=r"cannot write to .*file.scenes: .*; name another with --out"):
-        run("en-de", "--out", tmp_path / "file" / "scenes", *FEW)
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(RunError, match=r"cannot write to .*scenes: Permission denied; name another with --out"):
+        run("en-de", "--out", tmp_path / "scenes", *FEW)
 
 
 def test_unknown_languages_write_nothing(tmp_path):

@@ -5,6 +5,7 @@ import shutil
 from functools import partial
 from os import fsdecode
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,6 +138,25 @@ def test_a_model_is_evaluated_both_ways(place):
     assert set(facts["scores"]) > {"mrr", "text_recall@1", "image_recall@10", "loss"}
     table = invoke("evaluate", "model", "--source", "valid.jsonl").stdout
     assert f"image_recall@10  {facts['scores']['image_recall@10']:9.4f}" in table
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("ending", [".jsonl", ".npy", ".npz"])
+def test_the_others_are_encoded_where_a_picture_cannot_be_read(place, tmp_path, ending, skip):
+    bad, output = tmp_path / "bad.png", tmp_path / f"vectors{ending}"
+    bad.write_text("no picture")
+    inputs = ("files/valid-007.png", bad, QUERY)
+    options = ("--model", "model", "--output", output, *(["--skip-bad"] if skip else []))
+    if skip:
+        assert "1 file of 3 could not be read" in invoke("encode", *options, *inputs).stderr
+    else:
+        with pytest.raises(InputError, match=r"1 file of 3 could not be read:\n.*bad.png.*\n.* --skip-bad"):
+            invoke("encode", *options, *inputs)
+    lines = [json.loads(line) for line in output.read_text().splitlines()] if ending == ".jsonl" else None
+    found: Any = np.load(output) if ending != ".jsonl" else np.array(lines, np.float32)
+    found = found["vectors"] if ending == ".npz" else found
+    wanted = heedful.load("model", "cpu").encode([Path("files/valid-007.png"), QUERY])
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
 
 
 def test_all_that_is_encoded_is_counted(place, reporters):

@@ -3,6 +3,7 @@
 import json
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from invocation import invoke
@@ -113,14 +114,17 @@ def test_another_seed_does_not_replace_a_corpus(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "shapes").write_bytes(b"mine")
-    with pytest.raises(InputError, match=r"--out .*: this is a file; name a folder"):
+    with pytest.raises(InputError, match=r"--out .*: is a file; name a folder"):
         run(tmp_path / "shapes", *FEW)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").write_bytes(b"mine")
-    with pytest.raises(RunError, match=r"cannot write to .*file.shapes: .*; name another with --out"):
-        run(tmp_path / "file" / "shapes", *FEW)
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(RunError, match=r"cannot write to .*shapes: Permission denied; name another with --out"):
+        run(tmp_path / "shapes", *FEW)
 
 
 def test_captions_are_spoken_by_espeak(tmp_path, monkeypatch):

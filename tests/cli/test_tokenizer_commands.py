@@ -127,7 +127,7 @@ def test_a_tokenizer_is_replaced(folder, text):
 def test_files_that_cannot_be_read_are_named(tmp_path, folder):
     with pytest.raises(InputError, match="missing: there is no such file"):
         run("encode", folder, tmp_path / "missing")
-    with pytest.raises(InputError, match="holds no tokenizer"):
+    with pytest.raises(InputError, match="nothing: there is no such tokenizer; train one"):
         run("encode", tmp_path / "nothing", stdin="the cat\n")
     (tmp_path / "latin").write_bytes(b"fine\ncaf\xe9\n")
     with pytest.raises(InputError, match="latin, line 2, byte 4: 0xE9 is not valid UTF-8"):

@@ -1,6 +1,7 @@
 """`heedful train --processes`: a run of several processes is that of one to the last bit, also if it is stopped."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,24 @@ def test_a_run_goes_from_one_process_to_two_and_back_bit_for_bit(settings, text,
     _, said = begun.communicate()
     assert begun.returncode == 143, said
     assert said.count("stopped and saved after update") == 1
+    assert train(settings, tmp_path / "parts") == loop.Outcome(101, 0)
+    assert fingerprint(tmp_path / "parts") == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whom", ["launcher", "second process", "all of them"])
+def test_a_signal_to_any_process_ends_all_after_the_same_update_saved(settings, text, whole, whom, tmp_path):
+    begun = start(text, tmp_path / "parts", 2)
+    wait_for_updates(tmp_path / "parts", begun)
+    second = second_of(begun.pid)
+    for process in {"launcher": [begun.pid], "second process": [second], "all of them": [begun.pid, second]}[whom]:
+        os.kill(process, signal.SIGTERM)
+    _, said = begun.communicate(timeout=120)
+    assert begun.returncode == 143, said
+    [update] = re.findall(r"stopped and saved after update (\d+)", said)
+    newest = max((tmp_path / "parts" / "checkpoints").glob("step-*"))
+    assert newest.name == f"step-{int(update):08d}"
+    assert "Traceback" not in said
     assert train(settings, tmp_path / "parts") == loop.Outcome(101, 0)
     assert fingerprint(tmp_path / "parts") == whole
 

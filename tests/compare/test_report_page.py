@@ -1,6 +1,7 @@
 """The HTML page stands alone and shows every point; Markdown has the same tables."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from heedful.compare.html import html_page
@@ -73,4 +74,9 @@ def test_both_pages_have_all_tables_and_samples(compared):
 
 
 def test_markup_in_a_text_stays_text(compared):
+    _, outcome = compared
+    systems = [replace(one, error=one.error and "<script>alert('a')</script>") for one in outcome.report.systems]
+    text = html_page(replace(outcome.report, systems=systems))
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(&#39;a&#39;)&lt;/script&gt;" in text
     assert escaped("a <b> | *c*\n`d`") == r"a \<b\> \| \*c\* \`d\`"

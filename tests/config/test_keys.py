@@ -2,7 +2,18 @@
 
 import pytest
 
-from heedful.config.keys import all_keys, nearest, siblings, unknown_keys
+from heedful.config.keys import (
+    all_keys,
+    hint_of,
+    hints_of_keys,
+    nearest,
+    settings_around,
+    siblings,
+    table_of,
+    unknown_keys,
+)
+from heedful.config.schema import CorpusConfig
+from heedful.config.setting import Fixed, setting_in
 
 
 def test_all_keys_reach_into_tables_and_lists_of_tables() -> None:
@@ -41,10 +52,20 @@ def test_the_nearest_key_is_the_one_that_was_meant(wrong: str, right: list[str])
 
 
 def test_every_name_of_another_toolkit_leads_to_a_key_that_exists() -> None:
-    from heedful.config.keys import _OTHER_NAMES
+    settings = [setting_in(hint) for hint in hints_of_keys().values()]
+    names = [name for setting in settings for name in (*setting.aliases, *setting.former)]
+    assert len(names) == len(set(names)) > 100
+    assert not set(names) & {key.rpartition(".")[2] for key in all_keys()}
+    assert nearest("train.src_lang") == ["data.source_language"]
 
-    assert set(_OTHER_NAMES.values()) <= set(all_keys())
-    assert not set(_OTHER_NAMES) & {key.rpartition(".")[2] for key in all_keys()}
+
+def test_a_setting_is_found_at_its_key_and_around_it() -> None:
+    assert hint_of("data.train.3.weight") == hint_of("data.train.0.weight") == CorpusConfig.__annotations__["weight"]
+    assert table_of(hint_of("data.train.3")) is CorpusConfig
+    assert hint_of("optimizer.betas.1") == hint_of("optimizer.betas")
+    assert hint_of("colour") is None
+    assert next(settings_around("data.root")).resume == "free"
+    assert isinstance([setting.resume for setting in settings_around("data.filters.duplicates")][-1], Fixed)
 
 
 def test_siblings_are_the_names_of_one_table() -> None:

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedful.config.keys import hints_of_keys
 from heedful.config.load import (
+    current_keys,
     load_preset,
     load_recipe,
     make_recipe,
@@ -22,6 +24,7 @@ from heedful.config.load import (
 )
 from heedful.config.presets import PRESETS, merge
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.setting import setting_in
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
 
@@ -274,7 +277,9 @@ def test_the_schema_describes_every_table_and_forbids_the_rest() -> None:
     schema = recipe_schema()
     tables = [schema, *schema["$defs"].values()]
     assert all(table["additionalProperties"] is False for table in tables)
-    assert schema["$defs"]["DecodeConfig"]["properties"]["beam"]["description"] == "beam size; 1: greedy search"
+    assert all(value.get("description") for table in tables for value in table["properties"].values())
+    beam = schema["$defs"]["DecodeConfig"]["properties"]["beam"]
+    assert beam["description"] == "Beam size: hypotheses kept at each step; 1 is greedy search."
     assert "cell" not in schema["$defs"]["ModelConfig"]["properties"]
     assert "attention" in schema["$defs"]["RecurrentConfig"]["properties"]
     assert "tiny" in schema["properties"]["preset"]["anyOf"][0]["enum"]
@@ -287,3 +292,26 @@ def test_reading_the_schema_needs_no_pydantic_and_loading_no_torch() -> None:
         "import heedful.config.load; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_recipe_with_old_names_means_the_same():
+    values = recipe_to_dict(Recipe())
+    old = dict(values["train"])
+    old["validate_bleu"] = not old.pop("validate_decoding")
+    recipe = recipe_from_dict(current_keys({**values, "train": old}), "here")
+    assert recipe.train.validate_decoding is False
+    assert current_keys(values) == values
+
+
+def test_former_names_are_not_those_of_other_settings():
+    former = [name for hint in hints_of_keys().values() for name in setting_in(hint).former]
+    assert "validate_bleu" in former
+    assert not {key.rpartition(".")[2] for key in hints_of_keys()} & set(former)
+
+
+def test_what_is_not_a_table_is_left_for_the_checks():
+    assert current_keys({"train": 3, "data": {"train": [{"source": "a"}]}, "x": {"y": 1}}) == {
+        "train": 3,
+        "data": {"train": [{"source": "a"}]},
+        "x": {"y": 1},
+    }

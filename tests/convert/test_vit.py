@@ -20,6 +20,7 @@ from heedful.errors import InputError
 from heedful.models import weights
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import NoTokenizers
+from interrupted import train
 
 transformers = pytest.importorskip("transformers")
 
@@ -90,6 +91,45 @@ def test_a_converted_classifier_gives_the_same_logits_and_comes_back_the_same(se
     torch.testing.assert_close(again.eval()(theirs_of(pixels)).logits, expected, atol=1e-5, rtol=0)
     once, twice = (load_file(tmp_path / place / "model.safetensors") for place in ("theirs", "again"))
     assert all(torch.equal(once[name], twice[name]) for name in once)
+
+
+def test_a_fine_tuned_classifier_goes_out_as_it_came_and_comes_back_the_same(tmp_path):
+    chance = np.random.default_rng(3)
+    for label in ("crab", "newt", "owl"):
+        (tmp_path / "train" / label).mkdir(parents=True)
+        for number in range(3):
+            pixels = chance.integers(0, 256, (17, 23, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "train" / label / f"{number}.png")
+    their_model(tmp_path / "theirs", "ViTForImageClassification")
+    ours = loaded(read(tmp_path / "theirs"), tmp_path / "ours")
+    settings = make_recipe(
+        {
+            "task": "image_classification",
+            "data": {"root": str(tmp_path), "train": [{"source": "train"}]},
+            "image": {"size": [12, 20], "patch": 4, "resize": "squash"},
+            "train": {"start": str(ours.path), "max_updates": 2, "batch_tokens": 100, "device": "cpu", "threads": 1},
+            "optimizer": {"name": "adamw", "schedule": "constant", "lr": 0.01, "warmup": 1},
+        }
+    )
+    train(settings, tmp_path / "run")
+    tuned = load_model(tmp_path / "run")
+    learned = weights(tuned.model)
+    assert not torch.equal(
+        learned["backbone.stack.blocks.0.self_attention.q.weight"],
+        read(tmp_path / "theirs").weights["backbone.stack.blocks.0.self_attention.q.weight"],
+    )
+    write(Model(recipe=tuned.recipe, tokenizers=tuned.tokenizers, weights=learned), tmp_path / "again")
+    again, report = transformers.ViTForImageClassification.from_pretrained(tmp_path / "again", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    assert list(again.config.id2label.values()) == ["crab", "newt", "owl"]
+    rows, mask = inputs(tuned.recipe)
+    with torch.inference_mode():
+        expected = tuned.model(rows, mask)
+        torch.testing.assert_close(again.eval()(theirs_of(rows)).logits, expected, atol=1e-5, rtol=0)
+    back = read(tmp_path / "again").weights
+    assert back.keys() == learned.keys()
+    assert all(torch.equal(back[name], value) for name, value in learned.items())
 
 
 @pytest.mark.parametrize("pooler", [True, False])

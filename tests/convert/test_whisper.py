@@ -1,20 +1,24 @@
 """Whispers of Hugging Face and of heedful say the same, whichever is made of the other."""
 
+import copy
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 from safetensors.torch import load_file, save_file
 
 import foreign_models
 from foreign_folders import LINES, SPOKEN, TEXTS
 from heedful.checkpoint import load_model, write_model
+from heedful.config.load import make_recipe
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
 from heedful.convert.whisper import languages
 from heedful.decode.transcriber import Transcriber
+from heedful.decode.word_times import head_weights
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.models.input_layers import media_to_text
@@ -22,6 +26,7 @@ from heedful.text.pipeline import BOS, EOS, PAD, UNK
 from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
+from interrupted import train
 
 transformers = pytest.importorskip("transformers")
 
@@ -72,6 +77,18 @@ def test_every_token_has_its_old_logit(theirs, ours, old):
     assert expected.std() > 0.5
     torch.testing.assert_close(found[..., BOS:], expected[..., old[BOS:]], atol=1e-4, rtol=0)
     assert found.softmax(-1)[..., [PAD, UNK]].eq(0).all()
+
+
+def test_the_attention_that_times_words_is_that_of_transformers(theirs, ours, old):
+    model = copy.deepcopy(theirs[1])
+    model.set_attn_implementation("eager")
+    frames = some_sound()[:1]
+    ids = torch.randint(EOS, len(old), (1, 17), generator=torch.Generator().manual_seed(5))
+    with torch.inference_mode():
+        layers = model(input_features=frames.transpose(1, 2), decoder_input_ids=old[ids], output_attentions=True)
+    expected = torch.cat([layer[0] for layer in layers.cross_attentions])
+    found = head_weights(ours.model, frames, torch.ones(1, FRAMES, dtype=torch.bool), ids, range(len(expected)))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
 def test_settings_and_tokens_come_along(theirs, ours):
@@ -173,6 +190,49 @@ def test_a_whisper_that_came_in_goes_out_as_it_was(theirs, ours, tmp_path):
     for text in [*filter(None, TEXTS), "<|startoftranscript|><|de|><|transcribe|><|0.02|>cat<|0.10|>"]:
         first, second = (each(text, add_special_tokens=False)["input_ids"] for each in tokenizers)
         assert first == second
+
+
+def test_a_fine_tuned_whisper_goes_out_as_it_came_and_comes_back_the_same(theirs, ours, old, tmp_path):
+    chance = np.random.default_rng(3)
+    for number in range(7):
+        soundfile.write(tmp_path / f"{number}.wav", chance.normal(0, 0.1, 9_000), ours.recipe.audio.rate)
+    rows = [f"{number}.wav\t{text}\n" for number, text in zip(range(7), filter(None, LINES), strict=False)]
+    (tmp_path / "said.tsv").write_text("audio\ttext\n" + "".join(rows))
+    settings = make_recipe(
+        {
+            "task": "speech_recognition",
+            "data": {
+                "root": str(tmp_path),
+                "train": [{"source": "said.tsv"}],
+                "target_language": "de",
+                "filters": {"max_tokens": 40},
+            },
+            "decode": {"max_extra": 9},
+            "audio": {"max_seconds": 1.0, "pad_seconds": 1.0},
+            "train": {"start": str(ours.path), "max_updates": 2, "batch_tokens": 3000, "device": "cpu", "threads": 1},
+            "optimizer": {"name": "adamw", "schedule": "constant", "lr": 0.01, "warmup": 1},
+        }
+    )
+    train(settings, tmp_path / "run")
+    tuned = load_model(tmp_path / "run")
+    learned = weights(tuned.model)
+    assert not all(torch.equal(learned[name], value) for name, value in weights(ours.model).items())
+    write(Model(recipe=tuned.recipe, tokenizers=tuned.tokenizers, weights=learned), tmp_path / "again")
+    again, report = transformers.WhisperForConditionalGeneration.from_pretrained(
+        tmp_path / "again", output_loading_info=True
+    )
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    assert again.config.vocab_size == theirs[1].config.vocab_size
+    ids = torch.randint(EOS, len(old), (2, 17))
+    ids[:, 0] = BOS
+    expected = logits_of(tuned.model, some_sound(), ids)
+    found = their_logits(again.eval(), some_sound(), old[ids])
+    torch.testing.assert_close(found[..., old[EOS:]], expected[..., EOS:], atol=1e-4, rtol=0)
+    converted = read(tmp_path / "again")
+    write_model(tmp_path / "back", converted.recipe, converted.tokenizers, converted.weights)
+    back = logits_of(load_model(tmp_path / "back").model, some_sound(), ids)
+    torch.testing.assert_close(back[..., EOS:], expected[..., EOS:], atol=1e-4, rtol=0)  # without biases of keys
 
 
 def random_model(**settings):

@@ -13,7 +13,7 @@ from heedful.decode.beam import search
 from heedful.decode.generator import GenerationRequest, Generator
 from heedful.models import LanguageModel
 from heedful.models.language_model import LanguageModelState
-from heedful.nn.positions import POSITIONS
+from heedful.registry import POSITIONS
 from heedful.text.tokenizer import BOS, EOS, PAD
 from heedful.text.training import train_tokenizer
 

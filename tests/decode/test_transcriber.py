@@ -10,14 +10,16 @@ import pytest
 import torch
 
 from heedful.checkpoint import load_model, write_model
+from heedful.config.schema import Recipe
 from heedful.decode import beam as beam_module
 from heedful.decode.beam import search
 from heedful.decode.speech_rules import SpeechRules, SpeechState
 from heedful.decode.transcriber import Transcriber, padded_frames
 from heedful.errors import InputError
 from heedful.models import weights
-from heedful.text.pipeline import EOS
+from heedful.text.pipeline import BOS, EOS
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import train_tokenizer
 from toy_speech import (
     LETTERS,
     RATE,
@@ -59,6 +61,13 @@ def noises(count):
     """Sounds of many lengths within one window."""
     chance = np.random.default_rng(count)
     return [chance.normal(0, 0.3, chance.integers(17, WINDOW * STEP)).astype(np.float32) for _ in range(count)]
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a  b", "a\n\n b\tc"])
+def test_white_space_inside_a_text_is_as_the_model_writes_it(text):
+    tokenizer = train_tokenizer([text], replace(Recipe().tokenizer, kind="character", byte_fallback=False))
+    transcriber = parrot(tokenizer)
+    assert transcriber.spell(tokenizer.encode(text)) == text
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -233,6 +242,31 @@ def test_files_bytes_and_arrays_are_the_same_recording(plain, tmp_path):
     given.append((tmp_path / "a.wav").read_bytes())
     assert len({transcriber(one).text for one in given}) == 1
     assert transcriber.predict(given) == [transcriber.transcribe(samples)] * 5
+
+
+@pytest.mark.parametrize("times", ["never", "always"])
+@pytest.mark.parametrize("task", ["transcribe", "translate"])
+def test_the_task_is_a_token_of_the_prompt_after_that_of_the_language(task, times, stamped, monkeypatch):
+    transcriber = random_transcriber(stamped, **languages())
+    fed = []
+
+    class Heard(SpeechState):
+        def step(self, tokens):
+            fed.append(int(tokens[0]))
+            return super().step(tokens)
+
+        def prompt(self):
+            fed.append(int(self.begin[0]))
+            return super().prompt()
+
+    monkeypatch.setattr("heedful.decode.transcriber.SpeechState", Heard)
+    tokens = transcriber.tokens
+    found = transcriber.transcribe(noises(1)[0], task=task, language="de", timestamps=times, beam=1)
+    prompt = [BOS, tokens.languages["de"], tokens.translate if task == "translate" else tokens.transcribe]
+    prompt += [tokens.without_times] if times == "never" else []
+    assert fed[: len(prompt)] == prompt
+    assert None not in prompt
+    assert found.language == "de"
 
 
 def test_options_are_checked(stamped, plain):

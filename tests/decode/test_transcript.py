@@ -41,12 +41,39 @@ def test_a_clock_tells_the_thousandths(thousandths):
     assert len(seconds) == 6
 
 
-def test_the_text_is_one_line():
+def test_the_text_is_that_of_all_segments():
     assert str(Transcript([*SEGMENTS, Segment(3.0, 4.0, "", [], [])], 5.0, "en")) == "Good morning. a --> b"
 
 
 def of(start, end, text) -> Segment:
     return Segment(float(start), float(end), text, [1], [-1.0])
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["你好。", "我们走吧"], "你好。我们走吧"),
+        (["今日は", "いい天気"], "今日はいい天気"),
+        (["안녕", "하세요"], "안녕 하세요"),
+        (["你好", "Tom", "再见"], "你好 Tom 再见"),
+        (["to be", "or not"], "to be or not"),
+        (["a\nb", "c  d"], "a\nb c  d"),
+    ],
+)
+def test_texts_are_joined_as_their_script_is_written(texts, expected):
+    segments = [of(place, place + 1, text) for place, text in enumerate(texts)]
+    assert Transcript(segments, 9.0).text == expected
+
+
+def test_a_cue_is_joined_as_its_script_is_written():
+    assert "今日はいい天気" in srt([of(0, 1, "今日は"), of(1, 2, "いい天気")])
+
+
+@pytest.mark.parametrize("write", [srt, vtt, tsv])
+def test_a_line_end_in_a_text_does_not_end_its_cue(write):
+    segments = [of(0, 1, "a\n\nb."), of(1, 2, "c")]
+    assert "a b." in write(segments)
+    assert write(segments).count("\n") == write([of(0, 1, "a b."), of(1, 2, "c")]).count("\n")
 
 
 @pytest.mark.parametrize(

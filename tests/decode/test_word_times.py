@@ -34,14 +34,53 @@ def test_a_token_begins_where_attention_moves_to_its_sound():
     for row, (begin, end) in enumerate(zip(begins, [*begins[1:], 90], strict=True)):
         weights[:2, row, begin:end] = 0.1
     weights[2] = torch.rand(len(begins), 101, generator=torch.Generator().manual_seed(3)) * 0.01
-    assert np.abs(token_times(weights, 90) - begins).max() <= 3
+    assert np.abs(token_times(weights, 90, 0, 5) - begins).max() <= 3
 
 
 @pytest.mark.parametrize("positions", [1, 2, 5])
 def test_sound_of_a_few_positions_is_aligned(positions):
-    times = token_times(torch.rand(2, 3, 7, generator=torch.Generator().manual_seed(1)), positions)
+    times = token_times(torch.rand(2, 3, 7, generator=torch.Generator().manual_seed(1)), positions, 0, 3)
     assert (np.diff(times) >= 0).all()
     assert times.max() < positions
+
+
+def reference_times(weights, positions, begin, end):
+    """The alignment of Whisper's own code in loops: a scale for each head and position, a median of 7, a path."""
+    heads, tokens, _ = weights.shape
+    total = np.zeros((tokens, positions))
+    for head in range(heads):
+        share = np.array([[w / sum(row[:positions]) for w in row[:positions]] for row in weights[head].tolist()])
+        scaled = np.array([(share[:, s] - share[:, s].mean()) / share[:, s].std() for s in range(positions)]).T
+        for row in range(tokens):
+            mirrored = [*scaled[row, 3:0:-1], *scaled[row], *scaled[row, -2:-5:-1]]
+            total[row] += [sorted(mirrored[s : s + 7])[3] / heads for s in range(positions)]
+    cost = -total[begin:end]
+    cheapest = {(0, 0): (cost[0, 0], [0])}  # the cost until a cell, and the column in which each row begins
+    for row, column in product(range(end - begin), range(positions)):
+        ways = []
+        for before in ((row - 1, column - 1), (row - 1, column), (row, column - 1)):
+            if before in cheapest:
+                price, begins = cheapest[before]
+                ways.append((price + cost[row, column], begins if before[0] == row else [*begins, column]))
+        if ways:
+            cheapest[row, column] = min(ways)
+    return cheapest[end - begin - 1, positions - 1][1]
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 11), (3, 10), (2, 11)])
+@pytest.mark.parametrize("positions", [5, 17, 31])
+def test_times_are_those_of_whispers_own_code(begin, end, positions):
+    scores = torch.randn(3, 11, 31, generator=torch.Generator().manual_seed(positions + begin), dtype=torch.float64)
+    weights = (3 * scores).softmax(-1)
+    assert token_times(weights, positions, begin, end).tolist() == reference_times(weights, positions, begin, end)
+
+
+def test_attention_to_padding_moves_no_word():
+    weights = (3 * torch.randn(2, 9, 20, generator=torch.Generator().manual_seed(3))).softmax(-1)
+    padding = torch.rand(2, 9, 11, generator=torch.Generator().manual_seed(4))
+    padded = torch.cat([weights, padding], dim=2)
+    padded /= padded.sum(-1, keepdim=True)
+    assert token_times(padded, 20, 2, 8).tolist() == token_times(weights, 20, 2, 8).tolist()
 
 
 def test_tokens_are_joined_to_words():

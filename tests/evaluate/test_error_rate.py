@@ -1,6 +1,7 @@
 """Word and character error rate, beside the textbook's table of edits."""
 
 import random
+import sys
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_the_distance_is_that_of_the_textbook():
         output, reference = ("".join(chance.choices("abc", k=chance.randrange(9))) for _ in range(2))
         assert edit_distance(output, reference) == plain_distance(output, reference)
     assert edit_distance("kitten", "sitting") == 3
+
+
+def test_without_rapidfuzz_the_extra_that_has_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    with pytest.raises(InputError, match=r"pip install 'heedful\[audio\]'"):
+        word_errors(["a"], ["b"])
 
 
 def test_a_rate_is_of_all_edits_over_all_words_of_the_references():

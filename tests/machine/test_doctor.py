@@ -1,7 +1,6 @@
 """The doctor's findings: what is wrong is advised upon, what is right is not."""
 
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -42,16 +41,10 @@ def test_there_should_be_as_many_threads_as_nobody_forbids(cores, monkeypatch, t
 @pytest.mark.parametrize(("used", "advised"), [(0.0, False), (0.2, False), (0.3, True), (4.9, True)])
 def test_other_work_is_measured_and_not_remembered(cores, monkeypatch, used, advised):
     monkeypatch.setattr(doctor, "OtherWork", lambda: SimpleNamespace(cores=lambda: used))
-    monkeypatch.setattr(doctor, "STAT", Path(__file__))
     monkeypatch.setattr(doctor, "PERIOD", 0.0)
     finding = doctor.other_work()
     assert finding.found == f"other processes use {used} of 5 cores"
     assert ("end what is not needed" in finding.advice) == advised
-
-
-def test_other_work_may_not_be_known(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "STAT", tmp_path / "stat")
-    assert doctor.other_work() == doctor.Finding("other work", "not known on this system")
 
 
 @pytest.mark.parametrize(("half", "precision"), [(120e9, "float32"), (400e9, "bfloat16")])
@@ -67,7 +60,7 @@ def test_the_precision_that_training_takes_is_told(monkeypatch, half, precision)
 @pytest.mark.parametrize(("free", "advice"), [(1.9, "close other programs"), (17.0, "")])
 def test_little_memory_is_noticed(monkeypatch, free, advice):
     monkeypatch.setattr(doctor, "copy_speed", lambda _: 23e9)
-    monkeypatch.setattr(doctor, "free_memory", lambda: free)
+    monkeypatch.setattr(doctor, "free_memory", lambda: free * 1e9)
     assert doctor.memory() == doctor.Finding("memory", f"23 GB/s, {free} GB free", advice)
 
 
@@ -81,16 +74,6 @@ def test_a_full_disk_is_noticed(monkeypatch):
 class Usage:
     def __init__(self, free: int) -> None:
         self.free = free
-
-
-def test_the_free_memory_is_less_than_all_there_is():
-    free = doctor.free_memory()
-    if not Path("/proc/meminfo").is_file():
-        assert free is None
-        return
-    total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024 / 1e9
-    assert free is not None
-    assert 0 < free < total
 
 
 def test_no_more_cores_are_usable_than_there_are():

@@ -1,15 +1,13 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
 from heedful.machine import other_work
 from heedful.machine.other_work import OtherWork, SparePool, WaitPolicy, busy_seconds, wait_policy
-
-pytestmark = pytest.mark.skipif(not Path("/proc/stat").is_file(), reason="what other processes do is read from Linux")
 
 
 class Readings:
@@ -59,7 +57,7 @@ def test_the_threads_of_the_spare_pool_end_with_the_policy(three_threads):
 
 
 def threads_of_this_process() -> int:
-    return len(list(Path("/proc/self/task").iterdir()))
+    return psutil.Process().num_threads()
 
 
 def test_a_spare_pool_changes_no_bit_of_a_result(three_threads):
@@ -89,5 +87,8 @@ def test_a_busy_process_is_seen():
 def test_threads_that_have_cores_to_spare_are_left_alone(monkeypatch, threads, cores, matters):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     monkeypatch.setattr(other_work, "usable_cores", lambda: cores)
+    monkeypatch.setattr(sys, "platform", "linux")
     assert (wait_policy(torch.device("cpu"), print).others is not None) == matters
     assert wait_policy(torch.device("meta"), print).others is None
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert wait_policy(torch.device("cpu"), print).others is None

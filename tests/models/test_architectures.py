@@ -16,7 +16,7 @@ from heedful.config.load import recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
-from heedful.models.architectures import ARCHITECTURES, model_class
+from heedful.models.architectures import families_of, model_class
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.train.warm_start import copy_start_weights
@@ -49,7 +49,7 @@ def recipe(text: Path, **changes: int | str) -> Recipe:
 
 
 def test_every_family_of_a_transformer_has_a_class():
-    assert {model_class(ModelConfig(family=family)) for family in ARCHITECTURES["transformer"]} > {EncoderDecoder}
+    assert {model_class(ModelConfig(family=family)) for family in families_of("transformer")} > {EncoderDecoder}
 
 
 def test_a_class_of_ones_own_is_built_by_its_name():

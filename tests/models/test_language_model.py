@@ -7,7 +7,7 @@ import torch
 
 from children import VOCABULARY, ids, ones, shape, stirred
 from heedful.models import LanguageModel
-from heedful.nn.positions import POSITIONS
+from heedful.registry import POSITIONS
 
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 

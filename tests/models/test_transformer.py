@@ -6,7 +6,7 @@ from torch import nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models import EncoderDecoder, load_weights, weights
-from heedful.nn.positions import POSITIONS
+from heedful.registry import POSITIONS
 from heedful.text.tokenizer import EOS
 
 VARIANTS = list(itertools.product(POSITIONS, ["post", "pre"], [None, 2]))

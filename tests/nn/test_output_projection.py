@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.nn.output_projection import FEW, OutputProjection
+from heedful.nn.embedding import FEW, OutputProjection
 
 
 @pytest.mark.parametrize("bias", [True, False])

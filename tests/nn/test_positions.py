@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.positions import POSITIONS, Relative, sinusoids
+from heedful.nn.positions import Relative, sinusoids
+from heedful.registry import POSITIONS
 
 
 def test_sinusoids_equal_the_papers_formula():

@@ -1,10 +1,12 @@
 """Vectors of pictures and texts do not depend on their batch, and what is found is what is nearest, both ways."""
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
@@ -47,11 +49,13 @@ def test_a_vector_does_not_depend_on_the_others(retriever, pictures, monkeypatch
     assert retriever.model.training
 
 
-def test_a_picture_may_be_a_path_bytes_or_pixels(retriever, pictures):
+def test_a_picture_may_be_a_path_bytes_an_open_file_pixels_or_an_image(retriever, pictures):
     path = pictures[3]
-    found = [retriever.encode(given) for given in (path, path.read_bytes(), drawn(TEXTS[3], 3))]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    pixels = drawn(TEXTS[3], 3)
+    kinds = (path, path.read_bytes(), BytesIO(path.read_bytes()), pixels, Image.fromarray(pixels))
+    found = [retriever.encode(given) for given in kinds]
+    for vector in found[1:]:
+        np.testing.assert_array_equal(found[0], vector)
 
 
 def test_a_string_is_a_text_even_if_a_file_has_that_name(retriever, pictures):
@@ -80,7 +84,7 @@ def test_a_search_finds_the_nearest(way, retriever, pictures):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (7, "no text or picture, nor a list of several; give a string, a path, bytes or pixels"),
+        (7, "no text or picture, nor a list of several; give a string, a path, bytes, an open file, pixels or"),
         ([7], "text or picture 1: 7 .* is neither a text nor a picture"),
         (Path("absent.png"), r"absent\.png: cannot be read"),
         ([b"no picture"], "it is no picture"),

@@ -167,3 +167,14 @@ def test_a_sound_longer_than_the_training_clips_is_read_in_windows_whose_probabi
     again = classifier.predict([parts[0], tmp_path / "long.wav", parts[1]])
     assert again == [alone[0], found, alone[1]]
     assert [one.windows for one in again] == [1, 3, 1]
+
+
+def test_a_sound_in_which_nothing_can_be_heard_is_marked(tmp_path):
+    write_files(SOUNDS, tmp_path)
+    write_untrained(SOUNDS, tmp_path / "model", tmp_path)
+    classifier: Any = heedful.load(tmp_path / "model")
+    click = np.zeros(3 * RATE, np.float32)
+    click[-1] = 0.01
+    given = [np.zeros(3 * RATE, np.float32), tone("low", 1), np.full(RATE // 2, 0.2, np.float32), click]
+    assert [one.silent for one in classifier.predict(given)] == [True, False, True, False]
+    assert classifier.predict(given[0]).label in classifier.labels

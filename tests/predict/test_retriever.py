@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.errors import InputError, RunError
@@ -108,6 +110,32 @@ def test_a_changed_byte_of_an_index_is_noticed(index):
     index.write_bytes(data)
     with pytest.raises(InputError, match="does not hold the vectors that were written"):
         read_index(index, MADE_OF)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [lambda v: v.view(np.int32), lambda v: v.reshape(7, 5), lambda v: v.reshape(35), lambda v: v.reshape(5, 7, 1)],
+    ids=["whole numbers", "another shape", "one dimension", "three dimensions"],
+)
+def test_the_bytes_of_an_index_read_in_another_way_are_refused(index, strange):
+    with safe_open(index, framework="numpy") as file:
+        facts, vectors = file.metadata(), file.get_tensor("vectors")
+    save_file({"vectors": strange(vectors)}, index, facts)
+    with pytest.raises(InputError, match="does not hold the vectors that were written"):
+        read_index(index, MADE_OF)
+
+
+def test_an_index_without_its_shape_is_read_as_before(index):
+    with safe_open(index, framework="numpy") as file:
+        facts, vectors = file.metadata(), file.get_tensor("vectors")
+    save_file({"vectors": vectors}, index, {name: value for name, value in facts.items() if name != "shape"})
+    np.testing.assert_array_equal(read_index(index, MADE_OF), vectors)
+
+
+def test_an_index_holds_vectors_of_any_layout_and_type_as_they_are(tmp_path):
+    vectors = np.arange(35, dtype=np.float64).reshape(7, 5).T
+    write_index(tmp_path / "index", vectors, MADE_OF)
+    np.testing.assert_array_equal(read_index(tmp_path / "index", MADE_OF), vectors)
 
 
 @pytest.mark.parametrize("content", [b"", b"no index", bytes(101)])

@@ -19,7 +19,8 @@ def test_a_pair_may_be_a_text_or_a_tuple():
     assert [answer.label for answer in found] == [alone.label, pair.label, pair.label, alone.label]
     assert found[1].probabilities == pytest.approx(pair.probabilities, abs=1e-6)
     assert found[3].probabilities == pytest.approx(alone.probabilities, abs=1e-6)
-    assert len(subject.predict((FIRST, SECOND))) == 2  # a sequence of two texts
+    assert len(subject.predict([FIRST, SECOND])) == 2
+    assert len(subject.predict((FIRST, SECOND, FIRST))) == 3  # a sequence of texts
 
 
 def test_what_is_no_pair_is_told():

@@ -19,11 +19,13 @@ def test_a_folder_that_is_not_there_is_refused_with_one_that_holds_runs(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(runs.parent)
-    with pytest.raises(InputError, match=f"there is no folder missing: give one that holds runs, such as {runs.name}$"):
+    with pytest.raises(
+        InputError, match=f"missing: there is no such folder; give one that holds runs, such as {runs.name}$"
+    ):
         list(find_runs(Path("missing")))
     (tmp_path / "bare").mkdir(exist_ok=True)
     monkeypatch.chdir(tmp_path / "bare")
-    with pytest.raises(InputError, match=r"there is no folder missing: give one that holds runs$"):
+    with pytest.raises(InputError, match=r"missing: there is no such folder; give one that holds runs$"):
         list(find_runs(Path("missing")))
 
 

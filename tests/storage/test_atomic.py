@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import InputError, RunError
-from heedful.storage import atomic_file, atomic_folder
-from heedful.storage.atomic import named_write_errors
+from heedful.storage.atomic import atomic_file, atomic_folder, named_write_errors
 from heedful.storage.manifest import DamagedError, check
 
 

@@ -10,6 +10,8 @@ from heedful.checkpoint import load_model
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.evaluate.outputs import outcomes_of
+from heedful.evaluate.retrieval import connected
+from heedful.evaluate.significance import compare_outcomes
 from heedful.losses import Loss
 from heedful.predict.image_text_retriever import ImageTextRetriever
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
@@ -96,7 +98,7 @@ def test_a_picture_with_two_texts_has_both_as_answers(folder, tmp_path):
     assert batch.answers.tolist() == [[i // 2 == j // 2 for j in range(4)] for i in range(4)]
     with torch.no_grad():
         outcomes = task.evaluate(built(task)).outcomes
-    assert outcomes.count == 4
+    assert outcomes.count == 2
     assert outcomes.scores["text_recall@5"] == outcomes.scores["image_recall@5"] == 1.0
 
 
@@ -126,6 +128,34 @@ def test_scores_are_those_of_the_places_of_right_answers():
                 wanted[f"{name}_recall@{k}"].append(float(place <= k))
     wanted["mrr"] = (np.array(wanted["text_mrr"]) + np.array(wanted["image_mrr"])) / 2
     assert found == pytest.approx({name: float(np.mean(values)) for name, values in wanted.items()})
+
+
+def test_pairs_that_share_a_side_are_in_one_group():
+    assert connected(kinds("abcad"), kinds("uvwxw")).tolist() == [0, 1, 2, 0, 2]
+    assert connected(kinds("abca"), kinds("uvvv")).tolist() == [0, 0, 0, 0]
+    assert connected(np.arange(5), np.arange(5)).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("other_texts", [False, True])
+def test_more_texts_of_the_same_pictures_make_no_difference_more_certain(other_texts):
+    rng = np.random.default_rng(7)
+    meanings = rng.normal(size=(60, 6)).astype(np.float32)
+    systems = [meanings + rng.normal(size=meanings.shape).astype(np.float32) for _ in range(2)]
+
+    def compared(repeats):
+        pictures = np.repeat(np.arange(60), repeats)
+        texts = np.arange(len(pictures)) if other_texts else pictures
+        metrics = output_metrics(ImageTextRetrieval, Recipe())
+        matches = [retrieval(noisy[pictures], meanings[pictures], pictures, texts) for noisy in systems]
+        found = [outcomes_of(outputs, metrics) for outputs in matches]
+        assert [one.count for one in found] == [60, 60]
+        return compare_outcomes(*found, samples=199)
+
+    pairs = zip(compared(1), compared(4), strict=True)  # texts among more candidates are at other places
+    alike = [(once, often) for once, often in pairs if not (other_texts and once.name.startswith(("text", "mrr")))]
+    assert len(alike) == (4 if other_texts else 9)
+    assert [once.p_value for once, _ in alike] == pytest.approx([often.p_value for _, often in alike])
+    assert [once.system.interval for once, _ in alike] == pytest.approx([often.system.interval for _, often in alike])
 
 
 @torch.no_grad()

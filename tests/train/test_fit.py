@@ -7,7 +7,6 @@ import torch
 import toy_tasks
 from heedful.config.schema import TrainConfig
 from heedful.errors import RunError
-from heedful.models.parameters import ParameterCounts
 from heedful.train import fit, trainer
 from interrupted import train, train_aloud
 from reversal import fingerprint, recipe, write_pairs
@@ -84,9 +83,7 @@ def test_of_batches_of_one_size_that_of_the_longest_examples_is_tried():
 
 def test_a_model_that_the_machine_cannot_hold_is_not_built(text, monkeypatch):
     settings = recipe(text)
-    counts = ParameterCounts()
-    counts.weights["other"] = 10**15
-    monkeypatch.setattr(fit, "count_without_building", lambda _: counts)
+    monkeypatch.setattr(fit, "count", lambda _: 10**15)
     with pytest.raises(RunError, match=r"1,000,000,000,000,000 parameters.*--set model\.d_model=8"):
         train(replace(settings), text / "run")
 

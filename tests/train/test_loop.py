@@ -316,6 +316,16 @@ def told_by(settings: Recipe, folder: Path) -> str:
     return console.file.getvalue()
 
 
+def test_the_name_of_a_file_with_brackets_is_printed_whole_on_one_line(text, tmp_path):
+    for ending in ("src", "tgt"):
+        (text / f"train.{ending}").rename(text / f"{'long name ' * 9}[red].{ending}")
+    files = {"source": f"{'long name ' * 9}[red].src", "target": f"{'long name ' * 9}[red].tgt"}
+    settings = recipe(text, data={"train": [files]}, train={"max_updates": 2})
+    console = Console(file=io.StringIO(), width=40)
+    loop.train(settings, tmp_path / "run", console)
+    assert f"{'long name ' * 9}[red].src: 96 pairs, 5 dropped: 5 for duplicate" in console.file.getvalue()
+
+
 def test_the_precision_is_chosen_for_the_machine_told_and_kept_by_a_run_that_goes_on(text, tmp_path, monkeypatch):
     settings = recipe(text, train={"precision": "auto"})
     monkeypatch.setattr(loop, "choose_precision", lambda _: PrecisionChoice("bfloat16", "a fast processor"))

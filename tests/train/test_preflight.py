@@ -58,7 +58,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a small vocabulary": ({"tokenizer": {"vocab_size": 5, "byte_fallback": True}}, "vocab_size = 5 has no room"),
     "bytes without bytes": ({"tokenizer": {"kind": "byte"}}, r"set tokenizer\.byte_fallback = true"),
     "a tokenizer to be converted": ({"tokenizer": {"kind": "foreign"}}, "is converted, not trained"),
-    "a lost tokenizer": ({"tokenizer": {"path": "lost"}}, "lost: holds no tokenizer"),
+    "a lost tokenizer": ({"tokenizer": {"path": "lost"}}, "lost: there is no such tokenizer; train one"),
     "lost text": (
         {"data": {"train": [{"source": "lost.a", "target": "lost.b"}]}},
         r"in \S+ there is no lost\.a, no lost\.b; ",

@@ -2,9 +2,10 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -15,7 +16,7 @@ from every_task import RECIPES
 from heedful.parallel import SINGLE_PROCESS
 from heedful.tasks import find_task
 from heedful.train import loop, reading
-from heedful.train.reading import planned
+from heedful.train.reading import BatchReader, planned
 from heedful.train.trainer import Trainer
 from interrupted import train
 from resumed import check_resumes_exactly
@@ -27,9 +28,9 @@ READ_AHEAD = ("image_classification", "speech_recognition", "masked_patches", "i
 
 @pytest.fixture
 def prepared(tmp_path):
-    """A task with prepared pictures."""
+    """Prepared pictures."""
     recipe = RECIPES["image_classification"](tmp_path)
-    return find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None)
+    return find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None).data
 
 
 def with_workers(recipe, workers):
@@ -70,13 +71,49 @@ def test_batches_are_planned_through_all_epochs_from_where_a_run_stands():
 def test_files_are_read_for_a_gpu_by_all_cores_but_one(device, name, asked, workers, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "usable_cores", lambda: 7)
     recipe = with_workers(RECIPES[name](tmp_path), asked)
-    task = find_task(name).prepare(recipe, tmp_path / "prepared", lambda _: None)
-    assert reading.number_of_workers(task, torch.device(device)) == workers
+    data = find_task(name).prepare(recipe, tmp_path / "prepared", lambda _: None).data
+    assert reading.number_of_workers(data, torch.device(device)) == workers
 
 
-def test_a_system_that_cannot_copy_processes_has_no_workers(prepared, monkeypatch):
+@pytest.mark.parametrize(("asked", "workers"), [(None, 0), (0, 0), (3, 3)])
+def test_a_system_that_cannot_copy_processes_has_only_the_workers_that_a_recipe_asks_for(
+    asked, workers, prepared, monkeypatch
+):
     monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(prepared, "recipe", with_workers(prepared.recipe, asked))
+    assert reading.number_of_workers(prepared, torch.device("cuda")) == workers
+
+
+def test_a_process_that_may_have_no_children_has_no_workers(prepared, monkeypatch):
+    monkeypatch.setattr(multiprocessing.current_process(), "_config", {"daemon": True})
+    monkeypatch.setattr(prepared, "recipe", with_workers(prepared.recipe, 3))
     assert reading.number_of_workers(prepared, torch.device("cuda")) == 0
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_task_that_is_sent_to_another_process_reads_the_same_batches_from_its_folder(name, tmp_path):
+    recipe = RECIPES[name](tmp_path)
+    data = find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None).data
+    here = BatchReader(data, CPU)
+    there = pickle.loads(pickle.dumps(here))
+    for ids in data.epoch(1)[:3]:
+        assert all(map(torch.equal, tensors_of(here((1, ids))), tensors_of(there((1, ids)))))
+
+
+def test_the_arrays_of_a_store_are_not_sent_but_opened_again(prepared):
+    store = prepared.examples.train[0]
+    sent = pickle.dumps(store)
+    assert len(sent) < 500 + len(str(store.files[0].path))
+    assert np.array_equal(pickle.loads(sent).contents, store.contents)
+
+
+def tensors_of(value) -> list[torch.Tensor]:
+    """All tensors of a batch."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if is_dataclass(value):
+        value = [getattr(value, field.name) for field in fields(value)]
+    return [tensor for part in value for tensor in tensors_of(part)] if isinstance(value, list | tuple) else []
 
 
 def test_a_run_that_is_left_by_an_error_leaves_no_worker_behind(tmp_path, monkeypatch):

@@ -276,3 +276,32 @@ def test_a_classifier_of_videos_does_not_begin_with_one_of_pictures(pictures, ma
     )
     with pytest.raises(InputError, match='reads pictures, and one for the task "video_classification" reads videos'):
         with_warm_start(settings)
+
+
+@pytest.mark.parametrize(
+    ("task", "learned", "given", "told"),
+    [
+        ("image_classification", {"image": {"resize": "squash"}}, {}, 'image.resize = "squash"'),
+        (
+            "image_classification",
+            {"image": {"resize": "squash", "resample": "bilinear"}},
+            {"image": {"resize": "pad"}},
+            'image.resize = "squash", image.resample = "bilinear"',
+        ),
+        ("image_classification", {"image": {"resize": "squash"}}, {"image": {"resize": "squash"}}, None),
+        ("audio_classification", {"audio": {"pad_seconds": 1.0}}, {}, "audio.pad_seconds = 1.0"),
+        ("audio_classification", {"audio": {"pad_seconds": 1.0}}, {"audio": {"pad_seconds": 1.0}}, None),
+        ("video_classification", {}, {}, None),
+    ],
+)
+def test_settings_that_read_files_otherwise_than_the_start_model_learned_are_told(task, learned, given, told, tmp_path):
+    toy_media.write_files(task, tmp_path)
+    labels = {"data": {"labels": list(toy_media.LABELS[task])}}
+    start = trained(tmp_path / "start", toy_media.recipe(task, tmp_path, **labels, **learned))
+    _, _, notes = begun(toy_media.recipe(task, tmp_path, **labels, **given, train={"start": str(start)}))
+    if told is None:
+        assert notes == []
+    else:
+        assert [note.partition(", which this recipe")[0] for note in notes] == [
+            f"the model that training starts from has learned with {told}"
+        ]

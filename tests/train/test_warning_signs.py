@@ -1,5 +1,7 @@
 """A model that does not learn is reported in one line with the remedy, and one that learns is not."""
 
+import json
+import math
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -14,7 +16,9 @@ from heedful.config.rules import WITH_CLASSES
 from heedful.config.schema import OptimizerConfig, Recipe
 from heedful.evaluate.class_report import report_of_matrix
 from heedful.train.loop import train
+from heedful.train.trainer_state import TrainerState
 from heedful.train.warning_signs import SMALL_NORM, UPDATES, VALIDATIONS, WarningSigns
+from interrupted import stop_after
 
 RECIPE = Recipe(optimizer=OptimizerConfig(lr=1e-9, warmup=41))
 ALL_ALIKE = report_of_matrix(np.array([[9, 0], [7, 0]]), ("ant", "bee"))
@@ -97,6 +101,66 @@ def test_a_run_with_a_learning_rate_of_nearly_nothing_says_so(task, tmp_path):
     output = output_of(recipe, tmp_path / "run")
     assert output.count("the loss on the validation set has been") == 1
     assert "nothing is learned. Raise optimizer.lr (now 1e-12)" in output
+
+
+def resumed(signs: WarningSigns) -> WarningSigns:
+    """What watches a run that is resumed from a checkpoint."""
+    saved = json.dumps(TrainerState(watch=signs.watch).to_json(), allow_nan=False)
+    return WarningSigns(RECIPE, TrainerState.from_json(json.loads(saved)).watch)
+
+
+@pytest.mark.parametrize("sign", ["small gradient", "constant loss"])
+def test_a_run_that_is_resumed_after_any_update_says_the_same_once(sign):
+    losses = [0.7 + 0.01 * (i % 3) for i in range(40)] if sign == "small gradient" else [0.693147] * 40
+    norms = [SMALL_NORM / 2 if sign == "small gradient" else 0.3] * 40
+    whole = said(WarningSigns(RECIPE), losses, norms)
+    assert len(whole) == 1
+    for stop in range(40):
+        first = WarningSigns(RECIPE)
+        lines = said(first, losses[:stop], norms[:stop])
+        assert [*lines, *said(resumed(first), losses[stop:], norms[stop:])] == whole
+
+
+@pytest.mark.parametrize("classes", [[None] * 6, [MIXED, ALL_ALIKE, ALL_ALIKE, MIXED, ALL_ALIKE, ALL_ALIKE]])
+@pytest.mark.parametrize("losses", [[0.5] * 6, [0.5, math.nan, 0.5, 0.5, 0.5, 0.5], [0.5, 0.4, 0.4, 0.4, 0.4, 0.4]])
+def test_a_run_that_is_resumed_after_any_validation_says_the_same(losses, classes):
+    signs, resuming = WarningSigns(RECIPE), WarningSigns(RECIPE)
+    for loss, report in zip(losses, classes, strict=True):
+        resuming = resumed(resuming)
+        assert resuming.after_validation({"loss": loss}, report) == signs.after_validation({"loss": loss}, report)
+        assert resumed(resuming).at_end() == signs.at_end()
+
+
+@pytest.mark.parametrize("damage", [{"small": "x"}, {"loss": "x"}, {"validations": 3}, {"alike": 1}, {"more": 1}])
+def test_a_damaged_memory_of_signs_is_refused(damage):
+    state = TrainerState().to_json()
+    with pytest.raises(ValueError, match=r"watch is|other entries"):
+        TrainerState.from_json(state | {"watch": state["watch"] | damage})
+
+
+def test_a_run_of_an_older_version_begins_to_watch():
+    state = TrainerState(update=7).to_json()
+    older = {name: value for name, value in state.items() if name not in ("watch", "remarks")}
+    assert TrainerState.from_json(older) == TrainerState(update=7)
+
+
+@pytest.mark.parametrize("stops", [[3], [5], [7], [2, 4, 6]])
+def test_a_run_that_is_interrupted_makes_each_remark_once_as_a_whole_run_does(stops, tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    recipe = RECIPES["classification"](tmp_path / "data")
+    write_rows(tmp_path / "data" / "train.tsv", 20, 20)
+    write_rows(tmp_path / "data" / "valid.tsv", 5, 5)
+    train_settings = replace(recipe.train, max_updates=10, validate_every=2, save_every=10, threads=1)
+    recipe = replace(recipe, optimizer=replace(recipe.optimizer, lr=1e-12), train=train_settings)
+    whole = output_of(recipe, tmp_path / "whole")
+    parts = ""
+    for stop in stops:
+        with monkeypatch.context() as patch:
+            stop_after(stop, patch)
+            parts += output_of(recipe, tmp_path / "parts")
+    parts += output_of(recipe, tmp_path / "parts")
+    for sign in ("the loss on the validation set has been", "says nothing about which checkpoint"):
+        assert (whole.count(sign), parts.count(sign)) == (1, 1), sign
 
 
 def write_rows(path: Path, rare: int, usual: int, lacking: int = 0) -> None:

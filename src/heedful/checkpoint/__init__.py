@@ -3,8 +3,9 @@
 What is named here is imported when it is used, so that a list of runs does not wait for torch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from heedful.registry import public_names
 
 if TYPE_CHECKING:
     from heedful.checkpoint.checkpoint import Checkpoint
@@ -45,10 +46,4 @@ _MODULES = {
     "heedful.storage.manifest": ("DamagedError",),
 }
 
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = public_names(__name__, _MODULES)

@@ -9,8 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from heedful.checkpoint.model_folder import model_files, read_description, read_weights
-from heedful.checkpoint.parts import read_whole
-from heedful.checkpoint.tensors import tensor_file
+from heedful.checkpoint.tensors import read_whole, tensor_file
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.parallel import local

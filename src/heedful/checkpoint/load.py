@@ -19,14 +19,16 @@ from typing import Any, TypeVar
 import torch
 
 from heedful.checkpoint.fitting import build_fitting
+from heedful.checkpoint.lock import LOCK
 from heedful.checkpoint.model_folder import read_description, read_weights
 from heedful.checkpoint.run_folder import Checkpoints
 from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_of
+from heedful.config.load import FILE
 from heedful.config.schema import DataConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.machine.device import choose_device
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.models import SentenceEncoder
 from heedful.models.backbone import BackboneModel
 from heedful.models.model import load_weights
@@ -34,6 +36,7 @@ from heedful.nn.int8 import INFERENCE_PRECISIONS
 from heedful.predict.retriever import Retriever
 from heedful.progress import ProgressReporter
 from heedful.storage.manifest import MANIFEST, Manifest, read_manifest
+from heedful.storage.paths import first_lost, near_paths
 from heedful.tasks import find_task
 from heedful.tasks.task import Evaluation, Results, Scores, Task
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -211,6 +214,12 @@ def find_model(path: str | Path) -> Path:
             f"{place} is a model in the format of {other}, and no heedful model; convert it first: "
             f"heedful convert {place} --out NAME, and use NAME"
         )
+    if (place / FILE).is_file():
+        raise InputError(f"{place} is a recipe, not a model; train it: heedful train {place} --out RUN, and give RUN")
+    if (place / LOCK).is_file():
+        raise InputError(
+            f"{place} is a run that has no checkpoint and no model yet; train it on: heedful train RECIPE --out {place}"
+        )
     advice = yours or "give a model folder, a checkpoint or a run"
     raise InputError(
         f"{place} holds no heedful model: neither {MANIFEST}, nor model/{MANIFEST}, nor checkpoints; {advice}"
@@ -257,18 +266,22 @@ def _in_box(name: str) -> Path:
     names = names_in_box()
     if name in names:
         return BOX / name
+    near = [*near_paths(Path(name), lambda place: place.is_dir() and model_in(place)), *get_close_matches(name, names)]
+    if near:
+        raise InputError(f'no model "{name}": there is no such folder; did you mean {" or ".join(map(str, near))}?')
     beside = Path(name).parent
     if beside.name and beside.is_dir():
         there = f"{beside} holds {', '.join(_runs_in(beside)) or 'no run or model yet'}"
         raise InputError(f'no model "{name}": there is no such folder, and {there}; `heedful train` makes a run')
-    near = get_close_matches(name, names)
-    raise InputError(
-        f'no model "{name}": there is no such folder, and the box holds {", ".join(names) or "nothing"}'
-        + (f"; did you mean {' or '.join(near)}?" if near else "")
-    )
+    lost = first_lost(Path(name))
+    nor = f", nor a folder {lost}" if lost != Path(name) else ""
+    box = f"the box holds {', '.join(names) or 'nothing'}"
+    raise InputError(f'no model "{name}": there is no such folder{nor}, and {box}')
 
 
 def _about_file(path: Path) -> str:
     if path.suffix in PICKLED:
         return f"{path} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
-    return f"{path} is a file: give the model folder that holds it"
+    if model_in(path.parent):
+        return f"{path} is a file: give the model folder that holds it"
+    return f"{path} is a file, and a model is a folder; give a model folder, a checkpoint or a run"

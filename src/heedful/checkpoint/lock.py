@@ -3,10 +3,11 @@
 import errno
 import os
 import platform
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from heedful.errors import InputError, RunError
 
@@ -29,11 +30,11 @@ class Claim:
 
     def __init__(self, run_folder: Path) -> None:
         self.folder = run_folder
-        self._descriptors = [os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY)]
-        self._identity = os.fstat(self._descriptors[0])
+        self._identity = run_folder.stat()
+        self._descriptors: list[int] = []
         try:
-            _lock_folder(self._descriptors[0], run_folder)
-            self._descriptors.append(_lock_file(run_folder))
+            for lock in (_lock_folder, _lock_file):
+                self._descriptors += lock(run_folder)
         except BaseException:
             self.release()
             raise
@@ -59,7 +60,7 @@ class Claim:
 
     def _locked_again(self) -> bool:
         try:
-            self._descriptors.append(_lock_file(self.folder))
+            self._descriptors += _lock_file(self.folder)
         except (InputError, OSError):
             return False
         return True
@@ -98,21 +99,24 @@ def is_claimed(run_folder: Path) -> bool:
     Raises:
         OSError: The folder cannot be opened.
     """
-    import fcntl
-
-    descriptors = [os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY)]
     try:
-        _lock_folder(descriptors[0], run_folder)
-        descriptors.append(os.open(run_folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK))
-        fcntl.lockf(descriptors[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for descriptor in _lock_folder(run_folder):
+            os.close(descriptor)
     except InputError:
         return True
-    except OSError as error:  # without a lock file, or without the right to write to it, nobody is to be seen
-        return error.errno == errno.EAGAIN
+    path = run_folder / LOCK
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:  # without the right to write to the lock file, its lock cannot be seen
+        return False
+    try:
+        return not _lock(descriptor)
+    except OSError:  # a file system without locks
+        return False
     finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-    return False
+        os.close(descriptor)
 
 
 def check_claimable(run_folder: Path) -> None:
@@ -138,40 +142,56 @@ def refuse_foreign(run_folder: Path) -> None:
         raise InputError(f"{run_folder} is not empty and is not a heedful run: choose another folder for the run")
 
 
-def _lock_folder(descriptor: int, run_folder: Path) -> None:
-    import fcntl  # Unix only; the rest of the package does not need fcntl
-
+def _lock(descriptor: int) -> bool:
+    """Lock an open file or folder; False if another process holds its lock."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise _in_use(run_folder, error) from error
-    except OSError:  # a file system without locks on folders, such as NFS
-        return
+        return lock_descriptor(descriptor, blocking=False)
+    except OSError as error:
+        if error.errno == errno.ENOSYS:  # a system without file locks, where nothing keeps others out
+            return True
+        raise
 
 
-def _lock_file(run_folder: Path) -> int:
-    import fcntl
+def _lock_folder(run_folder: Path) -> list[int]:
+    """Lock a folder; return its descriptor, or none where folders have no locks, as on Windows and NFS."""
+    try:
+        descriptor = os.open(run_folder, os.O_RDONLY)
+    except PermissionError:
+        return []
+    try:
+        locked = _lock(descriptor)
+    except OSError:
+        os.close(descriptor)
+        return []
+    if not locked:
+        os.close(descriptor)
+        raise _in_use(run_folder)
+    return [descriptor]
 
+
+def _lock_file(run_folder: Path) -> list[int]:
+    """Make and lock the lock file of a folder, and write into it who holds the lock; return its descriptor."""
     path = run_folder / LOCK
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise InputError(f"{path} is a link or no plain file, so that it cannot be the lock of a run: remove it")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        raise InputError(f"{path} is a link or not a plain file, so that it cannot be the lock of a run: remove it")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        # A record lock, unlike flock, is not inherited by child processes, which may outlive a killed training.
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+        if not _lock(descriptor):
+            raise _in_use(run_folder)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode())
+    except BaseException:
         os.close(descriptor)
-        raise _in_use(run_folder, error) from error
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode())
-    return descriptor
+        raise
+    return [descriptor]
 
 
-def _in_use(run_folder: Path, error: OSError) -> InputError:
+def _in_use(run_folder: Path) -> InputError:
     path = run_folder / LOCK
-    known = stat.S_ISREG(path.lstat().st_mode) if os.path.lexists(path) else False
-    holder = path.read_text(encoding="utf-8", errors="replace").strip() if known else ""
+    try:  # nobody else reads a locked file on Windows
+        holder = path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
+    except OSError:
+        holder = ""
     return InputError(
-        f"{run_folder} is in use by {holder or 'another training'} ({error.strerror}): "
-        "wait for it, stop it, or choose another folder"
+        f"{run_folder} is in use by {holder or 'another training'}: wait for it, stop it, or choose another folder"
     )

@@ -15,10 +15,8 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from heedful.checkpoint.parts import read_whole
-from heedful.checkpoint.tensors import tensor_file
-from heedful.config.load import recipe_from_dict, recipe_to_dict
-from heedful.config.renamed_keys import current_keys
+from heedful.checkpoint.tensors import read_whole, tensor_file
+from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.models.model import wrong_types

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from heedful.checkpoint.checkpoint import OPTIMIZER, STATE, Checkpoint, check_finite
 from heedful.checkpoint.model_folder import WEIGHTS, description_files
-from heedful.checkpoint.parts import part_file, part_name
 from heedful.checkpoint.run_folder import Checkpoints
 from heedful.checkpoint.run_layout import Best
+from heedful.checkpoint.tensors import part_file, part_name
 from heedful.errors import RunError
 from heedful.parallel import Exchange, Reducer
 from heedful.storage.manifest import Entry, json_text

@@ -1,4 +1,4 @@
-"""The typer application of the `heedful` command line; each command is a module here and imports lazily."""
+"""The typer application of the `heedful` command line; each command is a module here, imported when it is used."""
 
 import os
 import sys
@@ -8,34 +8,6 @@ from typing import Annotated
 import typer
 
 from heedful import __version__
-from heedful.cli import (
-    attention,
-    caption,
-    compare,
-    config,
-    convert,
-    doctor,
-    evaluate,
-    export,
-    fill,
-    generate,
-    info,
-    init,
-    inspect,
-    plan,
-    predict,
-    replay,
-    runs,
-    scenes,
-    search,
-    shapes,
-    tokenizer,
-    train,
-    transcribe,
-    translate,
-    vectors,
-    verify,
-)
 from heedful.cli.hints import HintedGroup
 from heedful.errors import HeedfulError, RunError
 
@@ -60,38 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    init.init,
-    train.train,
-    evaluate.evaluate,
-    plan.plan,
-    compare.compare,
-    verify.verify,
-    replay.replay,
-    translate.translate,
-    transcribe.transcribe,
-    generate.generate,
-    fill.fill,
-    predict.predict,
-    caption.caption,
-    search.search,
-    search.encode,
-    attention.attention,
-    inspect.inspect,
-    export.export,
-    convert.convert,
-    info.info,
-    doctor.doctor,
-    scenes.scenes,
-    scenes.stories,
-    shapes.shapes,
-):
-    app.command()(command)
-app.command("write", help=translate.WRITE)(translate.translate)
-app.add_typer(tokenizer.app, name="tokenizer")
-app.add_typer(config.app, name="config")
-app.add_typer(vectors.app, name="vectors")
-app.add_typer(runs.app, name="runs")
 
 
 @app.callback()
@@ -121,7 +61,7 @@ def main() -> None:
     """Run the command line; what it writes does not depend on whether its messages can be written."""
     from heedful.storage.standard_streams import standard_streams
 
-    warnings.filterwarnings("ignore", message="Image size .* exceeds limit")  # Pillow's; heedful has a limit as well
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # heedful has a limit of pixels, and reports damage itself
     with standard_streams() as output:
         try:
             run()

@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output
+from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, NBest, Output
 from heedful.cli.output import check_output, json_of_files
 from heedful.cli.table_output import check_json_output, writing_file_answers
 from heedful.cli.translate import alternative_fields, changed
@@ -22,13 +22,8 @@ def caption(
     ],
     model: Model,
     output: Output = None,
-    beam: Annotated[
-        int | None,
-        typer.Option(help="Beam size: hypotheses kept at each step; 1 is greedy search.", show_default=MODELS),
-    ] = None,
-    n_best: Annotated[
-        int | None, typer.Option(help="Texts about each file, at most the beam size; more than 1 needs --json.")
-    ] = None,
+    beam: Beam = None,
+    n_best: NBest = None,
     max_extra: MaxExtra = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each file, with tokens and scores.")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli.options import folder_to_read, folder_to_write
+
 
 def compare(
     systems: Annotated[
@@ -18,11 +20,19 @@ def compare(
         ),
     ],
     out: Annotated[
-        Path, typer.Option(help="Folder for the report and the runs; an interrupted comparison goes on there.")
+        Path,
+        typer.Option(
+            help="Folder for the report and the runs; an interrupted comparison goes on there.",
+            callback=folder_to_write,
+        ),
     ],
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data files that the recipes name.", show_default="the folder of each recipe"),
+        typer.Option(
+            help="Folder of the data files that the recipes name.",
+            show_default="the folder of each recipe",
+            callback=folder_to_read,
+        ),
     ] = None,
     updates: Annotated[int | None, typer.Option(min=1, help="Updates that each system is trained for.")] = None,
     minutes: Annotated[

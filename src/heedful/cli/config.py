@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.options import folder_to_read, folder_to_write
 from heedful.cli.output import print_table
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from heedful.config.schema import Recipe
 
 app = typer.Typer(
-    name="config", help="Show, check and describe recipes, the configuration files of training.", no_args_is_help=True
+    name="config",
+    help="Show, check and describe recipes, the configuration files of training.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 CONTENTS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}  # of files, by data.modality
@@ -28,7 +32,11 @@ Overrides = Annotated[
 ]
 Data = Annotated[
     Path | None,
-    typer.Option(help="Folder of the data files that the recipe names.", show_default="the folder of the recipe"),
+    typer.Option(
+        help="Folder of the data files that the recipe names.",
+        show_default="the folder of the recipe",
+        callback=folder_to_read,
+    ),
 ]
 
 
@@ -51,8 +59,9 @@ def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) 
     Raises:
         InputError: there is neither; the message names presets of similar names.
     """
-    from heedful.config.load import load_preset, load_recipe
+    from heedful.config.load import is_recipe, load_preset, load_recipe
     from heedful.config.presets import PRESETS
+    from heedful.storage.paths import likely
 
     if Path(name).exists():
         return load_recipe(name, overrides, data)
@@ -60,7 +69,8 @@ def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) 
         return load_preset(name, overrides)
     near = [preset for preset in PRESETS if name in preset][:3] or get_close_matches(name, PRESETS)
     hint = f", such as {' or '.join(near)}" if near else " (`heedful config presets` lists them)"
-    raise InputError(f"{name}: there is no such recipe; name a TOML file, a folder with config.toml, or a preset{hint}")
+    remedy = f"name a TOML file, a folder with config.toml, or a preset{hint}"
+    raise InputError(f"{name}: there is no such recipe; {likely(Path(name), remedy, is_recipe)}")
 
 
 @app.command()
@@ -68,7 +78,10 @@ def check(
     recipe: Annotated[Path, typer.Argument(help="TOML file, or folder with a config.toml.")],
     data: Data = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of a run; check also that the run can start or resume there.")
+        Path | None,
+        typer.Option(
+            help="Folder of a run; check also that the run can start or resume there.", callback=folder_to_write
+        ),
     ] = None,
     overrides: Overrides = None,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Force
+from heedful.cli.options import Force, folder_to_write
 from heedful.cli.output import writing_folder
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -67,7 +67,7 @@ def convert(
             help="Model folder of heedful, Hugging Face or CTranslate2; also a run, or the name of a built-in model."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.", callback=folder_to_write)],
     source: Annotated[
         Source | None,
         typer.Option("--from", help="Format of the model that is read.", show_default="recognised by its files"),
@@ -171,8 +171,8 @@ def guess(model: str) -> Source:
         find_model(model)
     except InputError as error:
         raise InputError(
-            f"{error}. A model of another toolkit is a folder with {CONFIG}, as Hugging Face has it, or model.bin, as "
-            "CTranslate2 has it, and heedful downloads none"
+            f"{str(error).removesuffix('?')}. A model of another toolkit is a folder with {CONFIG}, as Hugging Face "
+            "has it, or model.bin, as CTranslate2 has it, and heedful downloads none"
         ) from error
     return Source.HEEDFUL
 

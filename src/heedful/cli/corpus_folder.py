@@ -21,11 +21,9 @@ def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], ob
         done: Called with the number of files that are compared or written.
 
     Raises:
-        InputError: The folder holds something else, or is a file.
+        InputError: The folder holds something else.
         RunError: Writing failed; once the cause is repaired, the same command goes on.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out {folder}: this is a file; name a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         other = other_name(folder, files) or other_content(folder, files, done)

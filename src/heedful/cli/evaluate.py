@@ -12,7 +12,17 @@ import typer
 from heedful.cli.comparison import comparison_lines
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
+from heedful.cli.options import (
+    MODELS,
+    Beam,
+    Device,
+    Force,
+    MaxExtra,
+    PairField,
+    Precision,
+    SourceField,
+    folder_to_read,
+)
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.table_output import one_line
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
@@ -72,7 +82,11 @@ def evaluate(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data files that the recipe names.", show_default="as in training"),
+        typer.Option(
+            help="Folder of the data files that the recipe names.",
+            show_default="as in training",
+            callback=folder_to_read,
+        ),
     ] = None,
     hypotheses: Annotated[
         str | None, typer.Option(metavar="FILE", help="File of translations to score, instead of a model.")
@@ -81,7 +95,7 @@ def evaluate(
         str | None, typer.Option(help="Baseline to compare with: a file of translations, or a model.")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write the model's translations to.")] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Beam size.", show_default=MODELS)] = None,
+    beam: Beam = None,
     max_extra: MaxExtra = None,
     metrics: Annotated[
         str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu, bleu-lc, chrf-lc.")

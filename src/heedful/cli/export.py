@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Force
+from heedful.cli.options import Force, folder_to_write
 from heedful.cli.output import writing_folder
 from heedful.progress import show_progress
 
@@ -27,7 +27,12 @@ def export(
     model: Annotated[
         str, typer.Argument(help="Folder of a model, a checkpoint or a run, or the name of a built-in model.")
     ],
-    out: Annotated[Path, typer.Argument(help="Model folder to write; a model of heedful that is there is replaced.")],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            help="Model folder to write; a model of heedful that is there is replaced.", callback=folder_to_write
+        ),
+    ],
     dtype: Annotated[
         Dtype, typer.Option(help="Data type of the weights; bfloat16 halves the size and has 8 bits of precision.")
     ] = Dtype.FLOAT32,

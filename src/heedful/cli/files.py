@@ -12,6 +12,7 @@ import typer
 
 from heedful.cli.tables import columns_of
 from heedful.errors import InputError
+from heedful.storage.paths import no_file, nothing_at
 from heedful.wording import counted
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     for name in names:
         path = Path(name)
         if not path.exists():
-            problems.append(f"{name}: there is no such file or folder")
+            problems.append(nothing_at(path))
         elif files := files_at(path, recipe):
             found += files
         else:
@@ -259,7 +260,7 @@ def rows_of_files(table: Path, recipe: "Recipe", field: str | None = None) -> "l
     from heedful.data.media.media_files import media_files
 
     if not table.exists():
-        raise InputError(f"{table}: there is no such file")
+        raise InputError(no_file(table))
     corpus = CorpusConfig(source=str(table), source_field=file_field(table, recipe, field))
     found = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
     if not found:

@@ -4,8 +4,9 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
+HALF = ".complete-recipe"  # in an output folder: what is whole, and about to be moved up into the folder
 LONG = 100_000  # characters; a longer line is pointed out
 
 
@@ -32,9 +34,50 @@ def check_free(folder: Path) -> None:
     Raises:
         InputError: The folder has a recipe or data.
     """
+    if (folder / HALF).is_dir():  # of an `init` that was killed
+        move_up(folder)
     for path in (folder / "config.toml", folder / "data"):
         if path.exists():
             raise InputError(f"{path} is there already and stays as it is; name another folder with --out")
+
+
+@contextmanager
+def new_recipe(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder for config.toml and data/, which get into their folder at the end, both or neither.
+
+    Whatever a kill leaves has a hidden name, and the next `init` removes it, or moves up what was whole already.
+
+    Raises:
+        RunError: The folder cannot be written.
+    """
+    from heedful.storage.atomic import atomic_folder, named_write_errors
+
+    is_there = folder.exists()
+    with named_write_errors(folder), atomic_folder(folder / HALF if is_there else folder) as writer:
+        yield writer.path
+    if is_there:
+        with named_write_errors(folder):
+            move_up(folder)
+
+
+def move_up(folder: Path) -> None:
+    """Move a whole recipe from its hidden folder up into the output folder, the recipe last.
+
+    Raises:
+        OSError: Moving failed.
+    """
+    for path in sorted((folder / HALF).iterdir(), key=lambda path: path.name == "config.toml"):
+        path.rename(folder / path.name)
+    (folder / HALF).rmdir()
+
+
+@contextmanager
+def printed_at_the_end() -> Iterator[None]:
+    """Keep back what a block prints until it has succeeded, so that a proposal that is refused is not printed."""
+    kept = StringIO()
+    with redirect_stdout(kept):
+        yield
+    typer.echo(kept.getvalue(), nl=False)
 
 
 def relative_path(path: str | Path, folder: Path) -> str:
@@ -67,12 +110,12 @@ def this_machine() -> "Machine":
     import torch
 
     from heedful.data.proposals.proposal import Machine
+    from heedful.machine import choose_precision
 
     if torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(0).total_memory / 2**30
         return Machine(os.cpu_count() or 1, torch.cuda.is_bf16_supported(), memory)
-    flags = Path("/proc/cpuinfo")
-    return Machine(os.cpu_count() or 1, flags.exists() and "bf16" in flags.read_text())
+    return Machine(os.cpu_count() or 1, choose_precision(torch.device("cpu")).precision == "bfloat16")
 
 
 def write(file: Path, text: str) -> None:

@@ -18,7 +18,6 @@ from heedful.cli.inputs import (
     warning_if_unknown,
 )
 from heedful.cli.options import (
-    MODELS,
     STDIN,
     Device,
     Force,
@@ -28,21 +27,18 @@ from heedful.cli.options import (
     Precision,
     SourceField,
     TextsOrTable,
+    mirrored,
 )
 from heedful.cli.output import check_output
 from heedful.cli.table_output import check_json_output, is_table_output, one_line, writing_answers
 from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
 from heedful.cli.translate import changed, load
+from heedful.config.keys import KEYS
 
 if TYPE_CHECKING:
     from heedful.decode.generator import Generation, GenerationRequest, Generator
 
 WINDOW = 1024  # requests that are read before their answers are written
-
-
-def setting(description: str) -> Any:
-    """Make a typer option for a field of `GenerateConfig`; the default that help shows is the model's."""
-    return typer.Option(help=description, show_default=MODELS)
 
 
 def generate(
@@ -55,51 +51,21 @@ def generate(
     source_field: SourceField = None,
     output: Output = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to each prompt; each has the next seed.")] = 1,
-    seed: Annotated[int | None, setting("Seed of the random numbers; another seed gives another answer.")] = None,
-    max_tokens: Annotated[
-        int | None, setting("Longest answer, in tokens. It ends earlier where the model writes <eos>.")
-    ] = None,
-    min_tokens: Annotated[int | None, setting("Number of tokens before the first that may be <eos>.")] = None,
-    ignore_eos: Annotated[
-        bool | None, setting("Never write <eos>: an answer ends at --max-tokens or at a text of --stop.")
-    ] = None,
-    temperature: Annotated[
-        float | None,
-        setting(
-            "Sampling temperature. Below 1: closer to the most likely token; above 1: more varied; 0: greedy decoding."
-        ),
-    ] = None,
-    top_k: Annotated[int | None, setting("Top-k sampling: draw from the k most likely tokens.")] = None,
-    top_p: Annotated[
-        float | None,
-        setting("Nucleus sampling (top-p): draw from the fewest tokens whose probabilities add up to p."),
-    ] = None,
-    min_p: Annotated[
-        float | None, setting("Min-p sampling: leave out tokens below p times the probability of the most likely one.")
-    ] = None,
-    typical: Annotated[
-        float | None,
-        setting(
-            "Typical sampling: draw from the tokens whose surprisal is closest to the entropy, as many as have this "
-            "probability together."
-        ),
-    ] = None,
-    repetition_penalty: Annotated[
-        float | None,
-        setting("Repetition penalty: above 1, tokens of the prompt and the answer become less likely; 1 turns it off."),
-    ] = None,
-    frequency_penalty: Annotated[
-        float | None,
-        setting("Number subtracted from the logit of a token for each time that the answer has the token."),
-    ] = None,
-    presence_penalty: Annotated[
-        float | None, setting("Number subtracted once from the logit of each token that the answer has.")
-    ] = None,
-    no_repeat_ngram: Annotated[int | None, setting("Length of token sequences that may not occur twice.")] = None,
-    stop: Annotated[list[str] | None, setting("Text that ends an answer. Can be repeated.")] = None,
-    batch_tokens: Annotated[
-        int | None, setting("Batch size in tokens; changes speed and memory, never results.")
-    ] = None,
+    seed: Annotated[int | None, mirrored(KEYS.generate.seed)] = None,
+    max_tokens: Annotated[int | None, mirrored(KEYS.generate.max_tokens)] = None,
+    min_tokens: Annotated[int | None, mirrored(KEYS.generate.min_tokens)] = None,
+    ignore_eos: Annotated[bool | None, mirrored(KEYS.generate.ignore_eos)] = None,
+    temperature: Annotated[float | None, mirrored(KEYS.generate.temperature)] = None,
+    top_k: Annotated[int | None, mirrored(KEYS.generate.top_k)] = None,
+    top_p: Annotated[float | None, mirrored(KEYS.generate.top_p)] = None,
+    min_p: Annotated[float | None, mirrored(KEYS.generate.min_p)] = None,
+    typical: Annotated[float | None, mirrored(KEYS.generate.typical)] = None,
+    repetition_penalty: Annotated[float | None, mirrored(KEYS.generate.repetition_penalty)] = None,
+    frequency_penalty: Annotated[float | None, mirrored(KEYS.generate.frequency_penalty)] = None,
+    presence_penalty: Annotated[float | None, mirrored(KEYS.generate.presence_penalty)] = None,
+    no_repeat_ngram: Annotated[int | None, mirrored(KEYS.generate.no_repeat_ngram)] = None,
+    stop: Annotated[list[str] | None, mirrored(KEYS.generate.stop, more="Can be repeated.")] = None,
+    batch_tokens: Annotated[int | None, mirrored(KEYS.generate.batch_tokens)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each answer, with prompt, tokens and scores.")
     ] = False,

@@ -1,13 +1,16 @@
 """Hints for commands and options that heedful does not have: what users of other toolkits type, and what they mean."""
 
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from heedful.cli.narrow_help import TerminalContext
+from heedful.cli.commands import TABLE, Commands
+
+NARROW = 60  # columns of a terminal; with fewer, a table would cut the names of options
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
 
@@ -65,10 +68,10 @@ COMMANDS = {  # by names in other toolkits, without - and _: the words after `he
     "visualize": "inspect",
     "web": "inspect",
 }
-OPTIONS = {  # by names in other toolkits: the options that do this, of which a command has one at most
+# By names in other toolkits: the options that do this, of which a command has one at most. Names of settings are not
+# here: an option that overrides a setting has the other names of the setting.
+OPTIONS = {
     "b": ("--batch-tokens",),
-    "batch_size": ("--batch-tokens",),
-    "beam_size": ("--beam",),
     "beams": ("--beam",),
     "checkpoint": ("--model",),
     "ckpt": ("--model",),
@@ -76,11 +79,8 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "compute_type": ("--precision",),
     "confusion": ("--plot",),
     "confusion_matrix": ("--plot",),
-    "cuda": ("--device",),
     "data_dir": ("--data",),
     "dataset": ("--data",),
-    "fp16": ("--precision",),
-    "gpu": ("--device",),
     "gpus": ("--processes",),
     "half": ("--precision",),
     "hypothesis": ("--hypotheses",),
@@ -93,22 +93,17 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "lang": ("--language", "--source-language"),
     "language": ("--language", "--source-language"),
     "length": ("--max-tokens",),
-    "length_penalty": ("--alpha",),
-    "lenpen": ("--alpha",),
     "m": ("--model",),
     "max_length": ("--max-tokens", "--max-extra"),
     "max_new_tokens": ("--max-tokens", "--max-extra"),
     "metric": ("--metrics",),
     "min_length": ("--min-tokens",),
-    "min_new_tokens": ("--min-tokens",),
     "model_name_or_path": ("--model",),
     "model_path": ("--model",),
     "model_type": ("--kind", "--from"),
     "n": ("--samples", "--n-best", "--count"),
     "n_gpu": ("--processes",),
-    "nbest": ("--n-best",),
     "nproc_per_node": ("--processes",),
-    "num_beams": ("--beam",),
     "num_gpus": ("--processes", "--gpus"),
     "num_return_sequences": ("--samples", "--n-best"),
     "num_samples": ("--samples", "--n-best"),
@@ -128,7 +123,6 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "src": ("--input", "--source"),
     "src_lang": ("--source-language", "--language"),
     "target_lang": ("--target-language", "--language"),
-    "temp": ("--temperature",),
     "test_file": ("--input", "--source"),
     "text_column": ("--source-field",),
     "tgt": ("--reference",),
@@ -140,25 +134,54 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
 }
 
 
+class TerminalContext(typer.Context):
+    """Context of a command whose help fits the terminal."""
+
+    def get_help(self) -> str:
+        """Print the help of the command, as typer does where this is called, and return nothing more to print."""
+        columns = shutil.get_terminal_size().columns
+        if columns >= NARROW:
+            return super().get_help()
+        from heedful.cli.narrow_help import SMALLEST, narrow_help
+
+        typer.echo(narrow_help(self, max(columns, SMALLEST)))
+        return ""
+
+
 class HintedGroup(TyperGroup):
     """Group of all commands; an error about a command or an option that is not there says what may be meant."""
 
     context_class = TerminalContext
+    commands: Any
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before a command, whose help will fit the terminal as well."""
-        for command in all_commands(self):
-            command.context_class = TerminalContext
-        return super().parse_args(ctx, args)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands(TABLE)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the names of the commands, in the order of help."""
+        del ctx
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command as help and shell completion list it, without its module; None without one of that name."""
+        del ctx
+        return self.commands.summarised(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the command that is named; the error where there is none names the one that does this."""
+        """Import the command that is named; the error where there is none names the one that does this."""
         try:
-            return super().resolve_command(ctx, args)
+            name, listed, rest = super().resolve_command(ctx, args)
         except USAGE_ERROR as error:
             if meant := meant_command(args[0], self):
                 _explain(error, f"No such command '{args[0]}'.", f"`heedful {meant}`")
             raise
+        if name is None or listed is None:  # while a shell completes
+            return name, listed, rest
+        command = self.commands[name]
+        for each in (command, *all_commands(command)):  # whose help fits the terminal as well
+            each.context_class = TerminalContext
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error about an option that it lacks names the option or the key that does this."""
@@ -197,16 +220,17 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
         group: All commands.
         near: Options of the command with a similar spelling.
     """
-    from heedful.config.keys import all_keys, nearest, same_name
+    from heedful.cli.options import option_of
+    from heedful.config.keys import nearest, same_name
 
     name = option.lstrip("-").replace("-", "_").lower()
     spelled, own = f"--{name.replace('_', '-')}", options_of(command)
-    others = OPTIONS.get(name, ())
+    keys = sorted(same_name(name), key=lambda key: not key.startswith(("train.", "optimizer.")))
+    others = (*OPTIONS.get(name, ()), *(option_of(key.rpartition(".")[2]) for key in keys))
     same = [each for each in (spelled, *others) if each in own]
     same += [f"the argument {name.upper()}, without {option}"] if name in arguments_of(command) else []
     if same:
         return same[0]
-    keys = sorted(same_name(name, list(all_keys())), key=lambda key: not key.startswith(("train.", "optimizer.")))
     if keys and "--set" in own:
         return f"--set {keys[0]}=VALUE"
     if owned := [found for each in (spelled, *others) if (found := elsewhere(each, group))]:
@@ -236,11 +260,10 @@ def arguments_of(command: Any) -> list[str]:
 
 
 def all_commands(group: Any) -> Iterator[Any]:
-    """Iterate over the commands and groups below a group."""
-    for command in group.commands.values():
+    """Iterate over the commands and groups below a group; below a single command there are none."""
+    for command in getattr(group, "commands", {}).values():
         yield command
-        if hasattr(command, "commands"):
-            yield from all_commands(command)
+        yield from all_commands(command)
 
 
 def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

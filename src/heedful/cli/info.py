@@ -63,8 +63,10 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     """
     from heedful.checkpoint import find_model
     from heedful.checkpoint.model_folder import read_description
+    from heedful.config.load import is_recipe
     from heedful.config.presets import PRESETS
     from heedful.storage.manifest import read_manifest
+    from heedful.storage.paths import near_paths
     from heedful.tasks.model_size import vocabulary_sizes
 
     path = Path(name)
@@ -74,7 +76,11 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     try:
         folder = find_model(name)
     except InputError as error:
-        raise InputError(f"{error}. Nor is it a recipe or a preset (`heedful config presets`)") from error
+        near = " or ".join(map(str, near_paths(path, is_recipe)))
+        raise InputError(
+            f"{str(error).removesuffix('?')}. Nor is it a recipe or a preset (`heedful config presets`)"
+            + (f"; did you mean {near}?" if near else "")
+        ) from error
     if overrides:
         raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
     recipe, tokenizers = read_description(read_manifest(folder))

@@ -1,14 +1,14 @@
 """`heedful init`: survey the user's own text, hold some of it out, and write a first recipe."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.first_recipe import BadUtf8
+from heedful.cli.first_recipe import BadUtf8, printed_at_the_end
+from heedful.cli.options import folder_to_write
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ TASKS = (
     "regression",
     "tagging",
     "span_qa",
+    "text_to_text",
+    "summarisation",
+    "dialogue",
     "image_classification",
     "audio_classification",
     "video_classification",
@@ -45,7 +48,9 @@ def init(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the recipe and the text held out.", show_default="named after the languages or the file"
+            help="Folder for the recipe and the text held out.",
+            show_default="named after the languages or the file",
+            callback=folder_to_write,
         ),
     ] = None,
     task: Annotated[
@@ -93,6 +98,7 @@ def init(
     of texts becomes a GPT, or a BERT with --task masked_lm. A table or a list
     of JSON objects becomes a classifier, a regression or a translator,
     whichever its columns suggest; so do the lines of fastText and TREC.
+    Chats and instructions with answers become a model that replies.
     Tagged words (CoNLL) become a tagger, and questions on passages (SQuAD)
     question answering. A folder with a folder of pictures or of
     sounds for each class, or a table that names such files and their classes,
@@ -120,16 +126,17 @@ def init(
         for part, pair in (("valid", valid), ("test", test))
         if pair
     }
-    if target is None:
-        check_task(task)
-        request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
-        (init_folder if source.is_dir() else init_file)(request)
-        return
-    check_two_files(source, target, wanted)
-    content = f"line n of {target} is the translation of line n"
-    settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
-    corpus = CorpusConfig(source=str(source), target=str(target))
-    init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
+    with printed_at_the_end():
+        if target is None:
+            check_task(task)
+            request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
+            (init_folder if source.is_dir() else init_file)(request)
+            return
+        check_two_files(source, target, wanted)
+        content = f"line n of {target} is the translation of line n"
+        settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
+        corpus = CorpusConfig(source=str(source), target=str(target))
+        init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
 
 
 def check_task(task: str | None) -> None:
@@ -143,7 +150,7 @@ def check_task(task: str | None) -> None:
     if task not in (None, *TASKS):
         raise InputError(
             f"--task {task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
-            "copy for ranking, summaries, answers and dialogues, and recipes/ more of them"
+            "copy for ranking, and recipes/ more of them"
         )
 
 
@@ -153,13 +160,10 @@ def check_there(source: Path) -> None:
     Raises:
         InputError: It is not there.
     """
+    from heedful.storage.paths import nothing_at
+
     if not source.exists():
-        names = [path.name for path in source.parent.iterdir()] if source.parent.is_dir() else []
-        near = [str(source.parent / name) for name in get_close_matches(source.name, names, n=3)]
-        raise InputError(
-            f"{source}: there is no such file or folder; "
-            + (f"did you mean {' or '.join(near)}?" if near else "check the name")
-        )
+        raise InputError(nothing_at(source))
 
 
 def check_codes(languages: Mapping[str, str | None]) -> None:

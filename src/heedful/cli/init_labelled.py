@@ -11,6 +11,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
     json_line,
+    new_recipe,
     tell_dropped,
     tell_lengths,
     tell_longest,
@@ -100,18 +101,23 @@ def init_labelled(request: LabelledRequest) -> None:
     if request.notation == "comma":
         typer.echo("  numbers are written with a decimal comma, as in 4,37; the parts have 4.37")
     labels = in_order(found.labels) if task == "classification" else ()
-    hold_out(found, request, folder / "data")
     # Columns keep their names or numbers, so that the model reads them from other tables like this one too.
     named = {"source_field": corpus.source_field, "pair_field": corpus.pair_field, "target_field": corpus.target_field}
     fields = {field: name for field, name in named.items() if name is not None}
     corpora = Corpora(**{part: {"source": f"data/{part}.jsonl", **fields} for part in PARTS})
     texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
-    write(folder / "config.toml", propose_labelled(found, task, labels, texts))
+    recipe = propose_labelled(found, task, labels, texts)
+    with new_recipe(folder) as place:
+        hold_out(found, request, folder, place)
+        write(place / "config.toml", recipe)
     tell_recipe(load_recipe(folder), folder, "One text.\tAnother one." if found.is_pairs else None)
 
 
-def hold_out(found: "LabelSurvey", request: LabelledRequest, folder: Path) -> None:
-    """Write the training, validation and test parts of labelled examples; no text is in two, nor a near copy of it."""
+def hold_out(found: "LabelSurvey", request: LabelledRequest, folder: Path, place: Path) -> None:
+    """Write the training, validation and test parts of labelled examples; no text is in two, nor a near copy of it.
+
+    They are written to `place`, the temporary folder of what is to be in `folder`.
+    """
     from heedful.data.proposals.label_survey import text_of
     from heedful.data.proposals.pair_survey import only_trained
     from heedful.data.readers.labelled import read_labelled
@@ -127,8 +133,8 @@ def hold_out(found: "LabelSurvey", request: LabelledRequest, folder: Path) -> No
             for part, corpus in request.given.items():
                 yield from ((part, (request.line(example),)) for example in read_labelled(corpus, request.data))
 
-        counts = write_parts(folder, lines(), {part: (f"{part}.jsonl",) for part in PARTS})
-    tell_parts(folder, counts, "examples", sum(counts.values()) if request.given else found.examples, "text")
+        counts = write_parts(place / "data", lines(), {part: (f"{part}.jsonl",) for part in PARTS})
+    tell_parts(folder / "data", counts, "examples", sum(counts.values()) if request.given else found.examples, "text")
     tell_only_trained([] if request.given else only_trained(members, division))
 
 

@@ -12,6 +12,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
     json_line,
+    new_recipe,
     relative_path,
     tell_dropped,
     tell_lengths,
@@ -194,9 +195,10 @@ def init_media(request: MediaRequest) -> None:
     tell_dropped(drops)
     tell_files(found, request, are_given=len(parts) > 1)
     tell_moving([file.path for file in files], request)
-    corpora = hold_out(files, found, request, parts, folder)
-    texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
-    write(folder / "config.toml", (proposed_text if request.writes else proposed)(found, request, texts))
+    with new_recipe(folder) as place:
+        corpora = hold_out(files, found, request, parts, folder, place)
+        texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
+        write(place / "config.toml", (proposed_text if request.writes else proposed)(found, request, texts))
     tell_recipe(load_recipe(folder), folder, str(files[0].path))
 
 
@@ -222,8 +224,11 @@ def hold_out(
     request: MediaRequest,
     parts: "Mapping[str, Path]",
     folder: Path,
+    place: Path,
 ) -> "Corpora":
     """Write tables of the files of each part, and say how they are drawn; folders of parts that are given stay.
+
+    They are written to `place`, the temporary folder of what is to be in `folder`.
 
     No file is in two parts, nor a copy of it, nor another file of its speaker or its folder, where these are known.
 
@@ -266,7 +271,7 @@ def hold_out(
     names = {part: (f"{part}.jsonl",) for part in PARTS if part not in given or part in listed}
     lines = [(part, line(file)) for part, (_, (file, _)) in divided]
     lines += [(part, line(file)) for part, of_part in listed.items() for file in of_part]
-    counts = write_parts(folder / "data", lines, names)
+    counts = write_parts(place / "data", lines, names)
     tell_parts(folder / "data", counts, "files", len(readable) + sum(map(len, listed.values())), "content")
     if missing:
         typer.echo(
@@ -326,7 +331,7 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest, *, are_given: b
     tell_facts[request.kind](found.facts)
     (tell_texts if request.writes else tell_classes)(found, request)
     if found.copies:
-        typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")
+        typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, in bytes, pixels or samples")
     if found.bad:
         typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
         of_training = "they are left out of training; repair or remove such files in the other parts, too"
@@ -420,3 +425,7 @@ def tell_seconds(facts: "Sequence[SoundFacts]") -> None:
     rates = [f"{rate:,}" for rate, _ in Counter(one.rate for one in facts).most_common(3)]
     typer.echo(f"  seconds: median {half:.1f}, 99 % up to {most:.1f}, longest {longest:.1f}")
     typer.echo(f"  samples a second: {', '.join(rates)}")
+    if silent := sum(one.silent for one in facts):
+        typer.echo(
+            f"  {counted(silent, 'sounds')} in which nothing can be heard; leave out what is no example of silence"
+        )

@@ -12,6 +12,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     check_free,
     json_line,
+    new_recipe,
     relative_path,
     script_of,
     tell_lengths,
@@ -72,9 +73,11 @@ def init_pairs(request: PairsRequest) -> None:
     tell_text(found, languages)
     tell_strangers(found, request)
     names = {part: relative(corpus, folder) for part, corpus in {"train": request.corpus, **given}.items()}
-    names |= hold_out(found, request, folder / "data", languages)
-    texts = ParallelTexts(folder.resolve().name, request.bad_utf8, Corpora(**names), *languages)
-    write(folder / "config.toml", propose_translator(found, this_machine(), texts))
+    machine = this_machine()
+    with new_recipe(folder) as place:
+        names |= hold_out(found, request, folder, place, languages)
+        texts = ParallelTexts(folder.resolve().name, request.bad_utf8, Corpora(**names), *languages)
+        write(place / "config.toml", propose_translator(found, machine, texts))
     tell_recipe(load_recipe(folder), folder)
 
 
@@ -129,8 +132,13 @@ def languages_of(request: PairsRequest, found: "Survey") -> Languages:
     return languages
 
 
-def hold_out(found: "Survey", request: PairsRequest, folder: Path, languages: Languages) -> "dict[str, Keys]":
-    """Write held-out parts that are not given, and the rest for training; return the recipe keys of each part."""
+def hold_out(
+    found: "Survey", request: PairsRequest, folder: Path, place: Path, languages: Languages
+) -> "dict[str, Keys]":
+    """Write held-out parts that are not given, and the rest for training; return the recipe keys of each part.
+
+    They are written to `place`, the temporary folder of what is to be in `folder`.
+    """
     from heedful.data.proposals.pair_survey import can_be_held_out, split
 
     missing = [part for part in ("valid", "test") if part not in request.given]
@@ -147,8 +155,10 @@ def hold_out(found: "Survey", request: PairsRequest, folder: Path, languages: La
     with show_progress(f"writing {folder}", "pairs", found.pairs) as progress:
         pairs = progress.over(pairs_of(request.corpus, request.bad_utf8))
         divided = division.divide(pairs, lambda pair: pair.source, can_be_held_out)
-        counts = write_parts(folder, ((part, lines_of(pair, len(names[part]))) for part, pair in divided), names)
-    tell_parts(folder, counts, "pairs", found.pairs, "source sentence")
+        counts = write_parts(
+            place / "data", ((part, lines_of(pair, len(names[part]))) for part, pair in divided), names
+        )
+    tell_parts(folder / "data", counts, "pairs", found.pairs, "source sentence")
     return keys
 
 

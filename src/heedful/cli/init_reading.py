@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from heedful.data.proposals.table_task import ELSEWHERE, OF_LABELS, Certainty, TaskChoice
+from heedful.data.proposals.table_task import ELSEWHERE, OF_LABELS, OF_ONE_TEXT, OF_REPLIES, Certainty, TaskChoice
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ MODELS = {
     "regression": "a regression",
     "tagging": "a tagger",
     "span_qa": "question answering (span_qa)",
+    "text_to_text": "answers to texts (text_to_text)",
+    "summarisation": "summaries (summarisation)",
+    "dialogue": "replies (dialogue)",
     "image_classification": "a classifier of pictures",
     "audio_classification": "a classifier of sounds",
     "video_classification": "a classifier of videos",
@@ -32,6 +35,9 @@ TARGETS = {
     "classification": "classes",
     "regression": "numbers",
     "translation": "translations",
+    "text_to_text": "answers",
+    "summarisation": "summaries",
+    "dialogue": "replies",
     "captioning": "texts",
     "speech_recognition": "texts",
 }
@@ -79,7 +85,8 @@ def columns_read(choice: TaskChoice) -> str:
     """Say which columns a choice reads, and for what."""
     if choice.source is None:
         return ""
-    read = "files" if choice.task not in ("translation", *OF_LABELS, "language_model", "masked_lm") else "texts"
+    read = "texts" if choice.task in ("translation", *OF_LABELS, *OF_ONE_TEXT, *OF_REPLIES) else "files"
+    read = "dialogues" if choice.task == "dialogue" else read
     pair = f" and {choice.pair!r}" if choice.pair else ""
     target = f", {TARGETS.get(str(choice.task), 'classes')} in {choice.target!r}" if choice.target else ""
     return f": {read} in {choice.source!r}{pair}{target}"
@@ -103,18 +110,19 @@ def settled(reading: Reading) -> TaskChoice:
         return reading.choice
     choices = [choice for choice in (reading.choice, reading.second) if choice]
     options = [f"{MODELS[str(choice.task)]}{columns_read(choice)}" for choice in choices]
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        typer.echo(f"{reading.source}: {reading.content}; what is it for?")
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.echo(f"{reading.source}: {reading.content}; what is it for?", err=True)
         for number, option in enumerate(options, start=1):
-            typer.echo(f"  {number}: {option}")
+            typer.echo(f"  {number}: {option}", err=True)
         number = 0
         while not 1 <= number <= len(choices):
-            number = typer.prompt("Number", type=int)
+            number = typer.prompt("Number", type=int, err=True)
         return choices[number - 1]
     commands = "".join(
         f"\n  for {option}: {reading.command_of(choice)}" for option, choice in zip(options, choices, strict=True)
     )
     raise InputError(
         f"{reading.source}: {reading.content}; what is to be learned is unsure. Say it with one of these, or with "
-        f"other columns (for search, summaries and answers {ELSEWHERE} has recipes to copy):{commands}"
+        f"other columns (--task text_to_text, summarisation and dialogue learn to write the second text to the first; "
+        f"for search {ELSEWHERE} has a recipe to copy):{commands}"
     )

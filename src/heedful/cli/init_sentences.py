@@ -14,6 +14,7 @@ import typer
 from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
+    new_recipe,
     tell_lengths,
     tell_parts,
     tell_recipe,
@@ -71,10 +72,11 @@ def init_tagged(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: 
         for part, other in given.items():
             yield from ((part, (lines_of_words(one),)) for one in read_tagged(other, data))
 
-    counts = write_parts(folder / "data", lines(), {part: (f"{part}.conll",) for part in PARTS})
+    with new_recipe(folder) as place:
+        counts = write_parts(place / "data", lines(), {part: (f"{part}.conll",) for part in PARTS})
+        write(place / "config.toml", propose_tagger(side, tags, texts_of(folder, ".conll", bad_utf8)))
     tell_parts(folder / "data", counts, "sentences", len(side.words) if not given else sum(counts.values()), "text")
     tell_only_trained(only_trained(members, division) if not given else [])
-    write(folder / "config.toml", propose_tagger(side, tags, texts_of(folder, ".conll", bad_utf8)))
     tell_recipe(load_recipe(folder), folder)
 
 
@@ -139,10 +141,11 @@ def init_answers(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8:
     for part, other in given.items():
         parts[part] = list(read_squad(other, data))
     lines = ((part, (squad_of(parts[part]),)) for part in PARTS)
-    write_parts(folder / "data", lines, {part: (f"{part}.json",) for part in PARTS})
+    with new_recipe(folder) as place:
+        write_parts(place / "data", lines, {part: (f"{part}.json",) for part in PARTS})
+        write(place / "config.toml", propose_answers(side, texts_of(folder, ".json", data.bad_utf8)))
     counts = {part: len(found) for part, found in parts.items()}
     tell_parts(folder / "data", counts, "questions", sum(counts.values()), "passage")
-    write(folder / "config.toml", propose_answers(side, texts_of(folder, ".json", data.bad_utf8)))
     tell_recipe(load_recipe(folder), folder)
 
 

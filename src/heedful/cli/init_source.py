@@ -11,12 +11,13 @@ import typer
 from heedful.cli.first_recipe import BadUtf8
 from heedful.cli.init_reading import Reading, settled
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
+from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, OF_REPLIES, TaskChoice
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.storage.compression import OPENERS
 
 if TYPE_CHECKING:
+    from heedful.cli.init_labelled import LabelledRequest
     from heedful.data.proposals.table_task import Certainty
     from heedful.data.proposals.text_shapes import TextShape
     from heedful.data.readers.columns import Column
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 Files = tuple[Path, Path]
 Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they are there
 
-OF_SHAPES = {"tagged": "tagging", "questions": "span_qa", ".conll": "tagging", ".json": "span_qa"}
+OF_SHAPES = {
+    "tagged": "tagging",
+    "parts of speech": "tagging",
+    "questions": "span_qa",
+    ".conll": "tagging",
+    ".json": "span_qa",
+}
 LINES: "dict[str, Certainty]" = {
     "fasttext": "certain",
     "labels": "likely",
@@ -135,9 +142,13 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
     Raises:
         InputError: The file cannot be read, or is of a shape for which there is no task.
     """
+    from heedful.data.proposals.folder_layout import PACKED
     from heedful.data.proposals.shape_records import records_of
     from heedful.data.proposals.text_shapes import shape_of
+    from heedful.data.readers.files import ending_of
 
+    if ending_of(path) in PACKED:
+        raise InputError(f"{path}: holds packed or binary data, not text; unpack it, and give what comes out of it")
     task, bad_utf8 = request.wanted.task, request.bad_utf8
     shape = shape_of(path, bad_utf8)
     if shape and shape.remedy and task is None:
@@ -146,10 +157,10 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
         raise InputError(
             f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {shown}"
         )
-    as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, "tagged", "questions", "foreign")
+    as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, *OF_SHAPES, "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.wanted.source):
         return UnderstoodFile(path, path, content_of(path, bad_utf8))
-    if shape.kind in ("tagged", "questions"):
+    if shape.kind in OF_SHAPES:
         return UnderstoodFile(path, path, shape.content, shape)
     with show_progress(f"reading {path}"):
         try:
@@ -187,7 +198,7 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     Raises:
         InputError: As in `init_file`.
     """
-    from heedful.cli.init_labelled import LabelledRequest, init_labelled
+    from heedful.cli.init_labelled import LabelledRequest
     from heedful.cli.init_media import init_media, media_request
     from heedful.cli.init_pairs import PairsRequest, init_pairs
     from heedful.cli.init_sentences import init_answers, init_tagged
@@ -217,11 +228,8 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     corpora = {part: corpus_of(path, choice) for part, path in given.items()}
     if task in OF_ONE_TEXT:
         init_text(corpus, task, request.out, bad_utf8, copied=file.is_copy)
-    elif task in OF_LABELS:
-        [target] = [column for column in columns if column.name == choice.target]
-        check_notation(target, task, file.source)
-        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, copied=file.is_copy)
-        init_labelled(labelled)
+    elif task in (*OF_LABELS, *OF_REPLIES):
+        init_targets(file, LabelledRequest(corpus, task, request.out, bad_utf8, corpora, copied=file.is_copy), columns)
     elif task in ("tagging", "span_qa"):
         (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
     else:
@@ -229,6 +237,23 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
         if file.is_copy and {"valid", "test"} <= corpora.keys():
             raise InputError(f"{file.source}: holds {file.content}; write a table to train on as it is, .csv or .jsonl")
         init_pairs(PairsRequest(corpus, corpora, request.out, *request.languages, bad_utf8))
+
+
+def init_targets(file: UnderstoodFile, request: "LabelledRequest", columns: "list[Column]") -> None:
+    """Write the recipe for texts with labels, numbers, replies or other answers.
+
+    Raises:
+        InputError: As in `init_labelled` and `init_replies`; or it is unclear how numbers are written.
+    """
+    from heedful.cli.init_labelled import init_labelled
+    from heedful.cli.init_replies import init_replies
+
+    if request.task in OF_REPLIES:
+        init_replies(request)
+        return
+    [target] = [column for column in columns if column.name == request.corpus.target_field]
+    check_notation(target, request.task, file.source)
+    init_labelled(replace(request, notation=target.notation))
 
 
 def corpus_of(path: Path, choice: TaskChoice) -> CorpusConfig:
@@ -309,7 +334,9 @@ def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
         if wanted.columns:
             raise InputError(f"{file.source}: {file.content} have no columns to choose; leave the fields out")
         second = None if ending_of(file.source) in READERS else TaskChoice("language_model")  # a table as text is none
-        return Reading(file.source, file.content, TaskChoice(file.task), "certain", second)
+        is_likely = wanted.task is None and file.shape is not None and file.shape.kind == "parts of speech"
+        choice, certainty = TaskChoice(file.task), "likely" if is_likely else "certain"
+        return Reading(file.source, file.content, choice, certainty, second)
     check_running(file.source, wanted)
     task = wanted.task or "language_model"
     certainty = "certain" if wanted.task or ending_of(file.source) in PLAIN else "likely"

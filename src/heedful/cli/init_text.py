@@ -9,6 +9,7 @@ import typer
 from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
+    new_recipe,
     relative_path,
     script_of,
     tell_longest,
@@ -63,13 +64,15 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
     with show_progress(f"dividing {corpus.source}", "parts", len(PARTS)) as progress:
         for part in progress.over(PARTS):
             check_part(part, corpus, data)
-    if copied:
-        copy = folder / "data" / Path(corpus.source).name
-        write(copy, Path(corpus.source).read_text(encoding="utf-8"))
-        corpus = replace(corpus, source=str(copy))
+    text, copy = Path(corpus.source), Path("data", Path(corpus.source).name)
+    corpus = replace(corpus, source=str(folder / copy)) if copied else corpus
     propose = propose_gpt if task == "language_model" else propose_bert
     texts = Texts(folder.resolve().name, bad_utf8, corpora_of(corpus, folder))
-    write(folder / "config.toml", propose(found, this_machine(), texts))
+    recipe = propose(found, this_machine(), texts)
+    with new_recipe(folder) as place:
+        if copied:
+            write(place / copy, text.read_text(encoding="utf-8"))
+        write(place / "config.toml", recipe)
     typer.echo("\ntrained on the first 90 % of each file, validated on the next 5 %, tested on the last 5 %")
     example = found.beginning if task == "language_model" else f"{found.beginning} [MASK]"
     tell_recipe(load_recipe(folder), folder, example)

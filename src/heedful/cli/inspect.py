@@ -11,11 +11,12 @@ from urllib.parse import urlencode
 import typer
 
 from heedful.cli.evaluate import recipe_of, recipe_test_set
-from heedful.cli.options import Device, Force
+from heedful.cli.options import Device, Force, folder_to_read
 from heedful.cli.output import check_output, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
+from heedful.storage.paths import unreadable
 from heedful.wording import counted, shown_name
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def inspect(
         typer.Option(
             help="Folder of the data files that the recipe names; the worth of heads is measured on the test set.",
             show_default="as in training",
+            callback=folder_to_read,
         ),
     ] = None,
     host: Annotated[
@@ -146,7 +148,7 @@ def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
     try:
         return shown_name(Path(text)), Path(text).read_bytes()
     except OSError as error:
-        raise InputError(f"{text}: cannot be read ({error.strerror or error})") from error
+        raise InputError(unreadable(Path(text), error)) from error
 
 
 def head_of(text: str) -> tuple[str, int]:

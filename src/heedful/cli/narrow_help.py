@@ -1,26 +1,10 @@
 """Help on a terminal too narrow for a table of options: each option in a line, and below it what it does."""
 
-import shutil
 import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-import typer
-
-NARROW = 60  # columns; with fewer, a table would cut the names of options
 SMALLEST = 20  # columns that a line has at least
-
-
-class TerminalContext(typer.Context):
-    """Context of a command whose help fits the terminal."""
-
-    def get_help(self) -> str:
-        """Print the help of the command, as typer does where this is called, and return nothing more to print."""
-        columns = shutil.get_terminal_size().columns
-        if columns >= NARROW:
-            return super().get_help()
-        typer.echo(narrow_help(self, max(columns, SMALLEST)))
-        return ""
 
 
 def narrow_help(context: Any, columns: int) -> str:
@@ -32,7 +16,8 @@ def narrow_help(context: Any, columns: int) -> str:
     records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
     entries = [record for record in records if record]
     if hasattr(command, "commands"):
-        entries += [(name, inner.get_short_help_str(columns * 9)) for name, inner in command.commands.items()]
+        listed = {name: command.get_command(context, name) for name in command.list_commands(context)}
+        entries += [(name, inner.get_short_help_str(columns * 9)) for name, inner in listed.items()]
     return "\n".join([*lines, *(line for entry in entries for line in described(entry, columns))])
 
 

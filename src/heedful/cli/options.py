@@ -1,14 +1,38 @@
 """Typer options that several commands share: model, output, device, precision, input tables and columns."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.output import REPLACES
+from heedful.cli.output import REPLACES, check_folder
+from heedful.config.keys import KEYS, description_of
+from heedful.errors import InputError
 
 STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # defaults as help shows them
+
+
+def mirrored(key: object, *spellings: str, more: str = "", show_default: str = MODELS) -> Any:
+    """Make the option that overrides a setting of a model's recipe; its help is the description of the setting.
+
+    Args:
+        key: the setting, as an attribute of `KEYS`.
+        spellings: the names of the option, unless it has that of the setting.
+        more: what the command adds to the description.
+        show_default: the default as help shows it.
+    """
+    text, others = description_of(str(key))
+    text = re.sub(r" Not set: [^.]*\.", "", text)  # the value is that of the model then
+    text = re.sub(r"`(\w+)`", lambda name: option_of(name[1]) if name[1] in others else name[0], text)
+    return typer.Option(*spellings, help=f"{text} {more}".rstrip().replace("`", ""), show_default=show_default)
+
+
+def option_of(name: str) -> str:
+    """The option that overrides a setting of this name."""
+    return f"--{name.replace('_', '-')}"
+
 
 Model = Annotated[str, typer.Option(help="Folder of a model or of a run.")]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
@@ -18,6 +42,22 @@ def allow_replacing(given: bool) -> bool:
     """Note whether `--force` is given, for `check_output`."""
     REPLACES.set(given)
     return given
+
+
+def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Return the folder of an option, and refuse one that is not there, or a file."""
+    from heedful.storage.paths import no_folder
+
+    if value is not None and not value.is_dir():
+        raise InputError(f"{param.opts[0]} {no_folder(value)}")
+    return value
+
+
+def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Return the folder of an option or an argument that is written to, and refuse one where a file is in the way."""
+    if value is not None:
+        check_folder(value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}")
+    return value
 
 
 Force = Annotated[
@@ -31,13 +71,9 @@ Force = Annotated[
 Device = Annotated[
     str, typer.Option(help="Device to compute on: cpu, cuda, cuda:1, mps, or auto (a GPU if there is one).")
 ]
-MaxExtra = Annotated[
-    int | None,
-    typer.Option(
-        help="Length limit of an output: so many tokens more than its input has, or in all if that is not text.",
-        show_default=MODELS,
-    ),
-]
+Beam = Annotated[int | None, mirrored(KEYS.decode.beam)]
+NBest = Annotated[int | None, mirrored(KEYS.decode.n_best, more="More than 1 needs --json.")]
+MaxExtra = Annotated[int | None, mirrored(KEYS.decode.max_extra)]
 Precision = Annotated[
     str,
     typer.Option(

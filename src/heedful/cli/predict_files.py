@@ -1,6 +1,7 @@
 """`heedful predict` with a model of pictures, sounds or videos: the class of each file."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
+    from heedful.predict.media_classifier import ClassifiedMedia
 
 
 def predict_files(
@@ -72,8 +74,7 @@ def predict_files(
     only = (source or Path(names[0])) if len(names) + bool(source) == 1 else None
     given = rows_of_table(only, loaded.recipe, field) if only and is_table(only) else rows_of_names(files.files)
     columns = () if as_json else predictor.decision.columns(predictor.labels)
-    unnamed = 0
-    long: list[str] = []
+    odd = OddFiles()
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_answers(output, None, given, columns) as results,
@@ -81,24 +82,58 @@ def predict_files(
         rows = list(given.rows)
         for number, answer in enumerate(predictor.answers(files)):
             name = str(files.read[number])
-            facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
-            if answer.windows > 1:
-                facts["windows"] = answer.windows
-                long.append(f"{name} ({answer.windows:,} windows)")
-            line = json_of_files(facts) if as_json else f"{one_cell(name)}\t{predictor.decision.line(answer)}"
+            line = json_of(name, answer) if as_json else f"{one_cell(name)}\t{predictor.decision.line(answer)}"
             results.write(rows[files.places[number]], line, predictor.decision.cells(answer))
-            unnamed += not answer.label
+            odd.add(name, answer)
             progress.advance()
-    if unnamed:
-        typer.echo(f"heedful: {counted(unnamed, 'files')} without a class, as none reaches its --threshold", err=True)
-    if long:
-        most = f"audio.max_seconds = {loaded.recipe.audio.max_seconds:g}"
-        typer.echo(
-            f"heedful: {counted(len(long), 'sounds')} longer than {most}: "
-            f"read in windows of that length, whose probabilities are averaged; the first: {long[0]}",
-            err=True,
-        )
+    odd.tell(loaded.recipe.audio.max_seconds)
     files.check(skip_bad=reading.skip_bad)
+
+
+def json_of(name: str, answer: "ClassifiedMedia") -> str:
+    """Return the answer to a file as a line of JSON."""
+    facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
+    if answer.windows > 1:
+        facts["windows"] = answer.windows
+    if answer.silent:
+        facts["silent"] = True
+    return json_of_files(facts)
+
+
+@dataclass
+class OddFiles:
+    """Names of files of which the answers mean less than those of others."""
+
+    unnamed: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
+    long: list[str] = field(default_factory=list)
+
+    def add(self, name: str, answer: "ClassifiedMedia") -> None:
+        """Look at the answer to a file."""
+        if not answer.label:
+            self.unnamed.append(name)
+        if answer.silent:
+            self.silent.append(name)
+        if answer.windows > 1:
+            self.long.append(f"{name} ({answer.windows:,} windows)")
+
+    def tell(self, most: float) -> None:
+        """Warn of the odd files, if there are any, for a model that reads so many seconds."""
+        if self.unnamed:
+            count = counted(len(self.unnamed), "files")
+            typer.echo(f"heedful: {count} without a class, as none reaches its --threshold", err=True)
+        if self.silent:
+            typer.echo(
+                f"heedful: nothing can be heard in {counted(len(self.silent), 'files')}, to which the model gives a "
+                f"class all the same: {', '.join(self.silent)}",
+                err=True,
+            )
+        if self.long:
+            typer.echo(
+                f"heedful: {counted(len(self.long), 'sounds')} longer than audio.max_seconds = {most:g}: "
+                f"read in windows of that length, whose probabilities are averaged; the first: {self.long[0]}",
+                err=True,
+            )
 
 
 def rows_of_names(files: Sequence[Path]) -> GivenTexts:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.options import folder_to_read
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from heedful.replay import Measured, ReplayedUpdate
+from heedful.replay import Measured, ReplayedUpdate
 
 
 def replay(
@@ -18,7 +20,11 @@ def replay(
     update: Annotated[int, typer.Argument(min=1, help="Number of the update.")],
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data files that the recipe names.", show_default="where the run found them"),
+        typer.Option(
+            help="Folder of the data files that the recipe names.",
+            show_default="where the run found them",
+            callback=folder_to_read,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
 ) -> None:

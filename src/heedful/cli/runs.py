@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from heedful.runs.comparing import Difference
     from heedful.runs.listing import RunSummary
 
-app = typer.Typer(name="runs", help="List, check, compare and prune the folders of runs.", no_args_is_help=True)
+app = typer.Typer(
+    name="runs",
+    help="List, check, compare and prune the folders of runs.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 Run = Annotated[Path, typer.Argument(help="Folder of a run.")]
 
@@ -60,7 +65,7 @@ def megabytes(size: int) -> str:
 @app.command()
 def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) -> None:
     """Compare every byte of runs with the checksums that were saved; exit code 1 if a file is damaged."""
-    from heedful.runs.checking import damages
+    from heedful.runs.checking import damages, sealed_folders
 
     total = 0
     for run in runs:
@@ -69,7 +74,9 @@ def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) 
         for damage in found:
             typer.echo(f"{run}: {damage}")
         if not found:
-            typer.echo(f"{run}: every file is the one that was saved")
+            saved = any(folder.parent != run / "data" for folder in sealed_folders(run))
+            end = "" if saved else "; there is no checkpoint and no model yet"
+            typer.echo(f"{run}: every file is the one that was saved{end}")
     raise typer.Exit(min(total, 1))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.corpus_folder import write_corpus
+from heedful.cli.options import folder_to_write
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
@@ -14,7 +15,7 @@ from heedful.wording import counted
 
 def scenes(
     languages: Annotated[str, typer.Argument(help="Languages: en-de or en-zh.")],
-    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
     train: Annotated[int, typer.Option(min=1, help="Sentence pairs for training.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, help="Sentence pairs for validation.")] = 500,
     test: Annotated[int, typer.Option(min=1, help="Sentence pairs for the test set.")] = 500,
@@ -41,7 +42,7 @@ def scenes(
 
 
 def stories(
-    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
     language: Annotated[str, typer.Argument(help="Language: en, de or zh.")] = "en",
     train: Annotated[int, typer.Option(min=1, help="Stories for training.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, help="Stories for validation.")] = 500,

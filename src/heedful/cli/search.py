@@ -1,7 +1,7 @@
 """`heedful search` and `heedful encode`: the nearest texts or pictures, and their vectors, with a model of vectors."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
@@ -179,6 +179,7 @@ def encode(
         Path | None,
         typer.Option(help="File to write: .jsonl, .npy or .npz.", show_default="standard output, as .jsonl"),
     ] = None,
+    skip_bad: SkipBad = False,
     device: Device = "auto",
     _force: Force = False,
 ) -> None:
@@ -189,8 +190,11 @@ def encode(
     array under the name "vectors".
 
     A model for image_text_retrieval also takes names of pictures, and of
-    folders of pictures, instead of texts.
+    folders of pictures, instead of texts. A picture that cannot be read has no
+    vector, and is named at the end.
     """
+    from heedful.predict.retriever import Retriever
+
     check_output(output, source)
     if output and output.suffix not in VECTORS:
         raise InputError(f"--output {output}: the name of a file of vectors ends in {', '.join(VECTORS)}")
@@ -198,17 +202,32 @@ def encode(
     check_columns(source, "--input", source_field)
     loaded, searcher = prepare(model, device)
     asked = queries_of(loaded, text, source, source_field)
-    given, items = asked.given, map(asked.item, asked.given.rows)
+    given = asked.given
+    items: Iterable[Any] = map(asked.item, given.rows)
+    unread: list[str] = []
     write_array = ARRAYS.get(output.suffix) if output else None
     with (
         progress_of("encoding", text, source, output, f"{given.unit}s", count=given.count) as progress,
         writing_results(output, source, unit=given.unit) as results,
     ):
+        read = items if isinstance(searcher, Retriever) else readable_items(items, searcher, unread)
         if write_array:
-            write_array(results.stream, searcher.encode(items, progress.advance))
-            return
-        for vector in searcher.encode_lines(items, progress.advance):
-            results.write(json.dumps(vector.tolist()))
+            write_array(results.stream, searcher.encode(read, progress.advance))
+        else:
+            for vector in searcher.encode_lines(read, progress.advance):
+                results.write(json.dumps(vector.tolist()))
+    check_bad_files(unread, given.count or len(unread), skip_bad=skip_bad)
+
+
+def readable_items(items: Iterable[str | Path], searcher: "ImageTextRetriever", unread: list[str]) -> Iterator[Any]:
+    """Yield texts, and pictures decoded; the errors of pictures that cannot be read are added to `unread`."""
+    for item in items:
+        try:
+            yield searcher.read(item)
+        except InputError as error:
+            if not isinstance(item, Path):
+                raise
+            unread.append(str(error))
 
 
 def write_npy(stream: BinaryIO, vectors: "np.ndarray") -> None:

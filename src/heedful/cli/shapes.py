@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.corpus_folder import write_corpus
+from heedful.cli.options import folder_to_write
 from heedful.progress import show_progress
 from heedful.wording import counted
 
@@ -13,7 +14,7 @@ MOST_TRAIN, MOST_HELD_OUT = 900_000, 40_000  # of 1,442,232 captions; 1 in 16 is
 
 
 def shapes(
-    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
     train: Annotated[int, typer.Option(min=1, max=MOST_TRAIN, help="Pictures for training.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for validation.")] = 500,
     test: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for the test set.")] = 500,

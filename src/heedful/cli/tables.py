@@ -65,7 +65,7 @@ def table_texts(source: Path, wanted: "WantedTexts") -> GivenTexts:
     chosen = choose_columns(source, wanted)
     report = DropReport()
     first, count = None, 0
-    for row in read_texts(source, chosen.fields, report):
+    for row in read_texts(source, chosen.fields, report, turns=wanted.turns):
         first, count = first or row.line, count + 1
     if chosen.guessed:
         texts = "text is" if len(chosen.fields) == 1 else "texts are"
@@ -77,7 +77,8 @@ def table_texts(source: Path, wanted: "WantedTexts") -> GivenTexts:
     elif "header" in report.counts and any(map(str.isdecimal, chosen.fields)):
         typer.echo(f"heedful: {source}: its first line is taken for a header, and is not read", err=True)
     columns = names_of_cells(source, first)
-    return GivenTexts(read_whole_rows(source, chosen.fields, columns), count, "row", columns, separator_of_csv(source))
+    rows = read_whole_rows(source, chosen.fields, columns, turns=wanted.turns)
+    return GivenTexts(rows, count, "row", columns, separator_of_csv(source))
 
 
 def separator_of_csv(source: Path) -> str:
@@ -115,7 +116,8 @@ def wanted_texts(recipe: "Recipe | None", *named: str | None, fields: tuple[str,
     columns, data = columns_of(recipe), recipe.data
     own = (columns.source_field,) if fields is None else fields
     target = None if columns.target_field in own else columns.target_field
-    return WantedTexts(own, named or (None,) * len(own), data.labels, target, data.source_language)
+    known = (own, named or (None,) * len(own), data.labels, target, data.source_language)
+    return WantedTexts(*known, turns=recipe.task == "dialogue")
 
 
 def columns_of(recipe: "Recipe") -> "CorpusConfig":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.inputs import input_lines, progress_of
-from heedful.cli.options import STDIN
+from heedful.cli.options import STDIN, folder_to_write
 from heedful.cli.output import print_table, writing
 from heedful.cli.table_output import one_line
 from heedful.config.schema import TokenizerConfig
@@ -24,6 +24,7 @@ app = typer.Typer(
     name="tokenizer",
     help="Train a tokenizer, encode and decode text, and measure how well a tokenizer fits a text.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 Texts = Annotated[list[Path], typer.Argument(help="Text files, one sentence a line; plain, .gz, .bz2 or .xz.")]
@@ -34,7 +35,9 @@ Folder = Annotated[Path, typer.Argument(help="Folder of the tokenizer.")]
 @app.command()
 def train(
     files: Texts,
-    out: Annotated[Path, typer.Option(help="Folder to write; a tokenizer that is there is replaced.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder to write; a tokenizer that is there is replaced.", callback=folder_to_write)
+    ],
     kind: Annotated[
         str, typer.Option(help="Kind of tokenizer: word, character, byte, bpe, unigram or wordpiece.")
     ] = TokenizerConfig.kind,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.options import folder_to_read, folder_to_write
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,13 +20,18 @@ def train(
     recipe: Annotated[Path, typer.Argument(help="Recipe: a TOML file, or a folder with a config.toml.")],
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data files that the recipe names.", show_default="the folder of the recipe"),
+        typer.Option(
+            help="Folder of the data files that the recipe names.",
+            show_default="the folder of the recipe",
+            callback=folder_to_read,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             help="Folder of the run; if it holds an interrupted run, training resumes.",
             show_default="runs/NAME-OF-THE-RECIPE",
+            callback=folder_to_write,
         ),
     ] = None,
     overrides: Annotated[
@@ -113,7 +120,7 @@ def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Conso
         console.print(f"  {command}", soft_wrap=True, highlight=False, markup=False)
         return
     command = usage(find_task(recipe.task), folder)
-    for name in own_code(recipe).values():
-        command = command.replace("heedful ", f"heedful --import {name.partition(':')[0]} ", 1)
+    for module, colon, _ in (name.partition(":") for name in own_code(recipe).values()):
+        command = command.replace("heedful ", f"heedful --import {module} ", 1) if colon else command
     advice = f"the model is in {folder / 'model'}; try: {command}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

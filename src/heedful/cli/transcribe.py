@@ -10,7 +10,7 @@ import typer
 
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
+from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, Output, Precision, folder_to_write, mirrored
 from heedful.cli.output import Results, check_output, free_name
 from heedful.cli.table_output import Answers, check_json_output, writing_file_answers
 from heedful.cli.transcripts import (
@@ -24,6 +24,7 @@ from heedful.cli.transcripts import (
     written,
 )
 from heedful.cli.translate import load
+from heedful.config.keys import KEYS
 from heedful.errors import InputError, Interrupted
 from heedful.progress import ProgressReporter, show_progress
 from heedful.wording import counted
@@ -60,31 +61,19 @@ def transcribe(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write a file for each recording into.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Folder to write a file for each recording into.", callback=folder_to_write, show_default=False
+        ),
     ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option(help="Language of the speech, such as de, for a model of several.", show_default="as it sounds"),
-    ] = None,
-    task: Annotated[
-        SpeechTask | None,
-        typer.Option(help="translate: write in English what is said in another language.", show_default=MODELS),
-    ] = None,
-    initial_prompt: Annotated[
-        str | None,
-        typer.Option(help="Text that might come before, for names and spelling; for a Whisper.", show_default="none"),
-    ] = None,
+    language: Annotated[str | None, mirrored(KEYS.transcribe.language)] = None,
+    task: Annotated[SpeechTask | None, mirrored(KEYS.transcribe.task)] = None,
+    initial_prompt: Annotated[str | None, mirrored(KEYS.transcribe.initial_prompt)] = None,
     word_timestamps: Annotated[
-        bool, typer.Option("--word-timestamps", help="With --format json: find when each word was said.")
+        bool, mirrored(KEYS.transcribe.word_timestamps, "--word-timestamps", more="Needs --format json.")
     ] = False,
-    vad: Annotated[
-        bool | None,
-        typer.Option("--vad/--no-vad", help="Detect speech, and transcribe nothing else.", show_default=MODELS),
-    ] = None,
-    beam: Annotated[
-        int | None,
-        typer.Option(help="Beam size: hypotheses kept at each step; 1 is greedy search.", show_default=MODELS),
-    ] = None,
+    vad: Annotated[bool | None, mirrored(KEYS.transcribe.vad, "--vad/--no-vad")] = None,
+    beam: Beam = None,
     max_extra: MaxExtra = None,
     output: Output = None,
     skip_bad: SkipBad = False,

@@ -12,6 +12,7 @@ import typer
 
 from heedful.cli.output import check_output, json_of_files, writing
 from heedful.errors import InputError
+from heedful.storage.paths import no_file
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
@@ -78,7 +79,7 @@ def sources_of(names: Sequence[str]) -> list[Source]:
         elif path.is_file():
             found.append(Source(name, path))
         else:
-            problems.append(f"{name}: there is no such file; name a file of sound")
+            problems.append(no_file(path, "name a file of sound"))
     if problems:
         raise InputError("\n  ".join(problems))
     return found

@@ -9,10 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.inputs import input_file, input_lines, is_typed, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import MODELS, STDIN, STDOUT, Device, Force, InputForm, MaxExtra, Precision, SourceField
+from heedful.cli.options import (
+    STDIN,
+    STDOUT,
+    Beam,
+    Device,
+    Force,
+    InputForm,
+    MaxExtra,
+    NBest,
+    Precision,
+    SourceField,
+    mirrored,
+)
 from heedful.cli.output import check_output
 from heedful.cli.table_output import check_json_output, one_line, writing_answers
 from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
+from heedful.config.keys import KEYS
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -58,35 +71,13 @@ def translate(
     output: Annotated[
         Path | None, typer.Option(help="File to write; for a folder, the folder of the results.", show_default=STDOUT)
     ] = None,
-    beam: Annotated[
-        int | None,
-        typer.Option(help="Beam size: hypotheses kept at each step; 1 is greedy search.", show_default=MODELS),
-    ] = None,
-    penalty: Annotated[
-        str | None, typer.Option(help="Length penalty: gnmt, average or average_text.", show_default=MODELS)
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Strength of the length penalty; 0 turns it off.", show_default=MODELS)
-    ] = None,
-    n_best: Annotated[
-        int | None, typer.Option(help="Translations of each sentence, at most the beam size; more than 1 needs --json.")
-    ] = None,
-    patience: Annotated[
-        float | None,
-        typer.Option(
-            help="Early stopping: a sentence is done when patience x beam size hypotheses have ended. "
-            "With 0 it is done when no other hypothesis can become the best.",
-            show_default=MODELS,
-        ),
-    ] = None,
+    beam: Beam = None,
+    penalty: Annotated[str | None, mirrored(KEYS.decode.penalty)] = None,
+    alpha: Annotated[float | None, mirrored(KEYS.decode.alpha)] = None,
+    n_best: NBest = None,
+    patience: Annotated[float | None, mirrored(KEYS.decode.patience)] = None,
     max_extra: MaxExtra = None,
-    batch_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Batch size in source tokens x beam size; changes speed and memory, never results.",
-            show_default=MODELS,
-        ),
-    ] = None,
+    batch_tokens: Annotated[int | None, mirrored(KEYS.decode.batch_tokens)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each sentence, with tokens and scores.")
     ] = False,
@@ -189,6 +180,10 @@ def translate(
             err=True,
         )
     said.tell(model, translator)
+
+
+write = typer.Typer(add_completion=False)  # the same command under another name, with its own help
+write.command("write", help=WRITE)(translate)
 
 
 @dataclass

@@ -11,6 +11,7 @@ import typer
 from heedful.cli.options import Force
 from heedful.cli.output import check_output, writing
 from heedful.errors import InputError
+from heedful.storage.paths import no_file
 from heedful.wording import counted
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ app = typer.Typer(
     name="vectors",
     help="Compare words by their vectors: neighbours, analogies, similarities, pictures and files.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 Vectors = Annotated[
@@ -233,7 +235,7 @@ def table_of(model: str) -> "VectorTable":
 
         return read_vectors(Path(model))
     if Path(model).suffix and not Path(model).exists():
-        raise InputError(f"{model}: there is no such file; name a file of word vectors, or the folder of a model")
+        raise InputError(no_file(Path(model), "name a file of word vectors, or the folder of a model"))
     from heedful.checkpoint import load_model
     from heedful.predict.word_vectors import WordVectors
 

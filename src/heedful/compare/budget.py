@@ -3,7 +3,7 @@
 from bisect import bisect
 from dataclasses import dataclass, replace
 
-from heedful.config.check import impossible
+from heedful.config.rules import impossible
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.models.parameters import count_without_building

@@ -1,6 +1,5 @@
 """Comparison of systems: checks them, trains and measures one after another, and writes the report after each."""
 
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from heedful.tasks import find_task
 from heedful.train.preflight import preflight
 
 PAGE, TEXT, NUMBERS = "report.html", "report.md", "report.json"
+KILLED = -9  # exit code of a process that SIGKILL ended, a signal that Windows does not have
 
 Say = Callable[[str], None]
 
@@ -245,6 +245,6 @@ def failure(entry: Entry) -> str:
 
 def ended(code: int) -> str:
     """Say why the process of a system ended without a result, by its exit code."""
-    if code == -signal.SIGKILL:
+    if code == KILLED:
         return "its process was killed, which the system does when memory runs out; try a smaller train.batch_tokens"
     return f"its process ended with exit code {code} and left no result"

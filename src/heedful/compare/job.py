@@ -11,7 +11,7 @@ from heedful.storage.atomic import atomic_file, named_write_errors
 from heedful.storage.manifest import json_text
 from heedful.train.log_file import strict
 
-METHOD = "2"  # of measuring; results by another are measured again
+METHOD = "3"  # of measuring; results by another are measured again
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heedful.checkpoint import find_model
+from heedful.checkpoint.load import model_in
 from heedful.checkpoint.model_folder import read_description
-from heedful.config.load import load_recipe
+from heedful.config.load import FILE, is_recipe, load_recipe
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.storage.manifest import read_manifest
+from heedful.storage.paths import likely
 
 NAME = r"[\w][\w.-]*"
-CONFIG = "config.toml"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class System:
     @property
     def is_trained(self) -> bool:
         """True if the source is a folder of a run or of a model, and not a recipe."""
-        return self.source.is_dir() and not (self.source / CONFIG).is_file()
+        return self.source.is_dir() and not (self.source / FILE).is_file()
 
     def recipe(self, data: Path | None) -> Recipe:
         """Load the recipe of a system, or the recipe that its model was trained with.
@@ -45,6 +46,9 @@ class System:
         Raises:
             InputError: the recipe or the model cannot be read, or settings of a trained model are to be changed.
         """
+        if not self.source.exists():
+            remedy = f"name a TOML file, a folder with {FILE}, or the folder of a run or a model"
+            raise InputError(f"{self.source}: there is no such recipe; {likely(self.source, remedy, _is_system)}")
         if not self.is_trained:
             return load_recipe(self.source, self.overrides, data)
         if self.overrides:
@@ -53,6 +57,10 @@ class System:
             )
         recipe = read_description(read_manifest(find_model(self.source)))[0]
         return recipe if data is None else replace(recipe, data=replace(recipe.data, root=str(data.absolute())))
+
+
+def _is_system(path: Path) -> bool:
+    return is_recipe(path) or (path.is_dir() and model_in(path) is not None)
 
 
 def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[System]:
@@ -97,7 +105,7 @@ def parse_system(argument: str) -> tuple[str, Path]:
         return given[1], Path(given[2])
     source = Path(argument)
     absolute = source.absolute()
-    name = absolute.parent.name if absolute.name == CONFIG else absolute.name.removesuffix(".toml")
+    name = absolute.parent.name if absolute.name == FILE else absolute.name.removesuffix(".toml")
     if not re.fullmatch(NAME, name):
         raise InputError(f"{argument}: name this system with letters and digits, as in my-name={argument}")
     return name, source

@@ -6,7 +6,7 @@ from heedful.compare.job import Job, Result
 from heedful.compare.measure import measure
 from heedful.errors import HeedfulError
 from heedful.machine import choose_device, prepare_process
-from heedful.machine.memory import peak_memory
+from heedful.machine.memory import PeakMemory
 from heedful.tasks import import_task
 from heedful.train import loop
 
@@ -39,8 +39,9 @@ def work(job: Job, console: Console | None = None) -> int:
 
 def train(job: Job, result: Result, console: Console) -> int:
     """Train the system of a job, or resume its training, and note the memory that this took; return the exit code."""
+    memory = PeakMemory(choose_device(job.recipe.train.device))
     try:
-        return loop.train(job.recipe, job.folder, console, job.data).exit_code
+        with memory:
+            return loop.train(job.recipe, job.folder, console, job.data).exit_code
     finally:
-        now = peak_memory(choose_device(job.recipe.train.device))
-        result.peak_memory = max(now, result.peak_memory or 0)
+        result.peak_memory = max(memory.bytes, result.peak_memory or 0)

@@ -1,7 +1,7 @@
 """The options of each model architecture: which keys [model] may have.
 
-An architecture of the user's own is a class, named as "module:Class", whose attribute `Config` is a dataclass that
-extends `ArchitectureConfig`. The classes that are built are listed in `heedful.models.architectures`.
+An architecture that does not come with heedful is a class whose attribute `Config` is a dataclass that extends
+`ArchitectureConfig`. A recipe names it as "module:Class", or by the name of its entry point in an installed package.
 """
 
 from collections.abc import Mapping
@@ -9,25 +9,13 @@ from dataclasses import is_dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from heedful.config.bag_of_words import BagOfWordsConfig
-from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
-from heedful.config.dual_encoder import DualEncoderConfig
-from heedful.config.recurrent import RecurrentConfig
-from heedful.config.schema import ArchitectureConfig, ModelConfig
+from heedful.config.schema import ArchitectureConfig
 from heedful.config.user_code import find_class
-from heedful.config.word2vec import Word2VecConfig
 from heedful.errors import InputError
+from heedful.registry import ARCHITECTURES, Registry
 
 KEY = "model.architecture"
-OPTIONS: dict[str, type[ArchitectureConfig]] = {
-    "transformer": ModelConfig,
-    "recurrent": RecurrentConfig,
-    "convolutional": ConvolutionalConfig,
-    "text_cnn": TextCNNConfig,
-    "bag_of_words": BagOfWordsConfig,
-    "word2vec": Word2VecConfig,
-    "dual_encoder": DualEncoderConfig,
-}
+OPTIONS: Registry[type[ArchitectureConfig]] = Registry("architecture", ARCHITECTURES.places)  # of heedful's own
 
 
 def options_of(architecture: str) -> type[ArchitectureConfig]:
@@ -38,7 +26,7 @@ def options_of(architecture: str) -> type[ArchitectureConfig]:
     """
     own = find_class(KEY, architecture)
     if own is None and architecture not in OPTIONS:
-        near = get_close_matches(architecture, OPTIONS) or OPTIONS
+        near = get_close_matches(architecture, ARCHITECTURES) or ARCHITECTURES
         raise InputError(
             f'{KEY} = "{architecture}": there is no such architecture; did you mean {" or ".join(near)}? A class of '
             "your own is named as module:Class"

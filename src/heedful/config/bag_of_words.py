@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.schema import Poolers, TextModelConfig
+from heedful.config.model import Poolers, TextModelConfig, Width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,9 @@ class BagOfWordsConfig(TextModelConfig):
 
     architecture: str = "bag_of_words"
     family: Literal["encoder"] = "encoder"
-    d_model: int = 100  # size of word vectors
+    d_model: Width = 100
+    """Size of the word vectors."""
+
     scale_embeddings: bool = False
     pooler: Poolers = "none"
 

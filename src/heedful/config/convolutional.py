@@ -1,9 +1,13 @@
-"""Options of convolutional models: gated convolutions as in ConvS2S, and Kim's text CNN."""
+"""Settings of convolutional models, and their rules: gated convolutions as in ConvS2S, and Kim's text CNN."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from heedful.config.schema import Poolers, TextModelConfig
+from heedful.config.keys import KEYS
+from heedful.config.model import Dropout, Layers, Poolers, Positions, TextModelConfig, Width
+from heedful.config.rule import RULES, Rule
+from heedful.config.schema import Recipe
+from heedful.config.setting import Count
 from heedful.wording import counted
 
 
@@ -15,13 +19,28 @@ class ConvolutionalConfig(TextModelConfig):
     """
 
     architecture: str = "convolutional"
-    encoder_layers: int = 4
-    decoder_layers: int = 3
-    kernel_size: int = 3  # neighbouring tokens that a convolution reads, itself included
-    channels: int | None = None  # size of the hidden states between convolutions; None: d_model
+    encoder_layers: Layers = 4
+    """Number of layers of the encoder."""
+
+    decoder_layers: Layers = 3
+    """Number of layers of the decoder."""
+
+    kernel_size: Count = 3
+    """Width of a convolution in tokens."""
+
+    channels: Count | None = None
+    """Size of the hidden states between convolutions. Not set: `d_model`."""
+
     positions: Literal["learned", "none"] = "learned"
-    max_positions: int = 1024  # size of the learned table
-    scale_embeddings: bool = False  # token and position vectors begin small, and equal in size (section 3.5)
+    """Encoding of positions."""
+
+    max_positions: Positions = 1024
+    """Size of the table of learned positions."""
+
+    scale_embeddings: bool = False
+    """If `true`, token vectors are multiplied by sqrt(d_model). Otherwise they begin as small as position vectors
+    (section 3.5)."""
+
     pooler: Poolers = "none"
 
     @property
@@ -57,11 +76,21 @@ class TextCNNConfig(TextModelConfig):
 
     architecture: str = "text_cnn"
     family: Literal["encoder"] = "encoder"
-    d_model: int = 300  # size of word vectors
-    kernel_sizes: tuple[int, ...] = (3, 4, 5)  # neighbouring tokens that a filter reads, one layer for each
-    filters: int = 100  # of each kernel size
-    multichannel: bool = False  # the sum of word vectors that are trained and of ones that stay as they began
-    dropout: float = 0.5  # on the pooled vector of a text
+    d_model: Width = 300
+    """Size of the word vectors."""
+
+    kernel_sizes: tuple[int, ...] = (3, 4, 5)
+    """Widths of the filters in tokens, with one layer of filters for each."""
+
+    filters: Count = 100
+    """Number of filters of each width."""
+
+    multichannel: bool = False
+    """If `true`, a word is the sum of a trained vector and of one that stays as it was read."""
+
+    dropout: Dropout = 0.5
+    """Dropout on the pooled vector of a text."""
+
     scale_embeddings: bool = False
     pooler: Poolers = "none"
 
@@ -74,3 +103,29 @@ class TextCNNConfig(TextModelConfig):
         """Describe the shape of a text CNN in words: kernel sizes, filters and the size of word vectors."""
         sizes = ", ".join(map(str, self.kernel_sizes))
         return f"kernel sizes {sizes}, {counted(self.filters, 'filters')} of each, d_model {self.d_model}"
+
+
+def text_cnn(recipe: Recipe) -> TextCNNConfig:
+    """The settings of the text CNN of a recipe."""
+    return cast("TextCNNConfig", recipe.model)
+
+
+RULES[TextCNNConfig] = (
+    Rule(
+        text_cnn(KEYS).kernel_sizes,
+        lambda r: min(text_cnn(r).kernel_sizes, default=0) < 1,
+        "model.kernel_sizes holds no size, or one below 1; give one or more numbers of tokens, such as [3, 4, 5]",
+    ),
+    Rule(
+        text_cnn(KEYS).multichannel,
+        lambda r: text_cnn(r).multichannel and r.model.freeze_vectors,
+        "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
+        "set one of them to false",
+    ),
+    Rule(
+        text_cnn(KEYS).multichannel,
+        lambda r: text_cnn(r).multichannel and r.data.modality != "text",
+        "model.multichannel = true has two channels of word vectors, and the task {r.task} reads no words; set it to "
+        "false",
+    ),
+)

@@ -1,10 +1,17 @@
-"""Options of dual encoders: an encoder of pictures and one of texts with a common space of vectors, as in CLIP."""
+"""Settings of dual encoders, such as CLIP, and their rules: an encoder of images and one of texts with one space."""
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from heedful.config.schema import ModelConfig, Poolings
+from heedful.config.keys import KEYS
+from heedful.config.model import Heads, Layers, ModelConfig, Poolings, Positions
+from heedful.config.rule import RULES, Rule
+from heedful.config.schema import Recipe
+from heedful.config.setting import Count, Positive
+from heedful.registry import TASKS
 from heedful.wording import counted
+
+TASK = "image_text_retrieval"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,15 +27,32 @@ class DualEncoderConfig(ModelConfig):
     norm: Literal["post", "pre"] = "pre"
     scale_embeddings: bool = False
     pooler: Literal["none"] = "none"
-    text_d_model: int = 512  # size of embeddings and hidden states of the text encoder
-    text_d_ff: int = 2048  # size of its feed-forward network
-    text_heads: int = 8  # its attention heads
-    text_layers: int = 6  # its blocks
-    text_max_positions: int = 77  # size of its learned table of positions; the other schemes have no limit
-    text_causal: bool = True  # a token of a text attends to earlier tokens only, as in GPT; false: to all, as in BERT
-    text_pooling: Poolings = "last"  # last: <eos>, CLIP's; of pictures: model.pooling
-    projection: int = 512  # size of the vectors of pictures and texts
-    temperature: float = 0.07  # cosine similarities are divided by it; trained from here, to no less than 0.01
+    text_d_model: Count = 512
+    """Size of embeddings and hidden states of the text encoder."""
+
+    text_d_ff: Count = 2048
+    """Size of the hidden layer of feed-forward networks of the text encoder."""
+
+    text_heads: Heads = 8
+    """Number of attention heads of the text encoder."""
+
+    text_layers: Layers = 6
+    """Number of layers of the text encoder."""
+
+    text_max_positions: Positions = 77
+    """Size of the text encoder's table of learned positions. The other encodings have no limit."""
+
+    text_causal: bool = True
+    """If `true`, a token of a text attends to earlier tokens only, as in GPT, otherwise to all, as in BERT."""
+
+    text_pooling: Poolings = "last"
+    """How hidden states of a text become one vector. `last` is that of `<eos>`, as in CLIP. For images: `pooling`."""
+
+    projection: Count = 512
+    """Size of the vectors of images and texts."""
+
+    temperature: Positive = 0.07
+    """Divisor of cosine similarities. It is trained from this value, to at least 0.01."""
 
     def text(self) -> ModelConfig:
         """The settings of the text encoder, as those of a Transformer by itself."""
@@ -55,3 +79,68 @@ class DualEncoderConfig(ModelConfig):
             f"{counted(self.text_heads, 'heads')} of {self.text_d_model // self.text_heads}"
         )
         return f"pictures: {super().shape()}; texts: {texts}; vectors of {self.projection}"
+
+
+def dual(recipe: Recipe) -> DualEncoderConfig:
+    """The settings of the dual encoder of a recipe."""
+    return cast("DualEncoderConfig", recipe.model)
+
+
+def learned(recipe: Recipe) -> bool:
+    """True if the text encoder of a recipe learns a table of positions."""
+    return dual(recipe).positions == "learned"
+
+
+RULES[DualEncoderConfig] = (
+    Rule(
+        KEYS.task,
+        lambda r: r.task != TASK and not TASKS.is_own(r.task),
+        'model.architecture = "dual_encoder" reads pictures and texts, and the task "{r.task}" has only one of them; '
+        f'set task = "{TASK}", or leave model.architecture out',
+    ),
+    Rule(
+        dual(KEYS).text_heads,
+        lambda r: dual(r).text_d_model % dual(r).text_heads != 0,
+        "model.text_d_model = {r.model.text_d_model} cannot be divided by model.text_heads = {r.model.text_heads}; "
+        "choose a number of heads that divides it",
+    ),
+    Rule(
+        dual(KEYS).text_d_model,
+        lambda r: dual(r).positions == "sinusoidal" and dual(r).text_d_model % 2 != 0,
+        "sinusoidal positions come in pairs of sine and cosine, and model.text_d_model = {r.model.text_d_model} is "
+        'odd; make it even, or set model.positions = "learned"',
+    ),
+    Rule(
+        dual(KEYS).text_d_model,
+        lambda r: dual(r).positions == "rotary" and dual(r).text_d_model // dual(r).text_heads % 2 != 0,
+        "rotary positions turn the dimensions of a head in pairs, and a head of the text encoder has an odd number of "
+        "them; make model.text_d_model / model.text_heads even",
+    ),
+    Rule(
+        dual(KEYS).text_max_positions,
+        lambda r: learned(r) and r.data.max_length > dual(r).text_max_positions,
+        "a text may have data.max_length = {r.data.max_length} tokens, more than the model.text_max_positions = "
+        "{r.model.text_max_positions} that are learned; raise model.text_max_positions, or lower data.max_length",
+    ),
+    Rule(
+        KEYS.train.batch_tokens,
+        lambda r: r.train.batch_tokens < r.data.max_length,
+        "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a text of data.max_length = "
+        "{r.data.max_length} tokens; raise batch_tokens, or lower max_length",
+    ),
+    Rule(
+        KEYS.model.segments,
+        lambda r: r.model.segments > 0,
+        "a dual encoder reads one picture or one text at a time; set model.segments = 0",
+    ),
+    Rule(
+        KEYS.model.source_vectors,
+        lambda r: bool(r.model.source_vectors or r.model.target_vectors),
+        "a dual encoder begins with random vectors of tokens; leave model.source_vectors and model.target_vectors out",
+    ),
+    Rule(
+        KEYS.image.mixup,
+        lambda r: r.image.mixup > 0,
+        "a mixture of two pictures has no text; set image.mixup = 0.0",
+    ),
+)

@@ -1,148 +1,30 @@
 """Dotted keys of a recipe: lists them, finds unknown ones, and suggests the keys that a user probably meant."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any, get_args, get_type_hints
+from functools import cache
+from typing import Any, cast, get_args, get_type_hints
 
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
+from heedful.config.setting import Resume, Setting, bare, descriptions, setting_in
 
-# Names in other toolkits, which a search for similar spellings would miss.
-_OTHER_NAMES = {
-    "accum_count": "train.accumulate",
-    "accumulate_grad_batches": "train.accumulate",
-    "adam_betas": "optimizer.betas",
-    "adam_epsilon": "optimizer.eps",
-    "amp": "train.precision",
-    "average_checkpoints": "train.average_last",
-    "batch": "train.batch_tokens",
-    "batch_size": "train.batch_tokens",
-    "beam_size": "decode.beam",
-    "best_checkpoint_metric": "train.best",
-    "bf16": "train.precision",
-    "block_size": "data.max_length",
-    "checkpoint_activations": "train.activation_checkpointing",
-    "clip": "optimizer.clip_norm",
-    "context_length": "data.max_length",
-    "cuda": "train.device",
-    "dataloader_num_workers": "train.workers",
-    "decay_method": "optimizer.schedule",
-    "dim": "model.d_model",
-    "dim_feedforward": "model.d_ff",
-    "do_lower_case": "tokenizer.lowercase",
-    "early_stopping": "train.patience",
-    "early_stopping_patience": "train.patience",
-    "emb_size": "model.d_model",
-    "embed_dim": "model.d_model",
-    "embedding_size": "model.d_model",
-    "epoch": "train.max_epochs",
-    "epochs": "train.max_epochs",
-    "eval_every": "train.validate_every",
-    "eval_interval": "train.validate_every",
-    "eval_steps": "train.validate_every",
-    "ffn_dim": "model.d_ff",
-    "finetune_from_model": "train.start",
-    "fp16": "train.precision",
-    "from_pretrained": "train.start",
-    "gpu": "train.device",
-    "grad_clip": "optimizer.clip_norm",
-    "gradient_accumulation_steps": "train.accumulate",
-    "gradient_checkpointing": "train.activation_checkpointing",
-    "gradient_clip_val": "optimizer.clip_norm",
-    "hidden_size": "model.d_model",
-    "init_from": "train.start",
-    "intermediate_size": "model.d_ff",
-    "joined_dictionary": "tokenizer.joint",
-    "keep_checkpoint": "train.keep_last",
-    "keep_last_epochs": "train.keep_last",
-    "layers": "model.encoder_layers",
-    "learning_rate": "optimizer.lr",
-    "length_penalty": "decode.alpha",
-    "lenpen": "decode.alpha",
-    "log_interval": "train.log_every",
-    "logging_steps": "train.log_every",
-    "lower": "tokenizer.lowercase",
-    "lr_scheduler": "optimizer.schedule",
-    "lr_scheduler_type": "optimizer.schedule",
-    "max_epoch": "train.max_epochs",
-    "max_grad_norm": "optimizer.clip_norm",
-    "max_iters": "train.max_updates",
-    "max_len": "data.max_length",
-    "max_len_b": "decode.max_extra",
-    "max_length_b": "decode.max_extra",
-    "max_new_tokens": "generate.max_tokens",
-    "max_position_embeddings": "model.max_positions",
-    "max_seq_len": "data.max_length",
-    "max_seq_length": "data.max_length",
-    "max_steps": "train.max_updates",
-    "max_time": "train.max_minutes",
-    "max_update": "train.max_updates",
-    "metric_for_best_model": "train.best",
-    "min_new_tokens": "generate.min_tokens",
-    "minutes": "train.max_minutes",
-    "mixed_precision": "train.precision",
-    "mlm_probability": "masking.rate",
-    "model_name_or_path": "train.start",
-    "n_embd": "model.d_model",
-    "n_epochs": "train.max_epochs",
-    "n_head": "model.heads",
-    "n_heads": "model.heads",
-    "n_layer": "model.decoder_layers",
-    "n_layers": "model.encoder_layers",
-    "nbest": "decode.n_best",
-    "nhead": "model.heads",
-    "no_cuda": "train.device",
-    "no_repeat_ngram_size": "generate.no_repeat_ngram",
-    "num_attention_heads": "model.heads",
-    "num_beams": "decode.beam",
-    "num_epochs": "train.max_epochs",
-    "num_heads": "model.heads",
-    "num_hidden_layers": "model.encoder_layers",
-    "num_layers": "model.encoder_layers",
-    "num_return_sequences": "decode.n_best",
-    "num_steps": "train.max_updates",
-    "num_threads": "train.threads",
-    "num_train_epochs": "train.max_epochs",
-    "num_train_steps": "train.max_updates",
-    "num_warmup_steps": "optimizer.warmup",
-    "num_workers": "train.workers",
-    "optim": "optimizer.name",
-    "per_device_train_batch_size": "train.batch_tokens",
-    "pretrained": "train.start",
-    "report_every": "train.log_every",
-    "save_checkpoint_steps": "train.save_every",
-    "save_interval": "train.save_every",
-    "save_interval_updates": "train.save_every",
-    "save_steps": "train.save_every",
-    "save_total_limit": "train.keep_last",
-    "scheduler": "optimizer.schedule",
-    "seq_len": "data.max_length",
-    "share_embeddings": "model.tie",
-    "share_vocab": "tokenizer.joint",
-    "smoothing": "train.label_smoothing",
-    "source_lang": "data.source_language",
-    "src_lang": "data.source_language",
-    "steps": "train.max_updates",
-    "target_lang": "data.target_language",
-    "temp": "generate.temperature",
-    "tgt_lang": "data.target_language",
-    "tie_embeddings": "model.tie",
-    "tie_word_embeddings": "model.tie",
-    "total_steps": "train.max_updates",
-    "train_batch_size": "train.batch_tokens",
-    "train_from": "train.start",
-    "train_steps": "train.max_updates",
-    "update_freq": "train.accumulate",
-    "updates": "train.max_updates",
-    "valid_steps": "train.validate_every",
-    "validate_bleu": "train.validate_decoding",
-    "validate_interval": "train.validate_every",
-    "vocab": "tokenizer.vocab_size",
-    "warmup_steps": "optimizer.warmup",
-    "warmup_updates": "optimizer.warmup",
-    "wd": "optimizer.weight_decay",
-}
+
+class _Path:
+    """Dotted key that grows by each attribute: the text of `path.train.seed` is "train.seed"."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> "_Path":
+        return _Path(f"{self._path}.{name}".lstrip("."))
+
+    def __str__(self) -> str:
+        return self._path
+
+
+KEYS = cast("Recipe", _Path())  # a key is written as a value is read: str(KEYS.train.seed) is "train.seed"
 
 
 def table_of(hint: Any, options: type = ModelConfig) -> type | None:
@@ -152,19 +34,82 @@ def table_of(hint: Any, options: type = ModelConfig) -> type | None:
         hint: the type of the field.
         options: the dataclass of [model], which depends on the architecture.
     """
+    hint = bare(hint)
     found = next((part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)), None)
     return options if found is not None and issubclass(found, ArchitectureConfig) else found
 
 
-def all_keys(options: type = ModelConfig, table: type = Recipe, prefix: str = "") -> Iterator[str]:
-    """Iterate over every dotted key and table of a recipe; a list of tables is listed once, with the number 0."""
-    hints = get_type_hints(table)
-    for field in fields(table):
-        hint = hints[field.name]
-        yield f"{prefix}{field.name}"
+@cache
+def hints_of(table: type) -> dict[str, Any]:
+    """The types of the fields of a dataclass, with all that they say about themselves."""
+    hints = get_type_hints(table, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(table)}
+
+
+@cache
+def hints_of_keys(options: type = ModelConfig) -> Mapping[str, Any]:
+    """The type of every dotted key and table of a recipe; a list of tables is listed once, with the number 0."""
+    return dict(_hints_below(Recipe, options, ""))
+
+
+def _hints_below(table: type, options: type, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, hint in hints_of(table).items():
+        yield f"{prefix}{name}", hint
         if inner := table_of(hint, options):
-            index = "0." if Ellipsis in get_args(hint) else ""
-            yield from all_keys(options, inner, f"{prefix}{field.name}.{index}")
+            index = "0." if Ellipsis in get_args(bare(hint)) else ""
+            yield from _hints_below(inner, options, f"{prefix}{name}.{index}")
+
+
+def tables_of(table: type) -> Iterator[type]:
+    """Iterate over the dataclasses of the tables inside a table, at every depth."""
+    for hint in hints_of(table).values():
+        if inner := table_of(hint):
+            yield inner
+            yield from tables_of(inner)
+
+
+def all_keys(options: type = ModelConfig) -> Iterator[str]:
+    """Iterate over every dotted key and table of a recipe; a list of tables is listed once, with the number 0."""
+    yield from hints_of_keys(options)
+
+
+def hint_of(key: str, options: type = ModelConfig) -> Any:
+    """The type of a dotted key, or of the nearest table or list around it; None for a key that no recipe has."""
+    hints = hints_of_keys(options)
+    key = re.sub(r"\.\d+\.", ".0.", key)
+    while key and key not in hints:
+        key = key.rpartition(".")[0]
+    return hints.get(key)
+
+
+def settings_around(key: str, options: type = ModelConfig) -> Iterator[Setting]:
+    """Iterate over the facts of a dotted key, then over those of the tables that hold it, from the inside out."""
+    while key:
+        if key in hints_of_keys(options):
+            yield setting_in(hints_of_keys(options)[key])
+        key = key.rpartition(".")[0]
+
+
+def description_of(key: str) -> tuple[str, Sequence[str]]:
+    """The description of a dotted key, and the names of all settings of its table."""
+    *tables, name = key.split(".")
+    table: type = Recipe
+    for inner in tables:
+        table = table_of(hints_of(table)[inner]) or table
+    return descriptions(table)[name], list(hints_of(table))
+
+
+def resumption(key: str, options: type = ModelConfig) -> Resume:
+    """Whether a resumed run may have another value of a dotted key: as its setting says, or the tables that hold it."""
+    for setting in settings_around(key, options):
+        if setting.resume is not None:
+            return setting.resume
+    return "ask"
+
+
+def is_per_machine(key: str, options: type = ModelConfig) -> bool:
+    """True if the machines of a run may have different values of a dotted key."""
+    return any(setting.per_machine for setting in settings_around(key, options))
 
 
 def unknown_keys(values: Any, options: type = ModelConfig, table: type = Recipe, prefix: str = "") -> Iterator[str]:
@@ -173,12 +118,19 @@ def unknown_keys(values: Any, options: type = ModelConfig, table: type = Recipe,
         for index, item in enumerate(values):
             yield from unknown_keys(item, options, table, f"{prefix}{index}.")
     elif isinstance(values, dict):
-        hints = get_type_hints(table)
+        hints = hints_of(table)
         for key, value in values.items():
             if key not in hints:
                 yield f"{prefix}{key}"
             elif inner := table_of(hints[key], options):
                 yield from unknown_keys(value, options, inner, f"{prefix}{key}.")
+
+
+@cache
+def other_names(options: type = ModelConfig) -> Mapping[str, str]:
+    """The keys of a recipe by their names in other toolkits and in older versions of heedful."""
+    facts = ((key, setting_in(hint)) for key, hint in hints_of_keys(options).items())
+    return {name: key for key, setting in facts for name in (*setting.aliases, *setting.former)}
 
 
 def nearest(key: str, options: type = ModelConfig) -> list[str]:
@@ -191,7 +143,7 @@ def nearest(key: str, options: type = ModelConfig) -> list[str]:
     leaf = _leaf(key)
     known = list(all_keys(options))
     leaves = sorted({_leaf(other) for other in known})
-    found = same_name(leaf, known)
+    found = same_name(leaf, options)
     if not found:
         found = get_close_matches(key, known, n=1, cutoff=0.8)
     if not found:
@@ -200,11 +152,11 @@ def nearest(key: str, options: type = ModelConfig) -> list[str]:
     return [other.replace(".0.", index[0] if index else ".0.") for other in found[:3]]
 
 
-def same_name(name: str, known: Collection[str]) -> list[str]:
+def same_name(name: str, options: type = ModelConfig) -> list[str]:
     """List the keys of this name, with or without the name of the table; else the one that has it in other toolkits."""
-    found = [key for key in known if name in (key, _leaf(key))]
-    other = _OTHER_NAMES.get(name)
-    return found or ([other] if other is not None and other in known else [])
+    found = [key for key in all_keys(options) if name in (key, _leaf(key))]
+    other = other_names(options).get(name)
+    return found or ([] if other is None else [other])
 
 
 def siblings(key: str, options: type = ModelConfig) -> list[str]:

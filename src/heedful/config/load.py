@@ -5,24 +5,25 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
-from inspect import getsource
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
-
-from heedful.config import schema
 from heedful.config.architecture_options import KEY, OPTIONS, architecture_in
-from heedful.config.presets import OF_TASKS, PRESETS, merge
+from heedful.config.keys import hints_of, table_of, tables_of
 from heedful.config.schema import Recipe
+from heedful.config.setting import descriptions, setting_in
+from heedful.config.task_defaults import OF_TASKS, merge
 from heedful.config.toml import read_toml
 from heedful.config.user_code import import_class
-from heedful.config.validate import RECIPE, recipe_from_dict
+from heedful.config.validate import adapter_of, recipe_from_dict
 from heedful.errors import InputError
+from heedful.storage.paths import likely
 
 __all__ = ["load_preset", "load_recipe", "make_recipe", "recipe_from_dict", "recipe_schema", "recipe_to_dict"]
+
+FILE = "config.toml"  # in the folder of a recipe
 
 
 class Override(NamedTuple):
@@ -119,13 +120,28 @@ def _below(root: str, path: str | None) -> str | None:
 def recipe_file(path: Path) -> Path:
     """Find the TOML file of a recipe, given the file itself or the recipe's folder."""
     if path.is_dir():
-        if not (path / "config.toml").is_file():
-            raise InputError(f"{path}: this folder holds no config.toml; name a recipe's folder or a TOML file")
-        return path / "config.toml"
+        if not (path / FILE).is_file():
+            raise InputError(f"{path}: {_instead_of_recipe(path)}")
+        return path / FILE
     if not path.exists():
+        from heedful.config.presets import PRESETS
+
         hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
-        raise InputError(f"{path}: there is no such recipe; name a TOML file or a folder with config.toml{hint}")
+        remedy = likely(path, f"name a TOML file or a folder with {FILE}{hint}", is_recipe)
+        raise InputError(f"{path}: there is no such recipe; {remedy}")
     return path
+
+
+def is_recipe(path: Path) -> bool:
+    """True if a path is that of a TOML file or of a folder with a recipe."""
+    return path.is_file() and path.suffix == ".toml" if not path.is_dir() else (path / FILE).is_file()
+
+
+def _instead_of_recipe(folder: Path) -> str:
+    if any((folder / name).exists() for name in ("checkpoints", "log.jsonl", "manifest.json")):
+        return f"is a run or a model, not a recipe; `heedful train RECIPE --out {folder}` resumes a run"
+    inner = next((place for place in sorted(folder.iterdir()) if is_recipe(place)), None)
+    return f"this folder holds no {FILE}; " + (f"give {inner}" if inner else "name a recipe's folder or a TOML file")
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -151,7 +167,7 @@ def _overrides(given: Overrides) -> Iterator[Override]:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Iterate over nested settings: the dotted key and the value of each, such as ("train.seed", 1)."""
+    """Iterate over nested settings: the dotted key and the value of each, such as (("train.seed", 1))."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from dotted(value, f"{prefix}{key}.")
@@ -181,15 +197,26 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
     names = values.get("preset", [])
     below: dict[str, Any] = {}
     for name in names if isinstance(names, list) else [names]:
-        if not isinstance(name, str) or name not in PRESETS:
-            close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
-            raise InputError(
-                f"{place}: there is no preset {json.dumps(name)}; did you mean {' or '.join(close)}?"
-                " `heedful config presets` lists all"
-            )
-        below = merge(below, PRESETS[name])
+        below = merge(below, _preset(name, place))
     whole = merge(below, {key: value for key, value in values.items() if key != "preset"})
     return merge(_defaults(whole), whole)
+
+
+def _preset(name: object, place: str) -> Mapping[str, Any]:
+    """The values of a preset.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    from heedful.config.presets import PRESETS
+
+    if not isinstance(name, str) or name not in PRESETS:
+        close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
+        raise InputError(
+            f"{place}: there is no preset {json.dumps(name)}; did you mean {' or '.join(close)}?"
+            " `heedful config presets` lists all"
+        )
+    return PRESETS[name]
 
 
 def _defaults(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,30 +234,50 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
     return json.loads(json.dumps(asdict(recipe)))
 
 
+def current_keys(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename the keys of a stored recipe to the current names, and set what older versions did without a key."""
+    return {**_renamed(stored, Recipe), **_of_raw_labels(stored)}
+
+
+def _renamed(values: Mapping[str, Any], table: type) -> dict[str, Any]:
+    """Rename the keys of a table and of the tables inside it that had another name before."""
+    hints = hints_of(table)
+    names = {former: name for name, hint in hints.items() for former in setting_in(hint).former}
+    renamed = {names.get(key, key): value for key, value in values.items()}
+    return {
+        key: _renamed(value, inner) if isinstance(value, Mapping) and (inner := table_of(hints.get(key))) else value
+        for key, value in renamed.items()
+    }
+
+
+def _of_raw_labels(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of the data of an older regression, which has learned the numbers as they are."""
+    data = stored.get("data")
+    if stored.get("task") != "regression" or not isinstance(data, Mapping) or data.get("label_scale") is not None:
+        return {}
+    return {"data": {**data, "label_mean": 0.0, "label_scale": 1.0}}
+
+
 def recipe_schema() -> dict[str, Any]:
-    """Create the JSON Schema of a recipe file, for editors; each field is described by the comment beside it."""
-    whole = RECIPE.json_schema()
+    """Create the JSON Schema of a recipe file, for editors; a field is described by the docstring below it."""
+    whole = adapter_of(Recipe).json_schema()
     tables = whole["$defs"]
     for options in OPTIONS.values():
-        tables[options.__name__] = TypeAdapter(options).json_schema()
+        tables[options.__name__] = adapter_of(options).json_schema()
     whole["properties"]["model"] = {
         "anyOf": [{"$ref": f"#/$defs/{options.__name__}"} for options in OPTIONS.values()],
         "default": {},
     }
-    described = {kind.__name__: kind for kind in OPTIONS.values()} | vars(schema)
+    described = {kind.__name__: kind for kind in (Recipe, *OPTIONS.values(), *tables_of(Recipe))}
     for name, table in {"Recipe": whole, **tables}.items():
         table["additionalProperties"] = False
-        for key, comment in field_comments(described[name]).items():
-            table["properties"][key]["description"] = comment
+        for key, text in descriptions(described[name]).items():
+            table["properties"][key]["description"] = text
+    from heedful.config.presets import PRESETS
+
     preset = {"enum": list(PRESETS)}
     whole["properties"]["preset"] = {
-        "description": "presets below this file, the later ones over the earlier",
+        "description": "Presets below this file, the later ones over the earlier.",
         "anyOf": [preset, {"type": "array", "items": preset}],
     }
     return whole
-
-
-def field_comments(table: type) -> dict[str, str]:
-    """Get the comment beside each field of a dataclass."""
-    lines = "\n".join(getsource(kind) for kind in reversed(table.__mro__) if is_dataclass(kind))
-    return dict(re.findall(r"^    (\w+): .*  # (.+)$", lines, flags=re.MULTILINE))

@@ -1,30 +1,69 @@
-"""Settings of inputs that are no text: pictures and videos, cut into patches, and sound, cut into frames."""
+"""Settings of inputs other than text: images and videos, cut into patches, and audio, cut into frames."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from heedful.config.setting import Count, Natural, Positive, PositiveShare, Rate, Share
+
+Side = Annotated[int, Ge(1), Le(10_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig:
-    """Settings of pictures: how they are resized, augmented and cut into patches (Dosovitskiy et al. 2021)."""
+    """Settings of images: how they are resized, augmented and cut into patches (Dosovitskiy et al. 2021)."""
 
-    size: tuple[int, int] = (224, 224)  # height and width in pixels that every picture is brought to
-    resize: Literal["crop", "squash", "pad"] = "crop"  # crop: the middle; squash: change the ratio; pad: with black
-    resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"  # the filter that resizes
-    channels: Literal[1, 3] = 3  # 1: grey
-    patch: int = 16  # side of a square patch, in pixels
-    stem: Literal["linear", "convolutional", "pooled"] = "linear"  # 3 x 3 convolutions: with stride 2, or max-pooling
-    class_token: bool = True  # a trained vector before the patches; without it set model.pooling = "mean"
-    positions: Literal["none", "sinusoidal", "learned"] = "none"  # of rows and of columns; beside model.positions
-    max_pixels: int = 89_478_485  # a larger picture is refused before it is unpacked
-    shift: int = 0  # augmentation: move by up to so many pixels in each direction
-    flip: bool = False  # augmentation: mirror half of the pictures
-    zoom: float = 1.0  # augmentation: cut out a part of at least this share of the area
-    trivial_augment: bool = False  # augmentation: one change of form or colour at random (Müller & Hutter 2021)
-    erase: float = 0.0  # augmentation: erase a rectangle of this probability (Zhong et al. 2020)
-    mixup: float = 0.0  # augmentation: mix two pictures and classes, shares from Beta(mixup, mixup) (Zhang et al. 2018)
-    mean: tuple[float, ...] = (0.5,)  # of the pixels, from 0 to 1: one number, or one for each channel
-    std: tuple[float, ...] = (0.5,)  # pixels are read as (pixel - mean) / std
+    size: tuple[Side, Side] = (224, 224)
+    """Height and width in pixels to which every image is resized."""
+
+    resize: Literal["crop", "squash", "pad"] = "crop"
+    """How another aspect ratio is fitted: `crop` cuts out the middle, `squash` distorts, `pad` adds black."""
+
+    resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"
+    """Resampling filter."""
+
+    channels: Literal[1, 3] = 3
+    """Number of channels: 3 for RGB, 1 for grey."""
+
+    patch: Count = 16
+    """Height and width of a patch in pixels."""
+
+    stem: Literal["linear", "convolutional", "pooled"] = "linear"
+    """Layers that embed patches: a linear map, or 3 x 3 convolutions, with stride 2 or with max-pooling."""
+
+    class_token: bool = True
+    """If `true`, a trained vector precedes the patches. Without it, set `model.pooling = "mean"`."""
+
+    positions: Literal["none", "sinusoidal", "learned"] = "none"
+    """Encoding of rows and columns, in addition to `model.positions`."""
+
+    max_pixels: Count = 89_478_485
+    """Largest number of pixels of an image file. A larger image is refused before it is decompressed."""
+
+    shift: Natural = 0
+    """Augmentation: largest random shift in each direction, in pixels."""
+
+    flip: bool = False
+    """Augmentation: mirror half of the images horizontally."""
+
+    zoom: PositiveShare = 1.0
+    """Augmentation: crop a random region of at least this share of the area."""
+
+    trivial_augment: bool = False
+    """Augmentation: one random change of geometry or colour for each image (Müller & Hutter 2021)."""
+
+    erase: Share = 0.0
+    """Augmentation: probability that a random rectangle is erased (Zhong et al. 2020)."""
+
+    mixup: Annotated[float, Ge(0), Le(4)] = 0.0
+    """Augmentation: mix two images and their classes, with shares from Beta(`mixup`, `mixup`) (Zhang et al. 2018)."""
+
+    mean: tuple[float, ...] = (0.5,)
+    """Mean of the pixels, which range from 0 to 1: one number, or one for each channel."""
+
+    std: tuple[Positive, ...] = (0.5,)
+    """Standard deviation of the pixels: the model reads (pixel - `mean`) / `std`."""
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -33,19 +72,26 @@ class ImageConfig:
 
     @property
     def tokens(self) -> int:
-        """Number of positions of a picture in the stack: its patches, and the class token if there is one."""
+        """Number of positions of an image in the stack: its patches, and the class token if there is one."""
         rows, columns = self.grid
         return rows * columns + self.class_token
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoConfig:
-    """Settings of videos: frames, which are pictures as [image] says, cut into tubelets (Arnab et al. 2021)."""
+    """Settings of videos: frames, which are images as [image] says, cut into tubelets (Arnab et al. 2021)."""
 
-    frames: int = 16  # that are read of a video, evenly from its beginning to its end; of a shorter one all
-    tubelet: int = 2  # frames of a tubelet, whose height and width are image.patch; 1: patches of single frames
-    positions: Literal["none", "sinusoidal", "learned"] = "none"  # in time; beside image.positions, model.positions
-    max_frames: int = 3000  # a video of more frames is refused before it is unpacked
+    frames: Side = 16
+    """Frames that are read of a video, evenly spaced from beginning to end. Shorter videos are read whole."""
+
+    tubelet: Count = 2
+    """Frames in a tubelet, whose height and width are `image.patch`. With 1, tubelets are patches of single frames."""
+
+    positions: Literal["none", "sinusoidal", "learned"] = "none"
+    """Encoding of time, in addition to `image.positions` and `model.positions`."""
+
+    max_frames: Count = 3000
+    """Largest number of frames of a video file. A longer video is refused before it is decompressed."""
 
     def read(self, frames: int) -> int:
         """Number of frames that are read of a video with so many: whole tubelets, at most the `frames` set."""
@@ -59,22 +105,49 @@ class VideoConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class AudioConfig:
-    """Settings of sound: how it is resampled, augmented and cut into frames (Radford et al. 2022, section 2.2)."""
+    """Settings of audio: how it is resampled, augmented and cut into frames (Radford et al. 2022, section 2.2)."""
 
-    rate: int = 16_000  # samples a second; sound of another rate is resampled
-    channel: int | None = field(default=None, repr=False)  # of each file, from 1; None: the mean of all channels
-    features: Literal["log_mel", "samples"] = "log_mel"  # of a frame: log-mel spectrum, or the samples as they are
-    window: int = 400  # samples of a frame that the spectrum is computed from; frames of samples have hop samples
-    hop: int = 160  # samples from one frame to the next
-    mels: int = 80  # bands of the mel scale
-    stem: Literal["linear", "convolutional"] = "convolutional"  # convolutional: Whisper's, which halves the frames
-    pad_seconds: float = 0.0  # shorter clips are padded with silence to this length; Whisper: 30
-    max_seconds: float = 30.0  # a longer clip is refused
-    speed: float = 0.0  # augmentation: play faster or slower by up to this share (Ko et al. 2015)
-    time_masks: int = 0  # augmentation: spans of frames that are masked (SpecAugment, Park et al. 2019)
-    time_mask: float = 0.2  # their largest length, as a share of the frames
-    frequency_masks: int = 0  # augmentation: ranges of mel bands that are masked
-    frequency_mask: float = 0.2  # their largest height, as a share of the bands
+    rate: Annotated[int, Ge(1), Le(768_000)] = 16_000
+    """Sampling rate in Hz. Audio of another rate is resampled."""
+
+    channel: Count | None = field(default=None, repr=False)
+    """Channel of each file, counted from 1. Not set: the mean of all channels."""
+
+    features: Literal["log_mel", "samples"] = "log_mel"
+    """Features of a frame: its log-mel spectrum, or the samples themselves."""
+
+    window: Annotated[int, Ge(2), Le(768_000)] = 400
+    """Window of the spectrum in samples. With `features = "samples"`, a frame has `hop` samples instead."""
+
+    hop: Count = 160
+    """Distance between frames in samples."""
+
+    mels: Side = 80
+    """Number of mel bands."""
+
+    stem: Literal["linear", "convolutional"] = "convolutional"
+    """Layers that embed frames. `convolutional` is that of Whisper, which halves the number of frames."""
+
+    pad_seconds: Annotated[float, Ge(0), Le(3600)] = 0.0
+    """Length in seconds to which shorter clips are padded with silence. Whisper: 30."""
+
+    max_seconds: Annotated[Positive, Le(36_000)] = 30.0
+    """Longest clip in seconds. A longer clip is refused."""
+
+    speed: Rate = 0.0
+    """Augmentation: largest change of the speed, as a share (Ko et al. 2015)."""
+
+    time_masks: Natural = 0
+    """Augmentation: number of spans of frames that are masked (SpecAugment, Park et al. 2019)."""
+
+    time_mask: Share = 0.2
+    """Longest masked span of frames, as a share of the frames."""
+
+    frequency_masks: Natural = 0
+    """Augmentation: number of ranges of mel bands that are masked."""
+
+    frequency_mask: Share = 0.2
+    """Largest masked range of mel bands, as a share of the bands."""
 
     @property
     def width(self) -> int:
@@ -102,17 +175,40 @@ class AudioConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeConfig:
-    """Settings of the transcription of speech, of which most come with a converted Whisper (Radford et al. 2022)."""
+    """Settings of speech transcription. A converted Whisper brings most of them (Radford et al. 2022)."""
 
-    languages: tuple[str, ...] = ()  # that the model tells apart; none: it writes one, data.target_language
-    language: str | None = None  # of the speech, one of `languages`; None: the model finds it in each recording
-    task: Literal["transcribe", "translate"] = "transcribe"  # translate: into English, if the model can
-    initial_prompt: str = ""  # text that might come before a recording, for names and spelling, if the model reads it
-    timestamps: Literal["always", "long", "never"] = "always"  # if there are any; long: in long recordings
-    suppress: tuple[int, ...] = ()  # ids of tokens that are never written, such as musical notes
-    suppress_first: tuple[int, ...] = ()  # ids of tokens that a window does not begin with
-    no_speech: float = 0.6  # probability of silence from which an unlikely text is left out (section 4.5)
-    word_timestamps: bool = False  # find when each word was said, if the model has attention
-    alignment_heads: tuple[int, ...] = ()  # that find it, counted through the decoder; none: those of its upper half
-    vad: bool = False  # detect speech, and read nothing else; a converted Whisper: true
-    overlap: float = 0.15  # without time stamps: share of a window that it has in common with the one before
+    languages: tuple[str, ...] = ()
+    """ISO 639 codes of the languages that the model distinguishes. Empty: it writes only `data.target_language`."""
+
+    language: str | None = None
+    """ISO 639 code of the language of the speech, such as `de`. Not set: the model detects it in each audio file."""
+
+    task: Literal["transcribe", "translate"] = "transcribe"
+    """`translate` writes English whatever the language of the speech, if the model supports it."""
+
+    initial_prompt: str = ""
+    """Text that might precede the audio, for names and spelling, if the model reads it."""
+
+    timestamps: Literal["always", "long", "never"] = "always"
+    """When to write time stamps, if the model supports them. `long`: for audio longer than a window of the model."""
+
+    suppress: tuple[Natural, ...] = ()
+    """Token ids that are never written, such as musical notes."""
+
+    suppress_first: tuple[Natural, ...] = ()
+    """Token ids that a window does not begin with."""
+
+    no_speech: Share = 0.6
+    """Probability of silence above which an unlikely text is dropped (section 4.5)."""
+
+    word_timestamps: bool = False
+    """Find the time of each word from the cross-attention of the model."""
+
+    alignment_heads: tuple[Natural, ...] = ()
+    """Cross-attention heads that align words, numbered through the decoder. Empty: all heads of its upper half."""
+
+    vad: bool = False
+    """Detect speech (voice activity detection), and transcribe nothing else. A converted Whisper: `true`."""
+
+    overlap: Rate = 0.15
+    """Overlap of consecutive windows when time stamps are off, as a share of a window."""

@@ -1,9 +1,14 @@
-"""Options of recurrent models: Elman networks, LSTM and GRU, with or without attention."""
+"""Settings of recurrent models, and their rules: Elman networks, LSTM and GRU, with or without attention."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, cast
 
-from heedful.config.schema import Poolers, TextModelConfig
+from heedful.config.families import FAMILIES
+from heedful.config.keys import KEYS
+from heedful.config.model import Layers, Poolers, TextModelConfig
+from heedful.config.rule import REMARKS, RULES, Rule
+from heedful.config.schema import Recipe
+from heedful.config.setting import Setting
 from heedful.wording import counted
 
 Scores = Literal["none", "additive", "dot", "general", "concat"]
@@ -14,14 +19,30 @@ class RecurrentConfig(TextModelConfig):
     """Settings of a recurrent model; by default LSTM layers, and in an encoder-decoder Luong's general attention."""
 
     architecture: str = "recurrent"
-    cell: Literal["elman", "lstm", "gru"] = "lstm"  # Elman 1990; Hochreiter & Schmidhuber 1997; Cho et al. 2014
-    layers: int = 1  # of the encoder, and of the decoder
-    bidirectional: bool = True  # an encoder reads in both directions, with d_model / 2 units in each
-    residual: bool = False  # add the input of each layer to its output (Wu et al. 2016, section 3.1)
-    layer_norm: bool = False  # normalise the input of each layer (Ba et al. 2016)
-    variational_dropout: bool = False  # the same units are dropped at all steps (Gal & Ghahramani 2016)
-    attention: Scores = "general"  # additive: Bahdanau et al. 2015; dot, general, concat: Luong et al. 2015
-    input_feeding: bool = False  # a decoder with Luong's attention reads its last output too (Luong et al. 2015, 3.3)
+    cell: Literal["elman", "lstm", "gru"] = "lstm"
+    """Recurrent cell (Elman 1990; Hochreiter & Schmidhuber 1997; Cho et al. 2014)."""
+
+    layers: Layers = 1
+    """Number of layers of the encoder, and of the decoder."""
+
+    bidirectional: bool = True
+    """If `true`, an encoder reads in both directions, with d_model / 2 units in each."""
+
+    residual: bool = False
+    """If `true`, the input of each layer is added to its output (Wu et al. 2016, section 3.1)."""
+
+    layer_norm: bool = False
+    """If `true`, the input of each layer is normalised (Ba et al. 2016)."""
+
+    variational_dropout: Annotated[bool, Setting(resume="ask")] = False
+    """If `true`, the same units are dropped at all steps (Gal & Ghahramani 2016)."""
+
+    attention: Scores = "general"
+    """Score of the attention: `additive` (Bahdanau et al. 2015); `dot`, `general`, `concat` (Luong et al. 2015)."""
+
+    input_feeding: bool = False
+    """If `true`, a decoder with the attention of Luong et al. also reads its last output (section 3.3)."""
+
     pooler: Poolers = "none"
 
     def shape(self) -> str:
@@ -30,3 +51,36 @@ class RecurrentConfig(TextModelConfig):
         if self.family == "encoder_decoder":
             parts += [f"{self.attention} attention"] if self.attention != "none" else ["no attention"]
         return ", ".join(parts)
+
+
+def recurrent(recipe: Recipe) -> RecurrentConfig:
+    """The settings of the recurrent model of a recipe."""
+    return cast("RecurrentConfig", recipe.model)
+
+
+RULES[RecurrentConfig] = (
+    Rule(
+        KEYS.model.d_model,
+        lambda r: recurrent(r).bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
+        "a bidirectional encoder has half of its units in each direction, and model.d_model = {r.model.d_model} is "
+        "odd; make it even, or set model.bidirectional = false",
+    ),
+    Rule(
+        recurrent(KEYS).input_feeding,
+        lambda r: recurrent(r).input_feeding and recurrent(r).attention in ("none", "additive"),
+        'with model.attention = "{r.model.attention}" a decoder has no input feeding; set model.input_feeding = false, '
+        'or model.attention = "general"',
+    ),
+)
+
+REMARKS[RecurrentConfig] = (
+    Rule(
+        recurrent(KEYS).attention,
+        lambda r: (
+            not FAMILIES[r.model.family].pairs
+            and (recurrent(r).attention != RecurrentConfig.attention or recurrent(r).input_feeding)
+        ),
+        "model.attention and model.input_feeding belong to an encoder-decoder: in a model of family {r.model.family} "
+        "they change nothing",
+    ),
+)

@@ -1,20 +1,21 @@
-"""Rules for combinations of recipe values: those that cannot work, and those that a user should know about.
+"""Checks of recipes whose values have the right types and ranges: combinations that cannot work, and remarks.
 
-A rule looks at the recipe only. Rules of an architecture hold for recipes whose [model] has its options.
+A rule looks at the recipe only: missing files or a missing GPU are found by `heedful.train.preflight`. Rules of an
+architecture are in the file of its settings, and hold for recipes whose [model] has them.
 """
 
 import math
 import re
-from typing import cast
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from heedful.config import dual_encoder_rules, media_rules, word2vec_rules
-from heedful.config.convolutional import TextCNNConfig
-from heedful.config.dual_encoder import DualEncoderConfig
+from heedful.config import media_rules
 from heedful.config.families import FAMILIES
-from heedful.config.recurrent import RecurrentConfig
-from heedful.config.rule import Rule
+from heedful.config.keys import KEYS
+from heedful.config.rule import REMARKS, RULES, Rule
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe, TextModelConfig
-from heedful.config.word2vec import Word2VecConfig
+from heedful.registry import TASKS
 
 
 def pairs(recipe: Recipe) -> bool:
@@ -44,332 +45,312 @@ def standardises(recipe: Recipe) -> bool:
     return math.isfinite(mean) and (scale is None or 0 < scale < math.inf)
 
 
-def recurrent(recipe: Recipe) -> RecurrentConfig:
-    """The settings of the recurrent model of a recipe."""
-    return cast("RecurrentConfig", recipe.model)
-
-
-def text_cnn(recipe: Recipe) -> TextCNNConfig:
-    """The settings of the text CNN of a recipe."""
-    return cast("TextCNNConfig", recipe.model)
-
-
 WITH_CLASSES = ("classification", "image_classification", "audio_classification", "video_classification", "tagging")
 
-RULES = (
+RULES[ArchitectureConfig] = (
     Rule(
-        "data.labels",
+        KEYS.data.labels,
         lambda r: len(set(r.data.labels)) < len(r.data.labels) or not all(label.strip() for label in r.data.labels),
         "data.labels names each class once, and none is empty; take out what stands there twice",
     ),
     Rule(
-        "train.class_weights",
-        lambda r: r.train.class_weights is not None and r.task not in WITH_CLASSES and ":" not in r.task,
+        KEYS.train.class_weights,
+        lambda r: r.train.class_weights is not None and r.task not in WITH_CLASSES and not TASKS.is_own(r.task),
         'train.class_weights are of classes or tags, and task = "{r.task}" has none; leave it out',
     ),
     Rule(
-        "train.class_weights",
+        KEYS.train.class_weights,
         lambda r: isinstance(r.train.class_weights, dict) and min(r.train.class_weights.values(), default=1) <= 0,
         "train.class_weights has a number that is not more than 0; give each class a larger one, or leave it out",
     ),
     Rule(
-        "data.label_scale",
+        KEYS.data.label_scale,
         lambda r: (r.data.label_mean is None) != (r.data.label_scale is None) or not standardises(r),
         "data.label_mean = {r.data.label_mean} and data.label_scale = {r.data.label_scale} go together, as a finite "
         "number and one above 0; give both, or leave both out to take those of the training data",
     ),
     Rule(
-        "data.words",
+        KEYS.data.words,
         lambda r: bool(r.data.words) and (r.task != "tagging" or not all(word.strip() for word in r.data.words)),
         'data.words are words that a model for task = "tagging" keeps whole, and none is empty; leave data.words out',
     ),
     Rule(
-        "data.train",
+        KEYS.data.train,
         lambda r: any(c.part[0] >= c.part[1] for c in (*r.data.train, r.data.valid, r.data.test) if c),
         "the part of a corpus goes from a smaller to a larger share, such as part = [0.0, 0.9] of training text and "
         "part = [0.9, 1.0] of validation text",
     ),
     Rule(
-        "masking.random",
+        KEYS.masking.random,
         lambda r: r.masking.mask + r.masking.random > 1,
         "masking.mask + masking.random = {r.masking.mask} + {r.masking.random} is more than all of the chosen tokens; "
         "lower one of them",
     ),
     Rule(
-        "model.target_vectors",
+        KEYS.model.target_vectors,
         lambda r: r.model.target_vectors is not None and not pairs(r),
         'a model of family "{r.model.family}" has one vocabulary, whose word vectors are model.source_vectors; '
         "leave model.target_vectors out",
     ),
     Rule(
-        "model.freeze_vectors",
+        KEYS.model.freeze_vectors,
         lambda r: r.model.freeze_vectors and not (r.model.source_vectors or r.model.target_vectors),
         "model.freeze_vectors = true has nothing to freeze; give model.source_vectors or model.target_vectors",
     ),
     Rule(
-        "model.max_positions",
+        KEYS.model.max_positions,
         lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
         "{r.decode.extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
         "learned; raise model.max_positions to at least that sum",
     ),
     Rule(
-        "model.max_target_positions",
+        KEYS.model.max_target_positions,
         lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "an output may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
         "{r.decode.extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
         "that are learned; raise it to at least that sum",
     ),
     Rule(
-        "model.max_positions",
+        KEYS.model.max_positions,
         lambda r: one_text(r) and positions(r) < r.data.max_length,
         "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
         "{r.model.learned_positions} that are learned; raise model.max_positions, or lower data.max_length",
     ),
     Rule(
-        "tokenizer.dropout",
+        KEYS.tokenizer.dropout,
         lambda r: r.tokenizer.dropout > 0 and r.tokenizer.kind != "bpe",
         'tokenizer.dropout leaves out merges of byte-pair encoding, and tokenizer.kind is "{r.tokenizer.kind}"; '
         'set tokenizer.dropout = 0.0, or tokenizer.kind = "bpe"',
     ),
     Rule(
-        "tokenizer.dropout",
+        KEYS.tokenizer.dropout,
         lambda r: r.tokenizer.dropout > 0 and not pairs(r),
         "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text "
         "that was encoded once; set tokenizer.dropout = 0.0",
     ),
     Rule(
-        "optimizer.lr",
+        KEYS.optimizer.lr,
         lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.lr < 0.01,
         'with optimizer.schedule = "vaswani" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
         'with {r.optimizer.lr} nothing would be learned; for a peak rate set optimizer.schedule = "inverse_sqrt"',
     ),
     Rule(
-        "optimizer.lr",
+        KEYS.optimizer.lr,
         lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.lr > 0.1,
         'with optimizer.schedule = "{r.optimizer.schedule}" optimizer.lr is the peak rate, and {r.optimizer.lr} '
         "would diverge; 0.0005 is usual",
     ),
     Rule(
-        "optimizer.warmup",
+        KEYS.optimizer.warmup,
         lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.warmup < 1,
         'optimizer.schedule = "vaswani" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
     ),
     Rule(
-        "optimizer.min_lr",
+        KEYS.optimizer.min_lr,
         lambda r: r.optimizer.schedule not in ("cosine", "linear") and r.optimizer.min_lr > 0,
         'optimizer.min_lr is where "cosine" and "linear" end, and optimizer.schedule is "{r.optimizer.schedule}"; '
         "set optimizer.min_lr = 0.0, or one of these schedules",
     ),
     Rule(
-        "optimizer.min_lr",
+        KEYS.optimizer.min_lr,
         lambda r: r.optimizer.min_lr > r.optimizer.lr,
         "optimizer.min_lr = {r.optimizer.min_lr} is above the peak, optimizer.lr = {r.optimizer.lr}; lower it",
     ),
     Rule(
-        "train.batch_tokens",
+        KEYS.train.batch_tokens,
         lambda r: pairs(r) and r.train.batch_tokens < r.data.filters.max_tokens,
         "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a sentence of data.filters.max_tokens = "
         "{r.data.filters.max_tokens}; raise batch_tokens, or lower max_tokens",
     ),
     Rule(
-        "train.batch_tokens",
+        KEYS.train.batch_tokens,
         lambda r: one_text(r) and r.train.batch_tokens < r.data.max_length,
         "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a text of data.max_length = "
         "{r.data.max_length} tokens; raise batch_tokens, or lower max_length",
     ),
     Rule(
-        "train.average_last",
+        KEYS.train.average_last,
         lambda r: r.train.average_last > r.train.keep_last,
         "train.average_last = {r.train.average_last} checkpoints cannot be averaged where train.keep_last = "
         "{r.train.keep_last} are kept; raise keep_last, or lower average_last",
     ),
     Rule(
-        "train.best",
+        KEYS.train.best,
         lambda r: pairs(r) and not r.train.validate_decoding and r.train.best not in (None, "loss", "perplexity"),
         'train.best = "{r.train.best}" is a score of what is decoded, which train.validate_decoding = false leaves '
         'out; set train.best = "loss"',
     ),
     Rule(
-        "train.patience",
+        KEYS.train.patience,
         lambda r: r.train.patience is not None and r.data.valid is None,
         "train.patience counts validations, and there is no validation text; give [data.valid], or leave patience out",
     ),
     Rule(
-        "train.device",
+        KEYS.train.device,
         lambda r: re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", r.train.device) is None,
         'train.device = "{r.train.device}" is no device; use "auto", "cpu", "cuda", "cuda:0" or "mps"',
     ),
     Rule(
-        "optimizer.weight_decay",
+        KEYS.optimizer.weight_decay,
         lambda r: r.optimizer.weight_decay > 0 and r.optimizer.name == "row_sgd",
         'optimizer.name = "row_sgd" has no weight decay; set optimizer.weight_decay = 0.0',
     ),
     Rule(
-        "parallel.shard",
+        KEYS.parallel.shard,
         lambda r: r.parallel.shard != "none" and r.optimizer.name == "row_sgd",
         'optimizer.name = "row_sgd" changes a few rows of a table at each update, and sharded gradients are of all '
         'rows; set parallel.shard = "none"',
     ),
     Rule(
-        "parallel.shard",
+        KEYS.parallel.shard,
         lambda r: r.parallel.shard != "none" and r.train.compile,
         "train.compile = true compiles whole stacks, and a sharded one gathers the weights of each block on the way; "
         'set train.compile = false, or parallel.shard = "none"',
     ),
     Rule(
-        "parallel.shard_processes",
+        KEYS.parallel.shard_processes,
         lambda r: r.parallel.shard_processes is not None and r.parallel.shard != "hybrid",
         "parallel.shard_processes = {r.parallel.shard_processes} counts the processes of a copy, and parallel.shard "
         'is "{r.parallel.shard}"; set parallel.shard = "hybrid", or leave parallel.shard_processes out',
     ),
     Rule(
-        "train.activation_checkpointing",
+        KEYS.train.activation_checkpointing,
         lambda r: r.train.activation_checkpointing and not isinstance(r.model, ModelConfig),
         "train.activation_checkpointing computes the blocks of a Transformer again, and model.architecture = "
         '"{r.model.architecture}" has none; leave train.activation_checkpointing out',
     ),
     Rule(
-        "train.activation_checkpointing",
+        KEYS.train.activation_checkpointing,
         lambda r: r.train.activation_checkpointing and r.train.compile,
         "with train.compile = true the compiler decides what is computed again; leave train.activation_checkpointing "
         "or train.compile out",
     ),
     Rule(
-        "decode.n_best",
+        KEYS.decode.n_best,
         lambda r: r.decode.n_best > r.decode.beam,
         "decode.n_best = {r.decode.n_best} translations cannot come from decode.beam = {r.decode.beam}; "
         "raise beam, or lower n_best",
     ),
     Rule(
-        "generate.min_tokens",
+        KEYS.generate.min_tokens,
         lambda r: r.generate.min_tokens > r.generate.max_tokens,
         "generate.min_tokens is larger than generate.max_tokens, where every output ends; lower it, or raise the other",
     ),
     Rule(
-        "generate.stop",
+        KEYS.generate.stop,
         lambda r: "" in r.generate.stop,
         "generate.stop holds an empty text, which would end every output before it begins; take it out",
     ),
+    *media_rules.RULES,
 )
 
-TEXT_MODEL_RULES = (
+RULES[TextModelConfig] = (
     Rule(
-        "model.tie",
+        KEYS.model.tie,
         lambda r: r.model.tie == "all" and not r.tokenizer.joint and pairs(r),
         'model.tie = "all" shares one matrix between the languages, which needs one vocabulary; '
         'set tokenizer.joint = true, or model.tie = "output"',
     ),
     Rule(
-        "model.source_vectors",
+        KEYS.model.source_vectors,
         lambda r: pairs(r) and r.model.tie == "all" and r.model.source_vectors != r.model.target_vectors,
         'model.tie = "all" shares one matrix between the languages, so that model.source_vectors and '
         'model.target_vectors must name the same file; or set model.tie = "none"',
     ),
     Rule(
-        "task",
+        KEYS.task,
         lambda r: r.task == "masked_lm" and not isinstance(r.model, ModelConfig),
         'a masked language model is a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer", or task = "language_model"',
     ),
 )
 
-RECURRENT_RULES = (
+RULES[ModelConfig] = (
     Rule(
-        "model.d_model",
-        lambda r: recurrent(r).bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
-        "a bidirectional encoder has half of its units in each direction, and model.d_model = {r.model.d_model} is "
-        "odd; make it even, or set model.bidirectional = false",
-    ),
-    Rule(
-        "model.input_feeding",
-        lambda r: recurrent(r).input_feeding and recurrent(r).attention in ("none", "additive"),
-        'with model.attention = "{r.model.attention}" a decoder has no input feeding; set model.input_feeding = false, '
-        'or model.attention = "general"',
-    ),
-)
-
-TEXT_CNN_RULES = (
-    Rule(
-        "model.kernel_sizes",
-        lambda r: min(text_cnn(r).kernel_sizes, default=0) < 1,
-        "model.kernel_sizes holds no size, or one below 1; give one or more numbers of tokens, such as [3, 4, 5]",
-    ),
-    Rule(
-        "model.multichannel",
-        lambda r: text_cnn(r).multichannel and r.model.freeze_vectors,
-        "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
-        "set one of them to false",
-    ),
-    Rule(
-        "model.multichannel",
-        lambda r: text_cnn(r).multichannel and r.data.modality != "text",
-        "model.multichannel = true has two channels of word vectors, and the task {r.task} reads no words; set it to "
-        "false",
-    ),
-)
-
-TRANSFORMER_RULES = (
-    Rule(
-        "model.max_target_positions",
+        KEYS.model.max_target_positions,
         lambda r: r.model.max_target_positions is not None and not (pairs(r) and r.model.learned_positions),
         "model.max_target_positions is the size of a decoder's own table of learned positions, beside an encoder's; "
         'leave it out, or set model.positions = "learned" in an encoder-decoder',
     ),
     Rule(
-        "model.heads",
+        KEYS.model.heads,
         lambda r: r.model.d_k is None and r.model.d_model % r.model.heads != 0,
         "model.d_model = {r.model.d_model} cannot be divided by model.heads = {r.model.heads}; "
         "choose a number of heads that divides it, or give the size of a head as model.d_k",
     ),
     Rule(
-        "model.kv_heads",
+        KEYS.model.kv_heads,
         lambda r: r.model.heads % (r.model.kv_heads or 1) != 0,
         "model.heads = {r.model.heads} cannot share model.kv_heads = {r.model.kv_heads} evenly; "
         "choose a kv_heads that divides heads",
     ),
     Rule(
-        "model.positions",
+        KEYS.model.positions,
         lambda r: r.model.positions == "sinusoidal" and r.model.d_model % 2 != 0,
         "sinusoidal positions come in pairs of sine and cosine, and model.d_model = {r.model.d_model} is odd; "
         'make it even, or set model.positions = "learned"',
     ),
     Rule(
-        "model.positions",
+        KEYS.model.positions,
         lambda r: r.model.positions == "rotary" and (r.model.d_k or r.model.d_model // r.model.heads) % 2 != 0,
         "rotary positions turn the dimensions of a head in pairs, and a head has an odd number of them; "
         "give an even model.d_k",
     ),
 )
 
-# Rules of recipes whose model has these options.
-RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {
-    ArchitectureConfig: (*RULES, *media_rules.RULES, dual_encoder_rules.NEEDED),
-    TextModelConfig: TEXT_MODEL_RULES,
-    ModelConfig: TRANSFORMER_RULES,
-    RecurrentConfig: RECURRENT_RULES,
-    TextCNNConfig: TEXT_CNN_RULES,
-    Word2VecConfig: word2vec_rules.RULES,
-    DualEncoderConfig: dual_encoder_rules.RULES,
-}
-
-REMARKS = (
+REMARKS[ArchitectureConfig] = (
     Rule(
-        "optimizer.warmup",
+        KEYS.optimizer.warmup,
         lambda r: r.optimizer.warmup >= r.train.max_updates,
         "the run ends with train.max_updates = {r.train.max_updates}, before optimizer.warmup = {r.optimizer.warmup} "
         "is over: enough to try a recipe out, too short to learn from it",
     ),
-    Rule(
-        "model.attention",
-        lambda r: (
-            isinstance(r.model, RecurrentConfig)
-            and not pairs(r)
-            and (r.model.attention != RecurrentConfig.attention or r.model.input_feeding)
-        ),
-        "model.attention and model.input_feeding belong to an encoder-decoder: in a model of family {r.model.family} "
-        "they change nothing",
-    ),
-    *word2vec_rules.REMARKS,
     *media_rules.REMARKS,
 )
+
+LARGEST = 2**63 - 1  # of any number, in size: what a tensor counts with
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Problem found in a recipe: the dotted key at which to fix it, and a message."""
+
+    key: str
+    text: str
+
+
+def remarks(recipe: Recipe) -> list[str]:
+    """List the remarks on a valid recipe that a user should know."""
+    return [rule.text.format(r=recipe) for rule in _of(recipe, REMARKS) if rule.broken(recipe)]
+
+
+def impossible(recipe: Recipe) -> list[Problem]:
+    """List the problems of a recipe whose values have the right types and ranges; rules hold for possible numbers."""
+    return [Problem(key, text) for key, value in _numbers(asdict(recipe)) if (text := size_problem(key, value))] or [
+        Problem(rule.key, rule.text.format(r=recipe)) for rule in _of(recipe, RULES) if rule.broken(recipe)
+    ]
+
+
+def _of(recipe: Recipe, rules: Mapping[type[ArchitectureConfig], tuple[Rule, ...]]) -> Iterator[Rule]:
+    """Iterate over the rules of a recipe: those of any architecture first, those of its own last."""
+    for kind in reversed(type(recipe.model).__mro__):
+        yield from rules.get(kind, ())
+
+
+def size_problem(key: str, value: float) -> str | None:
+    """Describe a number that no tensor can hold; None for one of a usual size."""
+    if abs(value) <= LARGEST:
+        return None
+    size = "a finite number" if isinstance(value, float) and not math.isfinite(value) else "less than 2^63"
+    return f"{key} must be {size}, but is {value}"
+
+
+def _numbers(values: Any, key: str = "") -> Iterator[tuple[str, int | float]]:
+    """Iterate over every number of a nested value, with its dotted key."""
+    if isinstance(values, int | float) and not isinstance(values, bool):
+        yield key, values
+    elif isinstance(values, dict | tuple):
+        inside = values.items() if isinstance(values, dict) else enumerate(values)
+        for name, value in inside:
+            yield from _numbers(value, f"{key}.{name}".lstrip("."))

@@ -1,6 +1,7 @@
-"""Classes of the user's own, which a recipe names as "module:Class": tasks and architectures.
+"""Classes of the user's own, which a recipe names: tasks and architectures.
 
-The name may come from a stranger's model folder. So a class is looked for among the modules that the program has
+One of an installed package has a name by its entry point. One of any other module is named as "module:Class". Such a
+name may come from a stranger's model folder, so the class is looked for among the modules that the program has
 imported; a module is imported only for a recipe that the user names, or by `heedful --import MODULE`.
 """
 
@@ -10,29 +11,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
+from heedful.registry import ARCHITECTURES, TASKS, Registry
 
 T = TypeVar("T")
 
+REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "task": TASKS}  # by the recipe's key
+
 
 def find_class(key: str, name: str) -> type | None:
-    """The class that a recipe names as "module:Class", if its module has been imported; None for a name without colon.
+    """The class of a package that a recipe names, or that of an imported module as "module:Class"; None: no such name.
 
     Args:
-        key: the key of the recipe, for messages.
+        key: the key of the recipe, "task" or "model.architecture".
         name: its value.
 
     Raises:
-        InputError: the module has not been imported, or has no such class.
+        InputError: the module has not been imported or cannot be, or has no such class.
     """
-    return find_object(key, name, type, "class")
+    return find_object(key, name, type, "class") if ":" in name else installed_class(key, name)
 
 
-def find_object(key: str, name: str, kind: type[T], what: str) -> T | None:
-    """The object of one kind that a recipe names as "module:object"; otherwise as `find_class`.
+def find_object(key: str, name: str, kind: type[T], what: str) -> T:
+    """The object of one kind that a recipe names as "module:object".
 
     Args:
         key: the key of the recipe, for messages.
@@ -43,9 +47,7 @@ def find_object(key: str, name: str, kind: type[T], what: str) -> T | None:
     Raises:
         InputError: the module has not been imported, or has no such object.
     """
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        return None
+    module, _, attribute = name.partition(":")
     imported = sys.modules.get(module)
     if imported is None:
         raise InputError(
@@ -56,6 +58,22 @@ def find_object(key: str, name: str, kind: type[T], what: str) -> T | None:
     if not isinstance(found, kind):
         raise InputError(f'{key} = "{name}": {module} has no {what} {attribute}')
     return found
+
+
+def installed_class(key: str, name: str) -> type | None:
+    """The class that an installed package registers under a name; None: no package does.
+
+    Raises:
+        InputError: it cannot be imported, it is no class, or the name is taken.
+    """
+    registry = REGISTRIES[key]
+    entries = registry.installed().get(name)
+    if not entries:
+        return None
+    part: Any = registry[name]
+    if not isinstance(part, type):
+        raise InputError(f'{key} = "{name}": {entries[0].value}, which a package registers, is not a class')
+    return part
 
 
 def import_class(name: str, place: str) -> None:
@@ -93,10 +111,16 @@ def import_user_module(module: str) -> None:
 
 
 def own_code(recipe: Recipe) -> dict[str, str]:
-    """The keys of a recipe that name a class of the user's own, and the names."""
+    """The keys of a recipe that name a class that does not come with heedful, and the names."""
     names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
-    names |= {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics}
-    return {key: name for key, name in names.items() if ":" in name}
+    own = {key: name for key, name in names.items() if REGISTRIES[key].is_own(name)}
+    return own | {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics if ":" in name}
+
+
+def _module_of(key: str, name: str) -> str:
+    """The module of a class of the user's own, by its name in a recipe."""
+    entries = REGISTRIES[key].installed().get(name) if key in REGISTRIES else None
+    return entries[0].module if entries else name.partition(":")[0]
 
 
 @contextmanager
@@ -120,9 +144,9 @@ def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
     except Exception as error:
         if not own:
             raise
-        key = next((key for key, name in own.items() if _line_in(error, name.partition(":")[0])), next(iter(own)))
-        module = own[key].partition(":")[0]
-        raise InputError(f'{key} = "{own[key]}": {what}: {_described(error, module)}') from error
+        modules = {key: _module_of(key, name) for key, name in own.items()}
+        key = next((key for key, module in modules.items() if _line_in(error, module)), next(iter(own)))
+        raise InputError(f'{key} = "{own[key]}": {what}: {_described(error, modules[key])}') from error
 
 
 def _described(error: Exception, module: str) -> str:

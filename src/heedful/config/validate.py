@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -13,12 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from heedful.config.architecture_options import KEY, architecture_in, options_of
-from heedful.config.check import Problem, impossible
-from heedful.config.keys import nearest, siblings, unknown_keys
+from heedful.config.keys import hint_of, nearest, siblings, unknown_keys
+from heedful.config.rules import Problem, impossible, size_problem
 from heedful.config.schema import ArchitectureConfig, Recipe
+from heedful.config.setting import bounds, range_text, setting_in
 from heedful.errors import InputError
 
-RECIPE = TypeAdapter(Recipe)
 MODEL = "model"
 
 OVERRIDES = ("--set ", "set ")  # the places of values from the command line and from Python begin so
@@ -33,16 +34,9 @@ _EXPECTED = {
     "tuple_type": "a list",
     "dataclass_type": "a table",
 }
+_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 _CHOICE = re.compile(r"(literal|dict)\[")  # the part of a place that names one of several types
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
-_OTHER_VALUES = {  # names in other toolkits and papers
-    "bf16": "bfloat16",
-    "fp32": "float32",
-    "mixed": "autocast",
-    "noam": "vaswani",
-    "rope": "rotary",
-    "sentencepiece": "unigram",
-}
 _TRUTH = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 
 
@@ -62,8 +56,8 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     own = values.get(MODEL, {})
     unknown = enumerate(unknown_keys(values, options))  # a stranger's may be 10^5
     problems = [Problem(key, _unknown(key, options) if number < _SHOWN else key) for number, key in unknown]
-    recipe, mistyped = _validated(RECIPE, shared, "")
-    model, mistyped_model = _validated(TypeAdapter(options), own, f"{MODEL}.")
+    recipe, mistyped = _validated(adapter_of(Recipe), shared, "", options)
+    model, mistyped_model = _validated(adapter_of(options), own, f"{MODEL}.", options)
     problems += mistyped + mistyped_model
     if not (mistyped or mistyped_model):
         recipe = replace(recipe, model=model)
@@ -81,13 +75,19 @@ def _options(values: Mapping[str, Any], where: str, places: Mapping[str, str]) -
         raise InputError(f"{_place(KEY, where, places)}: {error}") from error
 
 
-def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str) -> tuple[Any, list[Problem]]:
-    """The object that JSON values stand for, and what is wrong with their types; None if something is."""
+@cache
+def adapter_of(table: type) -> TypeAdapter[Any]:
+    """The validator of a dataclass of settings; that of a recipe leaves [model] to the one of its architecture."""
+    return TypeAdapter(table)
+
+
+def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str, options: type) -> tuple[Any, list[Problem]]:
+    """The object that JSON values stand for, and what is wrong with their types and ranges; None if something is."""
     try:
         # JSON mode is the strict mode that still takes lists for tuples and tables for dataclasses.
         return adapter.validate_json(json.dumps(values, default=_no_json), strict=True), []
     except ValidationError as error:
-        return None, [_mistyped(detail, prefix) for detail in error.errors() if not _of_other_choice(detail)]
+        return None, [_mistyped(detail, prefix, options) for detail in error.errors() if not _of_other_choice(detail)]
 
 
 def _of_other_choice(detail: ErrorDetails) -> bool:
@@ -133,20 +133,30 @@ def _unknown(key: str, options: type[ArchitectureConfig]) -> str:
     return f"unknown key {key}; {f'[{table}]' if table else 'a recipe'} may hold {', '.join(siblings(key, options))}"
 
 
-def _mistyped(detail: ErrorDetails, prefix: str) -> Problem:
-    """Describe a type error of pydantic as a problem of the recipe."""
+def _mistyped(detail: ErrorDetails, prefix: str, options: type) -> Problem:
+    """Describe an error of pydantic, of a type or a range, as a problem of the recipe."""
     key = (prefix + ".".join(part for part in map(str, detail["loc"]) if not _CHOICE.match(part))).rstrip(".")
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "missing":
         return Problem(key, f"{key} is missing")
     if kind == "too_long":
         return Problem(key, f"{key} takes {context['max_length']} values, not {len(value)}")
+    hint = hint_of(key, options)
+    if kind in _BOUNDS:
+        return Problem(key, size_problem(key, value) or f"{key} must be {_range(hint, _BOUNDS[kind])}, but is {value}")
     choices = context.get("expected", "").split("'")[1::2]
     expected = " or ".join(f'"{choice}"' for choice in choices) or _EXPECTED.get(
         kind, context.get("expected", detail["msg"])
     )
-    remedy = _remedy(key, kind, value, choices)
+    remedy = _remedy(key, kind, value, choices, setting_in(hint).values)
     return Problem(key, f"{key} must be {expected}, but is {_shown(value)}{f'; {remedy}' if remedy else ''}")
+
+
+def _range(hint: Any, bound: str) -> str:
+    """Describe the bound that a number breaks; for a share, both of them."""
+    limits = bounds(hint)
+    is_share = limits.get("ge") == 0 and 1 in (limits.get("le"), limits.get("lt"))
+    return range_text(limits if is_share else {bound: limits[bound]})
 
 
 def _shown(value: Any) -> str:
@@ -155,8 +165,8 @@ def _shown(value: Any) -> str:
     return "a list" if isinstance(value, list) and len(value) != 1 else json.dumps(value, ensure_ascii=False)
 
 
-def _remedy(key: str, kind: str, value: Any, choices: list[str]) -> str:
-    """Suggest the correct spelling of a value, if the mistake is a common one."""
+def _remedy(key: str, kind: str, value: Any, choices: list[str], other_names: Mapping[str, str]) -> str:
+    """Suggest the correct spelling of a value, if the mistake is a common one; it may have other names elsewhere."""
     if kind == "tuple_type" and isinstance(value, dict):
         return f"write [[{key}]] with two brackets"
     if kind == "int_type" and isinstance(value, float) and value.is_integer():
@@ -165,6 +175,6 @@ def _remedy(key: str, kind: str, value: Any, choices: list[str]) -> str:
         return f"write {_TRUTH[str(value).lower()]} without quotes"
     if kind in ("int_type", "float_type") and isinstance(value, str) and _NUMBER.fullmatch(value):
         return f"write {value} without quotes"
-    other = [name for name in [_OTHER_VALUES.get(str(value).lower())] if name in choices]
+    other = [name for name in [other_names.get(str(value).lower())] if name in choices]
     close = other or get_close_matches(str(value), choices, n=1)
     return f'did you mean "{close[0]}"?' if close else ""

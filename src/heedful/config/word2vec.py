@@ -1,9 +1,13 @@
-"""Options of the architecture "word2vec": word vectors by skip-gram or CBOW (Mikolov et al. 2013a, 2013b)."""
+"""Settings of word2vec and their rules: word vectors by skip-gram or CBOW (Mikolov et al. 2013a, 2013b)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from heedful.config.schema import ArchitectureConfig
+from heedful.config.keys import KEYS
+from heedful.config.model import ArchitectureConfig, Width
+from heedful.config.rule import REMARKS, RULES, Rule
+from heedful.config.schema import Recipe
+from heedful.config.setting import Count, Natural, NonNegative
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,16 +16,93 @@ class Word2VecConfig(ArchitectureConfig):
 
     architecture: str = "word2vec"
     family: Literal["word_vectors"] = "word_vectors"
-    d_model: int = 100  # size of the word vectors
-    kind: Literal["skip_gram", "cbow"] = "skip_gram"  # skip_gram: a word predicts each word around it; cbow: reverse
+    d_model: Width = 100
+    """Size of the word vectors."""
+
+    kind: Literal["skip_gram", "cbow"] = "skip_gram"
+    """`skip_gram`: a word predicts each word around it; `cbow`: the words around it predict the word."""
+
     objective: Literal["negative_sampling", "hierarchical_softmax", "softmax"] = "negative_sampling"
-    window: int = 5  # largest distance of a context word; the distance in use is drawn from 1 to window for each word
-    negatives: int = 5  # negative samples of each predicted word
-    noise_power: float = 0.75  # negative samples are drawn with probability count^noise_power
-    subsample: float = 1e-3  # words above about 2.6 times this share of the text are thinned out; 0: none
-    phrases: tuple[float, ...] = ()  # thresholds of passes that join pairs of words to phrases, such as [200.0, 100.0]
-    phrase_discount: int = 5  # taken off the count of a pair, so that rare pairs form no phrases
+    """How the probability of a word is learned."""
+
+    window: Count = 5
+    """Largest distance of a context word. The distance in use is drawn from 1 to `window` for each word."""
+
+    negatives: Count = 5
+    """Negative samples for each predicted word."""
+
+    noise_power: NonNegative = 0.75
+    """Negative samples are drawn with probability count^noise_power."""
+
+    subsample: NonNegative = 1e-3
+    """Share of the text above which frequent words are subsampled: from about 2.6 times this share. 0 keeps all."""
+
+    phrases: tuple[float, ...] = ()
+    """Thresholds of the passes that join pairs of words to phrases, such as `[200.0, 100.0]`. Empty: no phrases."""
+
+    phrase_discount: Natural = 5
+    """Number subtracted from the count of a pair, so that rare pairs do not form phrases."""
 
     def shape(self) -> str:
         """Describe the model in words: kind, objective, size and window."""
         return f"{self.kind} with {self.objective}, vectors of size {self.d_model}, window {self.window}"
+
+
+def word_vectors(recipe: Recipe) -> Word2VecConfig:
+    """The settings of word2vec in a recipe."""
+    return cast("Word2VecConfig", recipe.model)
+
+
+# Updates change only the rows of a batch's words.
+RULES[Word2VecConfig] = (
+    Rule(
+        word_vectors(KEYS).phrases,
+        lambda r: any(threshold <= 0 for threshold in word_vectors(r).phrases),
+        "model.phrases lists scores that a phrase exceeds, one for each pass over the text; give numbers above 0, such "
+        "as [200.0, 100.0]",
+    ),
+    Rule(
+        KEYS.model.source_vectors,
+        lambda r: bool(r.model.source_vectors or r.model.target_vectors),
+        "word vectors begin with random numbers here; leave model.source_vectors and model.target_vectors out",
+    ),
+    Rule(
+        KEYS.optimizer.name,
+        lambda r: r.optimizer.name != "row_sgd",
+        'word vectors get gradients for the words of a batch only, which optimizer.name = "{r.optimizer.name}" does '
+        'not take; set optimizer.name = "row_sgd"',
+    ),
+    Rule(
+        KEYS.tokenizer.kind,
+        lambda r: r.tokenizer.kind != "word" or r.tokenizer.byte_fallback,
+        'word vectors belong to words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
+    ),
+    Rule(
+        KEYS.train.precision,
+        lambda r: r.train.precision != "float32",
+        'word vectors are computed in float32, and train.precision is "{r.train.precision}"; leave it out',
+    ),
+    Rule(
+        KEYS.train.label_smoothing,
+        lambda r: r.train.label_smoothing > 0,
+        "word vectors are learned without label smoothing; set train.label_smoothing = 0.0",
+    ),
+)
+
+REMARKS[Word2VecConfig] = (
+    Rule(
+        word_vectors(KEYS).negatives,
+        lambda r: (
+            word_vectors(r).objective != "negative_sampling"
+            and (word_vectors(r).negatives, word_vectors(r).noise_power)
+            != (Word2VecConfig.negatives, Word2VecConfig.noise_power)
+        ),
+        "model.negatives and model.noise_power belong to negative sampling: with model.objective = "
+        '"{r.model.objective}" they change nothing',
+    ),
+    Rule(
+        word_vectors(KEYS).phrase_discount,
+        lambda r: not word_vectors(r).phrases and word_vectors(r).phrase_discount != Word2VecConfig.phrase_discount,
+        "model.phrase_discount belongs to model.phrases: without phrases it changes nothing",
+    ),
+)

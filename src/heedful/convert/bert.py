@@ -8,7 +8,16 @@ import torch
 from torch import Tensor
 
 from heedful.config.schema import Recipe
-from heedful.convert.model import Model, expected, heads_note, read_weights, recipe_of, write_hugging_face
+from heedful.convert.model import (
+    Format,
+    Model,
+    expected,
+    heads_note,
+    read_weights,
+    recipe_of,
+    renumbered,
+    write_hugging_face,
+)
 from heedful.convert.names import NOTHING, Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.convert.sentence_transformers import read_sentence_settings, sentence_files
 from heedful.convert.settings import CONFIG, Settings, read_config
@@ -181,3 +190,6 @@ ARCHITECTURES = {
     "transform.dense.weight": "BertForMaskedLM",
     EMBEDDING: "BertModel",
 }
+
+
+FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=renumbered)

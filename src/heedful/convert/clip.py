@@ -14,7 +14,7 @@ import torch
 from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
-from heedful.convert.model import Model, expected, read_weights, recipe_of, write_hugging_face
+from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without
 from heedful.convert.picture_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
@@ -268,3 +268,8 @@ def check_pictures(recipe: Recipe) -> None:
             f'the model "{recipe.name}" cannot become a clip model of Hugging Face, and what it has learned cannot be '
             f"changed afterwards. A model that is to be converted has to be trained with\n  {listed}"
         )
+
+
+FORMAT = Format(
+    reader=read, tasks=SETTINGS.tasks, writer=write, architecture=DualEncoderConfig.architecture, changes=renumbered
+)

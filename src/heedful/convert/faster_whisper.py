@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
-from heedful.convert.model import Model
+from heedful.convert.model import Format, Model
 from heedful.convert.names import Names, Weights, without, without_copies
 from heedful.convert.opennmt import BLOCKS, dotted
 from heedful.convert.whisper_recipe import MULTILINGUAL, TASKS, Description, converted
@@ -116,3 +116,6 @@ def _languages(found: Ctranslate2Model) -> list[str]:
 def _ids(listed: Any) -> list[int]:
     """The ids in a list of config.json; those below zero stand for others, and are left out."""
     return [i for i in listed or [] if isinstance(i, int) and i >= 0]
+
+
+FORMAT = Format(reader=read, tasks=TASKS)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.convert.model import (
+    Format,
     Model,
     expected,
     heads_note,
@@ -172,3 +173,6 @@ def _full_names(weights: Weights) -> Weights:
     """Add the prefix "transformer." to parameter names of models that were saved without the output layer."""
     full = re.compile(rf"transformer\..*|lm_head\..*|{HEADS}")
     return {name if full.fullmatch(name) else f"transformer.{name}": value for name, value in weights.items()}
+
+
+FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=changes)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.convert.model import Model, expected, read_weights, recipe_of, write_hugging_face
+from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import check_rows, reorder, silence
@@ -170,3 +170,6 @@ def _arranged(weights: Weights, order: Int[Tensor, " D"]) -> Weights:
     """Reorder the d_model dimensions in all weights of a model; the model computes what it did before."""
     axes = {name: axis for name in weights for pattern, axis in AXES.items() if re.fullmatch(pattern, name)}
     return weights | {name: weights[name].index_select(axis, order) for name, axis in axes.items()}
+
+
+FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=renumbered)

@@ -21,6 +21,7 @@ from heedful.models import weights
 from heedful.models.model import wrong_types
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
+from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
 from heedful.text.export import to_hugging_face
@@ -117,7 +118,7 @@ class Format:
                 that the task needs.
         """
         if not folder.is_dir():
-            raise InputError(f"there is no folder {folder}; name the one that holds the files of a model")
+            raise InputError(no_folder(folder, "name the one that holds the files of a model"))
         if task is not None and not issubclass(find_task(task), self.tasks):
             raise InputError(
                 f'{folder}: this model can be for {names_of(self.tasks)}, and not for "{task}"; for another task train '

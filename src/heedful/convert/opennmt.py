@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.config.schema import ModelConfig
 from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
-from heedful.convert.model import Model, expected, recipe_of
+from heedful.convert.model import Format, Model, expected, recipe_of
 from heedful.convert.names import Names, Weights, compare
 from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
@@ -152,3 +152,6 @@ def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
 def dotted(name: str) -> str:
     """Convert a parameter name of CTranslate2 to the style of PyTorch: dots, and weight and bias of norms."""
     return name.replace("/", ".").replace("_norm.gamma", "_norm.weight").replace("_norm.beta", "_norm.bias")
+
+
+FORMAT = Format(reader=read, tasks=TASKS)

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from heedful.config.load import recipe_from_dict
 from heedful.config.modalities import ImageConfig
-from heedful.config.presets import OF_TASKS, merge
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
-from heedful.convert.model import Model, expected, read_weights, write_files
+from heedful.config.task_defaults import OF_TASKS, merge
+from heedful.convert.model import Format, Model, expected, read_weights, write_files
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without
 from heedful.convert.picture_settings import PREPROCESSOR, VIT, picture_settings, preprocessor
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
@@ -246,3 +246,6 @@ def _unflat(name: str, value: Tensor, image: ImageConfig) -> Tensor:
     if name == PATCHES:
         return value.unflatten(1, (image.patch, image.patch, image.channels)).permute(0, 3, 1, 2).contiguous()
     return value[None] if name in (TOKEN, "vit.embeddings.position_embeddings") else value
+
+
+FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write)

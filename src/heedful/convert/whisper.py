@@ -10,7 +10,7 @@ import torch
 from heedful.config.modalities import AudioConfig
 from heedful.config.schema import Recipe
 from heedful.convert.marian import BLOCK
-from heedful.convert.model import GENERATION, Model, expected, read_weights, write_hugging_face
+from heedful.convert.model import GENERATION, Format, Model, expected, read_weights, write_hugging_face
 from heedful.convert.names import Names, with_zero_biases, without, without_copies
 from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import lacking
@@ -176,3 +176,6 @@ def preprocessor(audio: AudioConfig) -> Mapping[str, Any]:
     kind = {"feature_extractor_type": "WhisperFeatureExtractor", "processor_class": "WhisperProcessor"}
     padding = {"padding_side": "right", "padding_value": 0.0, "return_attention_mask": False}
     return {**kind, **settings, **lengths, **padding}
+
+
+FORMAT = Format(reader=read, tasks=TASKS, writer=write)

@@ -15,7 +15,7 @@ import numpy as np
 from heedful.config.schema import MaskingConfig
 from heedful.data.batches import BatchPlan
 from heedful.data.random_numbers import PASSAGES, Chance
-from heedful.data.stores.arrays import IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.stores.arrays import IDS, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.data.stores.mapped_files import MappedFile
 from heedful.errors import InputError
 from heedful.text.tokenizer import BOS, EOS, PAD
@@ -44,7 +44,7 @@ def check_count(documents: int, masking: MaskingConfig) -> None:
 
 
 @dataclass(frozen=True)
-class SentenceStore:
+class SentenceStore(MappedStore):
     """Store of the token ids of sentences, grouped in documents, read-only; no sentence and no document is empty."""
 
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from heedful.data.random_numbers import PHASE, WINDOWS, draw, shuffled
-from heedful.data.stores.arrays import IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.stores.arrays import IDS, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.data.stores.mapped_files import MappedFile
 from heedful.text.tokenizer import EOS, PAD
 
@@ -25,7 +25,7 @@ Encoded = tuple[list[int], int]  # the ids of a document without <eos>, and the 
 
 
 @dataclass(frozen=True)
-class TokenStream:
+class TokenStream(MappedStore):
     """Store of the token ids of documents as one read-only stream; each document ends in <eos>."""
 
     ids: np.ndarray  # (n,) uint16 or uint32, mapped

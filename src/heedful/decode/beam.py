@@ -17,7 +17,7 @@ from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.length_penalty import PENALTIES
 from heedful.decode.top_k import best_tokens
 from heedful.errors import InputError
-from heedful.machine.doctor import free_memory
+from heedful.machine.memory import free_memory
 from heedful.models.model import DecodingState
 from heedful.text.tokenizer import EOS
 
@@ -185,7 +185,7 @@ def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
     if beam > vocabulary:
         raise InputError(f"a beam size of {beam:,} is more than the {vocabulary:,} tokens of the vocabulary; lower it")
     needed, free = needed_memory(beam, vocabulary), free_on(device)
-    if free is not None and needed > free:
+    if needed > free:
         raise InputError(
             f"a beam size of {beam:,} needs about {needed:,.1f} GB of memory for each sentence, and {free:,.1f} GB are "
             "free; lower it"
@@ -197,6 +197,6 @@ def needed_memory(beam: int, vocabulary: int) -> float:
     return beam * (PER_TOKEN * vocabulary + PER_PAIR * beam) / 1e9
 
 
-def free_on(device: torch.device) -> float | None:
-    """GB of memory that are free on a device; None where the system does not say."""
-    return torch.cuda.mem_get_info(device)[0] / 1e9 if device.type == "cuda" else free_memory()
+def free_on(device: torch.device) -> float:
+    """GB of memory that are free on a device."""
+    return (torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()) / 1e9

@@ -21,6 +21,7 @@ from heedful.decode.inputs import InputKind, described
 from heedful.decode.predictor import Done
 from heedful.errors import InputError
 from heedful.models.model import Model
+from heedful.storage.paths import unreadable
 
 Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # also pixels, samples or frames
 R = TypeVar("R")
@@ -90,7 +91,7 @@ class MediaReader:
         try:
             return read(Path(given).read_bytes())
         except OSError as error:
-            raise InputError(f"{given}: cannot be read ({error.strerror or error})") from error
+            raise InputError(unreadable(Path(given), error)) from error
         except InputError as error:
             raise InputError(f"{given}: {error}") from error
 

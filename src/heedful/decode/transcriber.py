@@ -41,7 +41,7 @@ from heedful.errors import InputError
 from heedful.machine.cores import map_on_cores
 from heedful.models.model import SourceToTarget
 from heedful.text.speech_tokens import SpeechTokens
-from heedful.text.tokenizer import BOS, Tokenizer
+from heedful.text.tokenizer import BOS, EOS, Tokenizer
 
 LOG = logging.getLogger(__name__)
 
@@ -304,11 +304,12 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         known = [*prompt, *([] if tokens.without_times is None else [tokens.without_times])]
         samples = reading.window()
         frames, padding_mask = (x.to(self.device) for x in padded_frames([samples], audio))
-        target = torch.tensor([[*known, *text]], device=self.device)
+        end = len(known) + len(text)
+        target = torch.tensor([[*known, *text, EOS][: self.model.max_target_positions()]], device=self.device)
         weights = head_weights(self.model, frames, padding_mask, target, self._heads())
         rate, offset = audio.rate, reading.begin / audio.rate
         position = audio.hop * audio.stride / rate
-        starts = token_times(weights[:, len(known) - 1 :], -(-len(samples) // (audio.hop * audio.stride)))
+        starts = token_times(weights, -(-len(samples) // (audio.hop * audio.stride)), len(known) - 1, end)
         seconds = [offset + min(start * position, len(samples) / rate) for start in starts.tolist()]
         of_text = iter(pairwise(seconds))
         here = offset
@@ -333,8 +334,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         return words_of(spelled, [said.times[place] for place in kept], [said.scores[place] for place in kept])
 
     def spell(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, on one line."""
-        return " ".join(self.tokenizer.decode(self.tokens.text(tokens)).split())
+        """Return the text of tokens without white space at its ends; line feeds and blanks inside are as written."""
+        return self.tokenizer.decode(self.tokens.text(tokens)).strip()
 
     def _check(self) -> None:
         transcribe = self.settings.transcribe

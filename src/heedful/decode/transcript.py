@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from unicodedata import east_asian_width
+from itertools import pairwise
+from unicodedata import category, east_asian_width, name
 from xml.sax.saxutils import escape
 
 from heedful.decode.word_times import Word
@@ -47,11 +48,23 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """The whole text, on one line."""
-        return " ".join(segment.text for segment in self.segments if segment.text)
+        """The whole text: that of all segments, with a space between two unless both are Chinese or Japanese there."""
+        return joined_texts([segment.text for segment in self.segments if segment.text])
 
     def __str__(self) -> str:
         return self.text
+
+
+def joined_texts(texts: Sequence[str]) -> str:
+    """Join texts with a space between two of them, unless both have wide letters or marks there, as in Chinese."""
+    rest = [right if _unspaced(left[-1:]) and _unspaced(right[:1]) else f" {right}" for left, right in pairwise(texts)]
+    return "".join([*texts[:1], *rest])
+
+
+def _unspaced(letter: str) -> bool:
+    """True for a letter or a mark of Chinese or Japanese; Korean has wide letters, too, and writes spaces."""
+    wide = east_asian_width(letter or " ") in "WF" and category(letter)[0] in "LNP"
+    return wide and not name(letter, "").startswith("HANGUL")
 
 
 LONGEST_CUE = 84  # columns of text: two lines of 42, as subtitles have them
@@ -74,7 +87,7 @@ def _joined(before: Segment, after: Segment) -> Segment:
     return Segment(
         before.start,
         after.end,
-        f"{before.text} {after.text}",
+        joined_texts([before.text, after.text]),
         [*before.tokens, *after.tokens],
         [*before.token_scores, *after.token_scores],
         [*before.words, *after.words],
@@ -115,7 +128,8 @@ def vtt(segments: Sequence[Segment]) -> str:
 
 def _blocks(segments: Sequence[Segment], comma: str, spelled: Callable[[str], str]) -> Iterator[str]:
     for segment in cues(segments):
-        yield f"{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{spelled(segment.text)}\n"
+        text = " ".join(segment.text.split())  # an empty line would end the block
+        yield f"{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{spelled(text)}\n"
 
 
 def clock(seconds: float, comma: str = ".") -> str:

@@ -88,22 +88,28 @@ def has_cross_attention(model: SourceToTarget) -> bool:
     return bool(len(blocks)) and all(hasattr(block, "cross_attention") for block in blocks)
 
 
-def token_times(weights: Float[Tensor, "H T S"], positions: int) -> Float64[np.ndarray, " T"]:
-    """Align tokens with positions of the encoder: where the sound of the token after each of T tokens begins.
+def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end: int) -> Float64[np.ndarray, " N"]:
+    """Align tokens with positions of the encoder: where the sound of the token after each of N tokens begins.
+
+    Attention to padding does not count, and that of all T tokens, of the prompt and <eos> as well, is the scale.
 
     Args:
         weights: the attention of heads from each token to the sound of the next.
         positions: the number of positions that hold sound, and not padding.
+        begin: the first of the N tokens among the T.
+        end: the place after the last of them.
     """
     found = weights[:, :, : max(1, positions)].double().numpy()
+    total = found.sum(axis=2, keepdims=True)
+    found = found / np.where(total > 0, total, 1.0)
     spread = found.std(axis=1, keepdims=True)
     normal = (found - found.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
     side = SMOOTHED // 2
     if normal.shape[2] > side:
         around = np.pad(normal, ((0, 0), (0, 0), (side, side)), mode="reflect")
         normal = np.median(sliding_window_view(around, SMOOTHED, axis=2), axis=-1)
-    rows, columns = warping_path(-normal.mean(axis=0))
-    return np.array([columns[np.argmax(rows == row)] for row in range(found.shape[1])], dtype=np.float64)
+    rows, columns = warping_path(-normal.mean(axis=0)[begin:end])
+    return np.array([columns[np.argmax(rows == row)] for row in range(end - begin)], dtype=np.float64)
 
 
 def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarray]:

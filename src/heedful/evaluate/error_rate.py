@@ -11,16 +11,16 @@ from heedful.evaluate.metrics import of_sums
 
 
 def edit_distance(output: Sequence[str], reference: Sequence[str]) -> int:
-    """Return the fewest insertions, deletions and substitutions of words or characters that make both equal."""
-    numbers = {item: number for number, item in enumerate({*output, *reference})}
-    wanted = np.array([numbers[item] for item in reference], np.int64)
-    places = np.arange(len(wanted) + 1)
-    row = places.copy()
-    for item in output:
-        changed = np.minimum(row[1:] + 1, row[:-1] + (wanted != numbers[item]))
-        row = np.concatenate([row[:1] + 1, changed])
-        row = np.minimum.accumulate(row - places) + places  # an insertion after any cheaper place
-    return int(row[-1])
+    """Return the fewest insertions, deletions and substitutions of words or characters that make both equal.
+
+    Raises:
+        InputError: rapidfuzz is not installed.
+    """
+    try:
+        from rapidfuzz.distance import Levenshtein
+    except ImportError as error:
+        raise InputError(f"error rates need rapidfuzz ({error}): pip install 'heedful[audio]'") from error
+    return Levenshtein.distance(output, reference)
 
 
 @dataclass(frozen=True)

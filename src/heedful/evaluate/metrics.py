@@ -1,4 +1,4 @@
-"""Metrics by name: one table of what computes each score, of which model outputs, and whether lower is better.
+"""Metrics: what computes each score, of which model outputs, and whether lower is better; by name in the registry.
 
 A metric is computed from the `Outputs` of a model on a test set. How it is resampled, for confidence intervals and
 significance tests, follows from what it computes: a number or a row of counts for each example, which are computed once
@@ -8,13 +8,13 @@ and put together for any resample; or one number for a whole set of outputs, whi
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from heedful.config.user_code import find_object
 from heedful.errors import InputError
+from heedful.registry import METRICS
 
 
 def mean(rows: np.ndarray) -> float:
@@ -52,46 +52,6 @@ def of_sums(compute: Callable[[Any], Any], ratio: Callable[..., float], *, lower
 
 LOSSES = ("loss", "perplexity", "byte_perplexity", "next_sentence_loss", "rmse")  # come with the objective of a task
 
-EVALUATE = "heedful.evaluate"
-METRICS = {  # kind of outputs and name -> where the metric is
-    "texts.bleu": f"{EVALUATE}.translation:BLEU_METRIC",
-    "texts.chrf": f"{EVALUATE}.translation:CHRF_METRIC",
-    "texts.ter": f"{EVALUATE}.translation:TER_METRIC",
-    "texts.exact_match": f"{EVALUATE}.texts:EXACT_MATCH",
-    "texts.rouge1": f"{EVALUATE}.rouge:ROUGE_1",
-    "texts.rouge2": f"{EVALUATE}.rouge:ROUGE_2",
-    "texts.rougeL": f"{EVALUATE}.rouge:ROUGE_L",
-    "texts.distinct_1": f"{EVALUATE}.rouge:DISTINCT_1",
-    "texts.distinct_2": f"{EVALUATE}.rouge:DISTINCT_2",
-    "texts.wer": f"{EVALUATE}.error_rate:WER",
-    "texts.cer": f"{EVALUATE}.error_rate:CER",
-    "classes.accuracy": f"{EVALUATE}.classes:ACCURACY",
-    "classes.macro_f1": f"{EVALUATE}.classes:MACRO_F1",
-    "classes.f1": f"{EVALUATE}.classes:F1",
-    "classes.matthews": f"{EVALUATE}.classes:MATTHEWS",
-    "tags.f1": f"{EVALUATE}.spans:F1",
-    "tags.precision": f"{EVALUATE}.spans:PRECISION",
-    "tags.recall": f"{EVALUATE}.spans:RECALL",
-    "tags.accuracy": f"{EVALUATE}.spans:ACCURACY",
-    "answers.f1": f"{EVALUATE}.answers:F1",
-    "answers.exact_match": f"{EVALUATE}.answers:EXACT_MATCH",
-    "numbers.spearman": f"{EVALUATE}.correlation:SPEARMAN",
-    "numbers.pearson": f"{EVALUATE}.correlation:PEARSON",
-    "rankings.mrr": f"{EVALUATE}.retrieval:MRR",
-    "rankings.recall@1": f"{EVALUATE}.retrieval:RECALL_1",
-    "rankings.recall@10": f"{EVALUATE}.retrieval:RECALL_10",
-    "rankings.ndcg@10": f"{EVALUATE}.retrieval:NDCG_10",
-    "matches.mrr": f"{EVALUATE}.retrieval:MATCH_MRR",
-    "matches.text_mrr": f"{EVALUATE}.retrieval:TEXT_MRR",
-    "matches.text_recall@1": f"{EVALUATE}.retrieval:TEXT_RECALL_1",
-    "matches.text_recall@5": f"{EVALUATE}.retrieval:TEXT_RECALL_5",
-    "matches.text_recall@10": f"{EVALUATE}.retrieval:TEXT_RECALL_10",
-    "matches.image_mrr": f"{EVALUATE}.retrieval:IMAGE_MRR",
-    "matches.image_recall@1": f"{EVALUATE}.retrieval:IMAGE_RECALL_1",
-    "matches.image_recall@5": f"{EVALUATE}.retrieval:IMAGE_RECALL_5",
-    "matches.image_recall@10": f"{EVALUATE}.retrieval:IMAGE_RECALL_10",
-}
-
 
 def find_metric(name: str, kind: str) -> Metric:
     """Find a metric of one kind of outputs: one of `METRICS`, or a `Metric` of the user's own as "module:object".
@@ -101,11 +61,11 @@ def find_metric(name: str, kind: str) -> Metric:
     Raises:
         InputError: there is no such metric of these outputs, or its module has not been imported.
     """
-    own = find_object("evaluate.metrics", name, Metric, "heedful.evaluate.metrics.Metric")
-    if own is not None:
-        return own
-    if place := METRICS.get(f"{kind}.{name}"):
-        return _loaded(place)
+    if ":" in name:
+        return find_object("evaluate.metrics", name, Metric, "heedful.evaluate.metrics.Metric")
+    metric = METRICS.get(f"{kind}.{name}")
+    if isinstance(metric, Metric):
+        return metric
     names = names_of(kind)
     near = get_close_matches(name, names) or names
     raise InputError(f'there is no metric "{name}" of {kind}; did you mean {" or ".join(near)}?')
@@ -114,6 +74,11 @@ def find_metric(name: str, kind: str) -> Metric:
 def names_of(kind: str) -> list[str]:
     """List the names of the metrics of one kind of outputs."""
     return [name.removeprefix(f"{kind}.") for name in METRICS if name.startswith(f"{kind}.")]
+
+
+def is_computed(name: str, kind: str) -> bool:
+    """True for the name of a metric of one kind of outputs; other scores come with the objective of a task."""
+    return ":" in name or f"{kind}.{name}" in METRICS
 
 
 def lower_is_better(name: str) -> bool:
@@ -126,11 +91,5 @@ def lower_is_better(name: str) -> bool:
         return find_metric(name, "").lower_is_better
     if name in LOSSES:
         return True
-    place = next((METRICS[key] for key in METRICS if key.partition(".")[2] == name.lower()), None)
-    return place is not None and _loaded(place).lower_is_better
-
-
-def _loaded(place: str) -> Metric:
-    """Import the module of a metric, and return the metric."""
-    module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
+    key = next((key for key in METRICS if key.partition(".")[2] == name.lower()), None)
+    return key is not None and METRICS[key].lower_is_better

@@ -34,6 +34,10 @@ class Outputs(ABC):
         }
         return replace(self, **taken)
 
+    def groups(self) -> np.ndarray | None:
+        """The number, from 0, of the group of each example: a group is resampled as a whole. None: each by itself."""
+        return None
+
     def report(self) -> ClassReport | None:
         """Make the report class by class; None where the outputs are not classes."""
         return None
@@ -57,11 +61,18 @@ def outcomes_of(outputs: Outputs, metrics: Mapping[str, Metric]) -> Outcomes:
                 scores[name] = score
         return scores
 
+    everything, groups = np.arange(len(outputs)), outputs.groups()
+    members = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)] if groups is not None else None
     repeatable = [name for name, metric in metrics.items() if metric.resampled]
+
+    def resample(chosen: np.ndarray) -> dict[str, float]:
+        examples = chosen if members is None else np.concatenate([members[group] for group in chosen.tolist()])
+        return measure(repeatable, examples)
+
     return Outcomes(
-        count=len(outputs),
-        measure=lambda chosen: measure(repeatable, chosen),
+        count=len(outputs) if members is None else len(members),
+        measure=resample,
         classes=outputs.report(),
-        whole=measure(metrics, np.arange(len(outputs))),
+        whole=measure(metrics, everything),
         each={name: values.tolist() for name, values in rows.items() if metrics[name].total is mean},
     )

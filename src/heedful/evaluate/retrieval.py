@@ -136,10 +136,32 @@ class Matches(Outputs):
     images: np.ndarray
     texts: np.ndarray
 
+    def groups(self) -> np.ndarray:
+        """Examples that share an image or a text share results, so they are resampled together."""
+        return connected(self.images, self.texts)
+
     def scored(self, side: Literal["text", "image"], measure: Callable[[Sequence[Ranking]], float]) -> np.ndarray:
         """Score the ranking of each example, of texts or of images, (N,)."""
         rankings, numbers = (self.text, self.images) if side == "text" else (self.image, self.texts)
         return np.array(rankings.scored(measure))[numbers]
+
+
+def connected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Number groups of pairs, in the order of their first pair: pairs that share a side are in one group.
+
+    Args:
+        first: (N,), numbers from 0 of the first sides, equal for equal ones.
+        second: (N,), those of the second sides.
+    """
+    groups = np.arange(len(first))
+    while True:
+        before = groups
+        for sides in (first, second):
+            lowest = np.full(sides.max() + 1, len(groups))
+            np.minimum.at(lowest, sides, groups)
+            groups = lowest[sides]
+        if (groups == before).all():
+            return np.unique(groups, return_inverse=True)[1]
 
 
 def _of_side(side: Literal["text", "image"], measure: Callable[[Sequence[Ranking]], float]) -> Metric:

@@ -90,11 +90,27 @@ class Outcomes:
         return self.measure(np.arange(self.count))
 
 
-def mean_outcomes(figures: Mapping[str, Sequence[float] | np.ndarray]) -> Outcomes:
-    """Make `Outcomes` whose scores are means over examples; `figures` has, for each score, a number per example."""
+def mean_outcomes(
+    figures: Mapping[str, Sequence[float] | np.ndarray], groups: Sequence[int] | np.ndarray | None = None
+) -> Outcomes:
+    """Make `Outcomes` whose scores are means over examples.
+
+    Args:
+        figures: For each score, a number per example.
+        groups: The number, from 0, of the group of each example. A group is drawn as a whole and is what the outcomes
+            count as one example: as many results as there are groups are independent.
+    """
     columns = {name: np.asarray(values, np.float64) for name, values in figures.items()}
     (count,) = {len(values) for values in columns.values()}
-    return Outcomes(count, lambda chosen: {name: float(values[chosen].mean()) for name, values in columns.items()})
+    members = np.arange(count) if groups is None else np.asarray(groups)
+    sizes = np.bincount(members)
+    sums = {name: np.bincount(members, values) for name, values in columns.items()}
+
+    def measure(chosen: np.ndarray) -> dict[str, float]:
+        examples = sizes[chosen].sum()
+        return {name: float(values[chosen].sum() / examples) for name, values in sums.items()}
+
+    return Outcomes(len(sizes), measure)
 
 
 @dataclass(frozen=True)

@@ -159,25 +159,34 @@ def paired_bootstrap(
     (baseline, system, *references), form = normalised([baseline, system, *references], scoring.form)
     comparisons = []
     for name in scoring.metrics:
-        metric = _metric(name, scoring)
-        ours, theirs = (_outcomes(name, metric, lines, references) for lines in (system, baseline))
+        (ours, signature), (theirs, _) = (resampled(name, x, references, scoring) for x in (system, baseline))
         [found] = compare_outcomes(theirs, ours, samples, seed)
-        signature = f"{metric.get_signature()}{form}"
-        comparisons.append(replace(found, signature=signature, lower_is_better=lower_is_better(name)))
+        comparisons.append(replace(found, signature=f"{signature}{form}", lower_is_better=lower_is_better(name)))
     return comparisons
 
 
-def _outcomes(
-    name: str, metric: SacreMetric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
-) -> Outcomes:
-    """Compute sacrebleu's counts for each sentence, the sums of which make the score of any resample."""
+def resampled(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], scoring: Scoring
+) -> tuple[Outcomes, str]:
+    """Compute sacrebleu's counts for each sentence, the sums of which make the score of any resample.
+
+    Args:
+        name: One of `METRICS`.
+        hypotheses: N translations, in the normal form of `scoring`.
+        references: R lists of N reference translations each, in that form.
+        scoring: The settings of the metric.
+
+    Returns:
+        The outcomes, and sacrebleu's signature of the metric.
+    """
+    metric = _metric(name, scoring)
     title = _title(name, metric.corpus_score(hypotheses[:1], [lines[:1] for lines in references]).name)
     counts = np.array(metric._extract_corpus_statistics(hypotheses, references))
 
     def measure(chosen: np.ndarray) -> dict[str, float]:
         return {title: float(metric._aggregate_and_compute([counts[chosen].sum(axis=0).tolist()]).score)}
 
-    return Outcomes(len(hypotheses), measure)
+    return Outcomes(len(hypotheses), measure), str(metric.get_signature())
 
 
 def check_aligned(texts: Mapping[str, Sequence[str]]) -> None:

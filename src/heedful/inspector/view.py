@@ -14,7 +14,8 @@ from heedful.inspector.look import Look, Question, look
 from heedful.inspector.overview import Json, facts, overview
 from heedful.inspector.page import Page
 from heedful.predict import AnyPredictor, Predictor
-from heedful.storage import atomic_file
+from heedful.storage.paths import unreadable
+from heedful.storage.written_files import own_file
 from heedful.wording import shown_name
 
 HEIGHT = 900  # pixels in a notebook
@@ -57,15 +58,19 @@ class View:
         shown = {"model": facts(self.name, recipe_of(self.model), self.model.model), **overview(self.seen)}
         return self.page.holding(shown, self.seen.trace, self.head or last_head(shown))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
         """Write the look as a standalone HTML page to a file.
 
+        Args:
+            path: the file. One that heedful wrote, and that nobody changed since, is replaced.
+            replace: also replace any other file.
+
         Raises:
-            InputError: the model has no head `head`.
+            InputError: the model has no head `head`, or there is another file and `replace` is False.
             OSError: the file cannot be written.
         """
         content = self.html.encode()
-        with atomic_file(Path(path)) as file:
+        with own_file(Path(path), replace=replace) as file:
             file.write(content)
 
     def _repr_html_(self) -> str:
@@ -116,7 +121,7 @@ def with_file(subject: Any, question: Question) -> Question:
     try:
         return replace(question, text=shown_name(path), file=path.read_bytes())
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise InputError(unreadable(path, error)) from error
 
 
 def last_head(shown: Json) -> tuple[str, int] | None:

@@ -8,6 +8,7 @@ same, and the result is still right.
 
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+import psutil
+from filelock import lock_descriptor
+
 LEASE = 60.0  # seconds after which a claim is free that nobody has touched
 BEATS = 6  # touches of a claim in that time
-BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Claims:
@@ -62,6 +65,9 @@ class Claims:
             with suppress(OSError):
                 path.unlink()
             file.close()
+            if sys.platform == "win32":  # where an open file cannot be removed
+                with suppress(OSError):
+                    path.unlink()
 
     def _take(self, path: Path) -> BinaryIO | None:
         try:
@@ -106,16 +112,13 @@ class Claims:
 
 
 def this_machine() -> bytes:
-    """Identify the running kernel, within which file locks can be trusted; after a restart of a machine it differs."""
-    return BOOT.read_bytes() if BOOT.exists() else platform.node().encode()
+    """Identify the running system, within which file locks can be trusted; after a restart of a machine it differs."""
+    return f"{platform.node()} since {psutil.boot_time():.0f}".encode()
 
 
 def _lock(file: BinaryIO, wait: bool) -> bool:
     """Lock an open file; False if another one has locked it, or the file system or the platform has no locks."""
     try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except (OSError, ImportError):
+        return lock_descriptor(file.fileno(), blocking=wait)
+    except OSError:
         return False
-    return True

@@ -35,8 +35,7 @@ from heedful.jobs.plan import (
     result_name,
     survey,
 )
-from heedful.storage import atomic_file
-from heedful.storage.atomic import TEMPORARY, named_write_errors, remove
+from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors, remove
 from heedful.storage.disk import DISK
 
 LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise

@@ -9,7 +9,7 @@ from pathlib import Path
 from heedful.data.readers.files import read_lines
 from heedful.errors import RunError
 from heedful.jobs.plan import Shard, checksum, input_changed
-from heedful.storage import atomic_file
+from heedful.storage.atomic import atomic_file
 
 
 class ShardReader:

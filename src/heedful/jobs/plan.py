@@ -11,6 +11,7 @@ from heedful.data.readers.files import read_lines
 from heedful.errors import InputError
 from heedful.storage.compression import without_compression
 from heedful.storage.manifest import seal, unseal
+from heedful.storage.paths import no_folder
 from heedful.wording import counted
 
 FORMAT = 1
@@ -117,6 +118,8 @@ def input_files(folder: Path) -> list[Path]:
     Raises:
         InputError: There is no such folder, it holds no file or a folder, or two results would have one name.
     """
+    if not folder.is_dir():
+        raise InputError(no_folder(folder))
     try:
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:

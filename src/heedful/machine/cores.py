@@ -1,11 +1,11 @@
 """CPU cores that this process may use, and a parallel map that computes one batch per core."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
 import torch
 
 T = TypeVar("T")
@@ -32,9 +32,15 @@ def map_on_cores(function: Callable[[T], R], items: Sequence[T], device: torch.d
 
 def usable_cores() -> int:
     """Number of CPU cores that this process may use, by its affinity and, on Linux, by its control group's quota."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(allowed_cores())
     quota = Path("/sys/fs/cgroup/cpu.max")
     if not quota.is_file():
         return cores
     most, period = quota.read_text().split()
     return cores if most == "max" else max(1, min(cores, round(int(most) / int(period))))
+
+
+def allowed_cores() -> list[int]:
+    """Numbers of the CPU cores on which the system lets this process run: all of them on macOS."""
+    process = psutil.Process()
+    return process.cpu_affinity() if hasattr(process, "cpu_affinity") else list(range(psutil.cpu_count() or 1))

@@ -3,7 +3,6 @@
 import os
 import platform
 import sys
-from pathlib import Path
 
 import torch
 
@@ -52,9 +51,8 @@ def environment(device: torch.device) -> dict[str, str | int]:
 
 
 def processor(device: torch.device) -> str:
-    """Return the name of a GPU or, for the CPU, that of the processor as the kernel tells it; "unknown" elsewhere."""
+    """Return the name of a GPU or, for the CPU, that of the processor; before torch 2.11 its kind only."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    return names[0].split(":")[1].strip() if names else "unknown"
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return str(capabilities.get("cpu_name") or platform.processor() or platform.machine())

@@ -12,7 +12,8 @@ import torch
 
 from heedful.machine.cores import usable_cores
 from heedful.machine.limits import copy_speed, matmul_speed, smallest_time
-from heedful.machine.other_work import BUSY, PERIOD, STAT, OtherWork
+from heedful.machine.memory import free_memory
+from heedful.machine.other_work import BUSY, PERIOD, OtherWork
 from heedful.machine.precision import choose_precision
 from heedful.wording import counted
 
@@ -54,8 +55,6 @@ def threads() -> Finding:
 
 def other_work() -> Finding:
     """Measure how many CPU cores other processes use."""
-    if not STAT.is_file():
-        return Finding("other work", "not known on this system")
     others = OtherWork()
     time.sleep(PERIOD)
     used = others.cores() or 0.0
@@ -84,11 +83,8 @@ def matrix_products() -> Finding:
 
 def memory() -> Finding:
     """Measure how fast memory is copied, and report how much memory is free."""
-    found = f"{copy_speed(CPU) / 1e9:,.0f} GB/s"
-    available = free_memory()
-    if available is None:
-        return Finding("memory", found)
-    found += f", {available:,.1f} GB free"
+    available = free_memory() / 1e9
+    found = f"{copy_speed(CPU) / 1e9:,.0f} GB/s, {available:,.1f} GB free"
     return Finding("memory", found, "close other programs" if available < LITTLE_MEMORY else "")
 
 
@@ -134,12 +130,3 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     disk,
     gpu,
 )
-
-
-def free_memory() -> float | None:
-    """Read the memory, in GB, that programs can still take; None if the system does not report it."""
-    info = Path("/proc/meminfo")
-    if not info.is_file():
-        return None
-    sizes = dict(line.split(":") for line in info.read_text().splitlines())
-    return int(sizes["MemAvailable"].split()[0]) * 1024 / 1e9

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 
 TRIALS = 5
 ENOUGH = 0.02  # seconds that a trial takes at least, roughly

@@ -1,27 +1,57 @@
-"""Memory of the machine and of a GPU: what this process has needed at most, and whether an error says there is none."""
+"""Memory of the machine and of a GPU: what work needs at most, what is free, and errors about too little of it."""
 
-import sys
-from pathlib import Path
+import threading
+from typing import Self
 
+import psutil
 import torch
 
-STATUS = Path("/proc/self/status")  # Linux only
+PERIOD = 0.02  # seconds between two readings of the memory of this process
 
 
-def peak_memory(device: torch.device) -> int:
-    """Return the most memory, in bytes, that this process has held on a device so far.
+class PeakMemory:
+    """Context manager: measures the most memory, in bytes, that this process holds on a device within its block.
 
-    On a CPU that is all memory of the process, Python and torch included; on a GPU it is what torch's tensors took.
+    On a CPU that is all memory of the process, Python and torch included, as a thread reads it; on a GPU it is what
+    torch's tensors took since the process began.
+
+    Attributes:
+        bytes: The most memory so far.
     """
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    if STATUS.is_file():  # getrusage would count the process that started this one as well
-        lines = STATUS.read_text(encoding="ascii", errors="replace").splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
-    import resource  # Unix only
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.bytes = 0
+        self._ended = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True, name="peak memory")
+
+    def __enter__(self) -> Self:
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._reader.join()
+        if self.device.type == "cuda":
+            self.bytes = torch.cuda.max_memory_allocated(self.device)
+
+    def _read(self) -> None:
+        process = psutil.Process()
+        while True:
+            ended = self._ended.wait(PERIOD)  # the last reading follows the end of the block
+            self.bytes = max(self.bytes, process.memory_info().rss)
+            if ended:
+                return
+
+
+def total_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return psutil.virtual_memory().total
+
+
+def free_memory() -> int:
+    """Bytes of memory that programs can still take."""
+    return psutil.virtual_memory().available
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -7,20 +7,20 @@ its manual). Making an idle second pool of threads switches to short spinning, a
 training goes on.
 """
 
-import os
+import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+import psutil
 import torch
 
-from heedful.machine.cores import usable_cores
+from heedful.machine.cores import allowed_cores, usable_cores
 
-STAT = Path("/proc/stat")
 PERIOD = 1.0  # seconds over which use is averaged
 BUSY, QUIET = 0.25, 0.1  # cores used by other processes: above BUSY threads spin briefly, below QUIET long again
 GRAIN = 32_768  # elements that torch gives to a thread at least
+IDLE = frozenset({"idle", "iowait", "steal", "guest", "guest_nice"})  # times of a processor without work of this system
 
 
 class SparePool:
@@ -65,11 +65,9 @@ class OtherWork:
 
 def busy_seconds() -> float:
     """Read the seconds that all processes have spent on the processors that this process may use."""
-    ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
-    rows = (line.split() for line in STAT.read_text().splitlines())
-    # user, nice, system, idle, iowait, irq, softirq
-    ticks = (sum(int(row[field]) for field in (1, 2, 3, 6, 7)) for row in rows if row and row[0] in ours)
-    return sum(ticks) / os.sysconf("SC_CLK_TCK")
+    processors = psutil.cpu_times(percpu=True)
+    times = (processors[number]._asdict().items() for number in allowed_cores())
+    return sum(seconds for fields in times for field, seconds in fields if field not in IDLE)
 
 
 class WaitPolicy:
@@ -111,7 +109,7 @@ class WaitPolicy:
 
 
 def wait_policy(device: torch.device, tell: Callable[[str], None]) -> WaitPolicy:
-    """Make the wait policy for a device; it acts only on a Linux CPU with a thread on every usable core."""
+    """Make the wait policy for a device; it acts only on a CPU with a thread on every usable core, and GNU's OpenMP."""
     threads = torch.get_num_threads()
-    matters = device.type == "cpu" and threads > 1 and threads >= usable_cores() and STAT.is_file()
+    matters = device.type == "cpu" and threads > 1 and threads >= usable_cores() and sys.platform == "linux"
     return WaitPolicy(OtherWork() if matters else None, tell)

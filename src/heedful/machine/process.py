@@ -1,7 +1,9 @@
-"""Settings of the process before it computes: number of torch threads, and glibc's memory allocator."""
+"""The process that computes: its torch threads, glibc's memory allocator, and the caller's random numbers."""
 
 import ctypes
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -34,3 +36,14 @@ def keep_freed_memory() -> None:
     libc.mallopt(M_MMAP_MAX, 0)
     libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
     libc.mallopt(M_TOP_PAD, 64 * 2**20)
+
+
+@contextmanager
+def own_random_numbers() -> Iterator[None]:
+    """Put torch's global generators back, after the block or the decorated function, to where they were before it.
+
+    These are the generator of the CPU, and those of GPUs if this process uses them.
+    """
+    gpus = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=gpus):
+        yield

@@ -1,52 +1,15 @@
-"""The table of model architectures: which class is built for which family.
+"""Which class of models an architecture has for each family; `heedful.registry` lists them.
 
-A new architecture is a class in a file of its own with its options, and a line here; see the how-to page
-docs/how-to/new-architecture.md.
+A new architecture is a class in a file with its options, and a line there; see docs/how-to/new-architecture.md.
 """
 
 from typing import Any
 
 from heedful.config.architecture_options import KEY, config_of
-from heedful.config.schema import ArchitectureConfig, TextModelConfig
+from heedful.config.schema import ArchitectureConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
-from heedful.models.backbone import BACKBONES, Backbone
-from heedful.models.bag_of_words import BagOfWords
-from heedful.models.convolutional import (
-    ConvolutionalEncoder,
-    ConvolutionalEncoderDecoder,
-    ConvolutionalLanguageBackbone,
-)
-from heedful.models.dual_encoder import DualEncoder
-from heedful.models.model import SourceToTarget
-from heedful.models.recurrent import RecurrentEncoder, RecurrentEncoderDecoder, RecurrentLanguageBackbone
-from heedful.models.text_cnn import TextCNN
-from heedful.models.transformer import EncoderDecoder
-from heedful.models.word2vec import Word2Vec
-from heedful.nn.embedding import Embedding
-
-ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "transformer": {"encoder_decoder": EncoderDecoder, **BACKBONES},
-    "recurrent": {
-        "encoder_decoder": RecurrentEncoderDecoder,
-        "encoder": RecurrentEncoder,
-        "decoder": RecurrentLanguageBackbone,
-    },
-    "convolutional": {
-        "encoder_decoder": ConvolutionalEncoderDecoder,
-        "encoder": ConvolutionalEncoder,
-        "decoder": ConvolutionalLanguageBackbone,
-    },
-    "text_cnn": {"encoder": TextCNN},
-    "bag_of_words": {"encoder": BagOfWords},
-    "word2vec": {"word_vectors": Word2Vec},
-    "dual_encoder": {"encoder": DualEncoder},
-}
-
-
-def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
-    """Build the backbone of a configuration with embeddings of token ids as its input layer."""
-    return model_class(config)(config, Embedding(vocab, config))
+from heedful.registry import MODELS, at
 
 
 def model_class(config: ArchitectureConfig) -> Any:
@@ -57,13 +20,13 @@ def model_class(config: ArchitectureConfig) -> Any:
     """
     own = find_class(KEY, config.architecture)
     if own is None:
-        families = ARCHITECTURES[config.architecture]
+        families = MODELS[config.architecture]
         if config.family not in families:
             raise InputError(
                 f'{KEY} = "{config.architecture}" has no model of family "{config.family}"; set model.family = '
                 f'"{next(iter(families))}"'
             )
-        return families[config.family]
+        return at(families[config.family])
     (family,) = families_of(config.architecture)
     if family != config.family:
         raise InputError(
@@ -81,7 +44,10 @@ def families_of(architecture: str) -> tuple[str, ...]:
     """
     own = find_class(KEY, architecture)
     if own is None:
-        return tuple(ARCHITECTURES[architecture])
+        return tuple(MODELS[architecture])
+    from heedful.models.backbone import Backbone
+    from heedful.models.model import SourceToTarget
+
     if issubclass(own, Backbone):
         return ("decoder" if own.causal else "encoder",)
     return ("encoder_decoder" if issubclass(own, SourceToTarget) else config_of(own).family,)

@@ -11,15 +11,16 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig, TextModelConfig
+from heedful.models.architectures import model_class
 from heedful.models.model import OUTPUT_ROWS, Model, Names, SourceToTarget
-from heedful.nn.convolution import ConvolutionalStack, NamedConvolutionalStack
 from heedful.nn.embedding import Embedding, InputLayer, segment_embedding
 from heedful.nn.masks import AttentionMask
-from heedful.nn.positions import POSITIONS
-from heedful.nn.recurrent import NamedRecurrentStack, RecurrentStack
-from heedful.nn.stack import NamedStack, Stack
+from heedful.nn.named_stacks import InspectableStack, NamedConvolutionalStack, NamedRecurrentStack, NamedStack
+from heedful.nn.stack import Stack
+from heedful.registry import POSITIONS
 
 InputLayerType = TypeVar("InputLayerType", bound=InputLayer)
+N = TypeVar("N", NamedStack, NamedRecurrentStack, NamedConvolutionalStack)
 
 
 @runtime_checkable
@@ -124,6 +125,11 @@ class DecoderOnly(Backbone[InputLayerType]):
         super().__init__(config, embedding, Stack(config, config.decoder_layers, positions))
 
 
+def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
+    """Build the backbone of a configuration with embeddings of token ids as its input layer."""
+    return model_class(config)(config, Embedding(vocab, config))
+
+
 class BackboneModel(Model):
     """A backbone and whatever stands on it: BERT, GPT, and models with task heads."""
 
@@ -141,22 +147,23 @@ class BackboneModel(Model):
 
     def named_stacks(self) -> list[NamedStack]:
         """The one stack of the backbone, if it is that of a Transformer."""
-        stack = self.backbone.stack
-        return [NamedStack(SIDE_NAMES[self.side], self.line, stack)] if isinstance(stack, Stack) else []
+        return self._named(NamedStack)
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
         """The one stack of the backbone, if it is recurrent."""
-        stack = self.backbone.stack
-        if not isinstance(stack, RecurrentStack):
-            return []
-        return [NamedRecurrentStack(SIDE_NAMES[self.side], self.line, stack, stack)]
+        return self._named(NamedRecurrentStack)
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
         """The one stack of the backbone, if it is of gated convolutions."""
+        return self._named(NamedConvolutionalStack)
+
+    def _named(self, kind: type[N]) -> list[N]:
+        """The one stack of the backbone, if it is of a kind that the inspector knows, and of this one."""
         stack = self.backbone.stack
-        if not isinstance(stack, ConvolutionalStack):
+        if not isinstance(stack, InspectableStack):
             return []
-        return [NamedConvolutionalStack(SIDE_NAMES[self.side], self.line, stack)]
+        named = stack.named(SIDE_NAMES[self.side], self.line)
+        return [named] if isinstance(named, kind) else []
 
     def embedding_of(self, line: str) -> Embedding | None:
         """The embeddings of the one text; None where the inputs are no tokens."""

@@ -10,9 +10,10 @@ from torch import Tensor
 from heedful.config.convolutional import ConvolutionalConfig
 from heedful.models.backbone import Backbone, InputLayerType
 from heedful.models.text_encoder_decoder import TextEncoderDecoder
-from heedful.nn.convolution import ConvolutionalStack, NamedConvolutionalStack
+from heedful.nn.convolution import ConvolutionalStack
 from heedful.nn.convolutional_decoder import ConvolutionalDecoder, ConvolvedSource
 from heedful.nn.masks import AttentionMask
+from heedful.nn.named_stacks import NamedConvolutionalStack
 from heedful.text.tokenizer import BOS
 
 

@@ -11,12 +11,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import TextModelConfig
-from heedful.models.architectures import text_backbone
-from heedful.models.backbone import BackboneModel, GeneratingStack, StackState
+from heedful.models.backbone import BackboneModel, GeneratingStack, StackState, text_backbone
 from heedful.models.initialization import initialise
 from heedful.models.model import all_real
+from heedful.nn.embedding import OutputProjection
 from heedful.nn.masks import AttentionMask
-from heedful.nn.output_projection import OutputProjection
 
 
 class LanguageModel(BackboneModel):

@@ -12,9 +12,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.models.arguments import check_arguments
-from heedful.nn.convolution import NamedConvolutionalStack
-from heedful.nn.recurrent import NamedRecurrentStack
-from heedful.nn.stack import NamedStack
+from heedful.nn.named_stacks import NamedConvolutionalStack, NamedRecurrentStack, NamedStack
 from heedful.parallel import copy_into
 
 Names = Mapping[str, str]

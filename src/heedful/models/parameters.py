@@ -7,37 +7,16 @@ from dataclasses import dataclass, field, replace
 from torch import nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.pooling import AttentionPooler, Pooler
-from heedful.models.text_cnn import TextCNNStack
-from heedful.models.transformer import EncoderDecoder
-from heedful.models.word2vec import WordTable
-from heedful.nn.attention import Attention
-from heedful.nn.convolutional_decoder import SourceAttention
-from heedful.nn.embedding import InputLayer, Segments
-from heedful.nn.feedforward import FeedForward, SwiGLU
 from heedful.nn.meta_device import unallocated
-from heedful.nn.positions import Positions
-from heedful.nn.weight_norm import NormalisedLinear
 
-# Modules that hold parameters, from the outside in: the first that matches names the kind of all parameters within.
+# Kinds of torch's modules that hold parameters; a module of heedful has an attribute `parameter_kind`. From
+# the outside in, the first module that has a kind names it for all parameters within.
 KINDS: dict[type[nn.Module], str] = {
-    InputLayer: "embeddings",
     nn.Embedding: "embeddings",
-    WordTable: "embeddings",
-    Segments: "segments",
-    Positions: "positions",
-    Attention: "self-attention",
-    FeedForward: "feed-forward",
-    SwiGLU: "feed-forward",
-    Pooler: "pooler",
-    AttentionPooler: "pooler",
     nn.LayerNorm: "norms",
     nn.RMSNorm: "norms",
     nn.Linear: "linear",
     nn.RNNBase: "recurrent",
-    SourceAttention: "cross-attention",
-    NormalisedLinear: "convolutions",
-    TextCNNStack: "convolutions",
 }
 
 # Kinds of modules by their name; a dense layer outside of a pooler is BERT's transform before the output.
@@ -80,6 +59,8 @@ def _parameters(module: nn.Module, name: str, kind: str) -> Iterator[tuple[str, 
 def _kind(module: nn.Module, name: str) -> str:
     if name in NAMED:
         return NAMED[name]
+    if isinstance(own := getattr(type(module), "parameter_kind", None), str):
+        return own
     return next((kind for layer, kind in KINDS.items() if isinstance(module, layer)), "")
 
 
@@ -100,6 +81,8 @@ class Convention:
 
     def count(self, config: ModelConfig) -> int:
         """Count all parameters of a model under this convention."""
+        from heedful.models.transformer import EncoderDecoder
+
         config = replace(config, attention_bias=self.attention_bias)
         counts = count_without_building(lambda: EncoderDecoder(config, self.vocab, self.vocab))
         return counts.total + self.further_rows * config.d_model

@@ -47,6 +47,8 @@ POOLINGS: dict[str, Pooling] = {"first": first, "mean": mean, "max": maximum, "l
 class Pooler(nn.Module):
     """Pooler of BERT: the vector of a text, tanh(pool(states) W + b)."""
 
+    parameter_kind = "pooler"
+
     def __init__(self, config: TextModelConfig, pooling: str) -> None:
         super().__init__()
         self.pool = POOLINGS[pooling]
@@ -76,6 +78,8 @@ class AttentionPooler(nn.Module):
     It learns what to leave out, such as silence (Safari et al. 2020, "Self-attention encoding and pooling for speaker
     recognition", section 2).
     """
+
+    parameter_kind = "pooler"
 
     def __init__(self, config: TextModelConfig, pooling: str) -> None:
         super().__init__()

@@ -11,7 +11,8 @@ from heedful.config.recurrent import RecurrentConfig
 from heedful.models.backbone import Backbone, InputLayerType
 from heedful.models.text_encoder_decoder import TextEncoderDecoder
 from heedful.nn.masks import AttentionMask
-from heedful.nn.recurrent import NamedRecurrentStack, RecurrentStack
+from heedful.nn.named_stacks import NamedRecurrentStack
+from heedful.nn.recurrent import RecurrentStack
 from heedful.nn.recurrent_decoder import DecoderState, EncodedSource, build_decoder
 from heedful.text.tokenizer import BOS
 

@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.schema import TextModelConfig
-from heedful.models.architectures import text_backbone
-from heedful.models.backbone import Backbone, BackboneModel
+from heedful.models.backbone import Backbone, BackboneModel, text_backbone
 from heedful.models.initialization import initialise
 from heedful.models.model import all_real
 from heedful.models.pooling import POOLERS, POOLINGS

@@ -22,6 +22,8 @@ class TextCNNStack(nn.Module):
     middle is outside of the text.
     """
 
+    parameter_kind = "convolutions"
+
     def __init__(self, config: TextCNNConfig) -> None:
         super().__init__()
         self.sizes = config.kernel_sizes

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 from heedful.config.schema import TextModelConfig
 from heedful.models.initialization import initialise
 from heedful.models.model import OUTPUT_ROWS, Names, SourceToTarget
-from heedful.nn.embedding import Embedding, InputLayer
-from heedful.nn.output_projection import OutputProjection
+from heedful.nn.embedding import Embedding, InputLayer, OutputProjection
 
 C = TypeVar("C", bound=TextModelConfig)
 

@@ -13,8 +13,9 @@ from heedful.config.schema import ModelConfig
 from heedful.models.model import Model, Names
 from heedful.models.text_encoder_decoder import TextEncoderDecoder
 from heedful.nn.masks import AttentionMask, BeamLanes
-from heedful.nn.positions import POSITIONS
-from heedful.nn.stack import Decoder, Memory, NamedStack, Stack
+from heedful.nn.named_stacks import NamedStack
+from heedful.nn.stack import Decoder, Memory, Stack
+from heedful.registry import POSITIONS
 from heedful.text.tokenizer import BOS, EOS
 
 SIDES: dict[str, Names] = {

@@ -15,6 +15,8 @@ from heedful.models.model import EmbeddingTable, Model, Names
 class WordTable(nn.Module):
     """A vector for each word, at first random from -bound to bound; only the words of a batch have a gradient."""
 
+    parameter_kind = "embeddings"
+
     def __init__(self, vocab: int, size: int, bound: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab, size).uniform_(-bound, bound))

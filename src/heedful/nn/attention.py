@@ -79,6 +79,8 @@ class Attention(nn.Module):
     With G < H key and value heads, each serves H / G query heads: grouped-query attention (Ainslie et al. 2023).
     """
 
+    parameter_kind = "self-attention"
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.heads = config.heads

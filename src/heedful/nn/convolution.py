@@ -4,8 +4,8 @@ B batch, T tokens, C columns, K kernel size, D model, E channels, R rows.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from heedful.config.convolutional import ConvolutionalConfig
 from heedful.nn.dropout import Dropout
 from heedful.nn.masks import AttentionMask
-from heedful.nn.positions import POSITIONS
+from heedful.nn.named_stacks import NamedConvolutionalStack
 from heedful.nn.spacing import Spacing, windows
 from heedful.nn.weight_norm import NormalisedLinear
+from heedful.registry import POSITIONS
 
 HALF = math.sqrt(0.5)  # on the sum of two vectors, so that it has their variance (Gehring et al. 2017, section 3.4)
 
@@ -147,23 +148,11 @@ class ConvolutionalStack(nn.Module):
             x = (x + outputs) * HALF * spacing.real
         return self.leave(spacing.collect(x))
 
+    def named(self, name: str, sequence: str) -> NamedConvolutionalStack:
+        """Name the stack for the inspector."""
+        return NamedConvolutionalStack(name, sequence, self)
+
     def begin(self, rows: int) -> ConvolutionCache:
         """Create the cache of rows without any token: zeros."""
         inputs = self.leave.direction.new_zeros(rows, self.gap, self.leave.direction.size(1))
         return ConvolutionCache([inputs] * len(self.layers))
-
-
-class NamedConvolutionalStack(NamedTuple):
-    """A stack of convolutions under the names by which the inspector calls it.
-
-    Attributes:
-        name: "enc" or "dec".
-        sequence: the text that runs through the stack: "src" or "tgt".
-        stack: the layers.
-        alignments: the modules that the attention weights of the layers pass through; none without attention.
-    """
-
-    name: str
-    sequence: str
-    stack: ConvolutionalStack
-    alignments: Sequence[nn.Module] = ()

@@ -57,6 +57,8 @@ class SourceAttention(nn.Module):
     by N sqrt(1/N), so that it keeps their variance where all weights are alike (section 3.4).
     """
 
+    parameter_kind = "cross-attention"
+
     def __init__(self, config: ConvolutionalConfig) -> None:
         super().__init__()
         self.query = NormalisedLinear(config.width, config.d_model, 1.0)

@@ -18,6 +18,8 @@ from heedful.nn.dropout import Dropout
 class FeedForward(nn.Module):
     """Feed-forward network FFN(x) = activation(x W1 + b1) W2 + b2, applied to each position."""
 
+    parameter_kind = "feed-forward"
+
     activation: Callable[[Tensor], Tensor]
 
     def __init__(self, config: ModelConfig) -> None:
@@ -66,6 +68,8 @@ class SiLU(FeedForward):
 
 class SwiGLU(nn.Module):
     """Gated feed-forward network (silu(x W) * x V) W2 without biases (SwiGLU, Shazeer 2020)."""
+
+    parameter_kind = "feed-forward"
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

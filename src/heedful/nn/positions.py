@@ -8,12 +8,12 @@ B batch, T queries, S keys, D model, H query heads, K key size.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.config.convolutional import ConvolutionalConfig
 from heedful.config.schema import ModelConfig
 
 Rotation = Callable[[Tensor], Tensor]  # maps queries or keys (B H T K) to the same shape
@@ -35,9 +35,11 @@ class Positions(nn.Module):
         limit: how many positions there are; None: any number.
     """
 
+    parameter_kind = "positions"
+
     limit: int | None = None
 
-    def __init__(self, config: ModelConfig | ConvolutionalConfig, *, causal: bool) -> None:
+    def __init__(self, config: Any, *, causal: bool) -> None:
         super().__init__()
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
@@ -74,7 +76,7 @@ class Sinusoidal(Positions):
 class Learned(Positions):
     """Learned positions: one vector for each position (Gehring et al. 2017; Vaswani et al. 2017, Table 3, row E)."""
 
-    def __init__(self, config: ModelConfig | ConvolutionalConfig, *, causal: bool) -> None:
+    def __init__(self, config: Any, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
         self.limit = config.max_positions
         self.table = nn.Embedding(config.max_positions, config.d_model)
@@ -178,13 +180,3 @@ def alibi_slopes(heads: int) -> list[float]:
     slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
     between = [2.0 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
     return slopes + between
-
-
-POSITIONS: dict[str, type[Positions]] = {
-    "sinusoidal": Sinusoidal,
-    "learned": Learned,
-    "rotary": Rotary,
-    "alibi": Alibi,
-    "relative": Relative,
-    "none": Positions,
-}

@@ -7,7 +7,7 @@ B batch, T tokens, D model, P packed tokens, I inputs of a layer, Q sequences, R
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 from heedful.config.recurrent import RecurrentConfig
 from heedful.nn.dropout import keep_mask
 from heedful.nn.masks import AttentionMask
+from heedful.nn.named_stacks import NamedRecurrentStack
 from heedful.nn.packing import Packing
 
 CELLS: dict[str, type[nn.RNN | nn.LSTM | nn.GRU]] = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
@@ -184,6 +185,10 @@ class RecurrentStack(nn.Module):
             cache.update(packing.rows, after)
         return packing.unpack(packed * last)
 
+    def named(self, name: str, sequence: str) -> NamedRecurrentStack:
+        """Name the stack for the inspector."""
+        return NamedRecurrentStack(name, sequence, self, self)
+
     def begin(self, rows: int) -> RecurrentCache:
         """Create the cache of rows without any token."""
         return RecurrentCache([layer.begin(rows) for layer in cast("Iterable[RecurrentLayer]", self.layers)])
@@ -211,23 +216,3 @@ class RecurrentStack(nn.Module):
             x, last = layer(x * mask, batch_sizes, state)
             after.append(last)
         return x, after
-
-
-class NamedRecurrentStack(NamedTuple):
-    """A stack of recurrent layers under the names by which the inspector calls it.
-
-    Attributes:
-        name: "enc" or "dec".
-        sequence: the text that runs through the stack: "src" or "tgt".
-        stack: the layers.
-        whole: the module that takes embedded tokens and gives the hidden states: the stack, or a decoder around it.
-        bridges: the modules that give the first state of each layer; none where it is zero.
-        alignment: the module that attention weights pass through; None without attention.
-    """
-
-    name: str
-    sequence: str
-    stack: RecurrentStack
-    whole: nn.Module
-    bridges: Sequence[nn.Module] = ()
-    alignment: nn.Module | None = None

@@ -4,7 +4,7 @@ B batch, T queries, S keys, W lanes of a search, D model.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, cast
+from typing import cast
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from heedful.nn.dropout import Dropout
 from heedful.nn.feedforward import FEED_FORWARDS
 from heedful.nn.kv_cache import NO_CACHE, Cache, KeysValues, KVCache
 from heedful.nn.masks import AttentionMask, BeamLanes, SelfAttentionInputs, attention_bias
+from heedful.nn.named_stacks import NamedStack
 from heedful.nn.positions import Positions
 from heedful.nn.residual import RESIDUALS, embedding_norm, final_norm
 
@@ -160,6 +161,10 @@ class Stack(nn.Module):
             x = block(x, inputs, own)
         return self.norm(x)
 
+    def named(self, name: str, sequence: str) -> NamedStack:
+        """Name the stack for the inspector."""
+        return NamedStack(name, sequence, self)
+
     def begin(self, rows: int) -> StackCache:
         """Create the cache of rows without any token."""
         del rows
@@ -204,20 +209,6 @@ class Decoder(nn.Module):
         for block, memory, own in zip(self.blocks, cache.memory, cache.own, strict=True):
             x = block(x, inputs, memory, cache.memory_bias, own)
         return self.norm(x)
-
-
-class NamedStack(NamedTuple):
-    """A stack under the names by which the inspector calls it.
-
-    Attributes:
-        name: "enc" or "dec".
-        sequence: the text that runs through the stack: "src" or "tgt".
-        stack: the encoder or decoder.
-    """
-
-    name: str
-    sequence: str
-    stack: Stack | Decoder
 
 
 def stacks(model: nn.Module) -> list[Stack | Decoder]:

@@ -22,6 +22,8 @@ class NormalisedLinear(nn.Module):
         gain: the variance of the outputs at the beginning, for inputs of variance 1.
     """
 
+    parameter_kind = "convolutions"
+
     def __init__(self, inputs: int, outputs: int, gain: float) -> None:
         super().__init__()
         self.direction = nn.Parameter(torch.empty(outputs, inputs).normal_(std=(gain / inputs) ** 0.5))

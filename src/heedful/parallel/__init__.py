@@ -1,19 +1,25 @@
 """Training in several processes: what they share of each update, how they sum it, and how they are started."""
 
-from heedful.parallel.process_group import (
-    ProcessGroup,
-    all_processes,
-    end_process,
-    end_with_error,
-    is_first_process,
-    join_process_group,
-    launcher_has_ended,
-    local_processes,
-    of_torchrun,
-)
-from heedful.parallel.reducer import SINGLE_PROCESS, Exchange, Reducer
-from heedful.parallel.sharded_group import ShardedGroup, kind_of_group
-from heedful.parallel.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
+from typing import TYPE_CHECKING
+
+from heedful.registry import public_names
+
+if TYPE_CHECKING:
+    from heedful.parallel.process_group import (
+        ProcessGroup,
+        all_processes,
+        end_process,
+        end_with_error,
+        is_first_process,
+        join_process_group,
+        kind_of_group,
+        launcher_has_ended,
+        local_processes,
+        of_torchrun,
+    )
+    from heedful.parallel.reducer import SINGLE_PROCESS, Exchange, Reducer
+    from heedful.parallel.sharded_group import ShardedGroup
+    from heedful.parallel.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
 
 __all__ = [
     "SINGLE_PROCESS",
@@ -38,3 +44,35 @@ __all__ = [
     "rows_of",
     "whole",
 ]
+
+_MODULES = {
+    "heedful.parallel.process_group": (
+        "ProcessGroup",
+        "all_processes",
+        "end_process",
+        "end_with_error",
+        "is_first_process",
+        "join_process_group",
+        "kind_of_group",
+        "launcher_has_ended",
+        "local_processes",
+        "of_torchrun",
+    ),
+    "heedful.parallel.reducer": (
+        "SINGLE_PROCESS",
+        "Exchange",
+        "Reducer",
+    ),
+    "heedful.parallel.sharded_group": ("ShardedGroup",),
+    "heedful.parallel.shards": (
+        "Rows",
+        "Sharded",
+        "are_sharded",
+        "copy_into",
+        "local",
+        "rows_of",
+        "whole",
+    ),
+}
+
+__getattr__ = public_names(__name__, _MODULES)

@@ -1,6 +1,7 @@
 """The processes that torchrun has started, as a process group of torch.distributed."""
 
 import faulthandler
+import json
 import os
 import signal
 import sys
@@ -19,8 +20,8 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
+from heedful.config.schema import ParallelConfig
 from heedful.errors import HeedfulError, Interrupted, RunError
-from heedful.parallel.exchange import GroupExchange
 from heedful.parallel.reducer import SINGLE_PROCESS, Exchange, Reducer
 
 P = ParamSpec("P")
@@ -57,6 +58,53 @@ def meeting(method: Callable[Concatenate[W, P], T]) -> Callable[Concatenate[W, P
         return result
 
     return watched
+
+
+class GroupExchange:
+    """Exchange of JSON values between the processes of a group of torch.distributed.
+
+    Args:
+        group: The process group; None: the default one, of all processes.
+    """
+
+    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
+        self.group = group
+        self.rank = dist.get_rank(group)
+        self.world_size = dist.get_world_size(group)
+
+    @property
+    def is_first(self) -> bool:
+        """True in the process of rank 0."""
+        return self.rank == 0
+
+    def gather(self, value: Any) -> list[Any]:
+        """Collect a JSON value of each process, in the order of their ranks."""
+        text = as_bytes(value)
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.world_size)]
+        dist.all_gather(sizes, torch.tensor([len(text)]), self.group)
+        longest = max(int(size) for size in sizes)
+        parts = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
+        dist.all_gather(parts, torch.nn.functional.pad(text, (0, longest - len(text))), self.group)
+        return [from_bytes(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
+
+    def from_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process only, and give its JSON value to all processes."""
+        text = as_bytes(function()) if self.is_first else torch.empty(0, dtype=torch.uint8)
+        size = torch.tensor([len(text)])
+        dist.broadcast(size, 0, self.group)
+        told = text if self.is_first else torch.empty(int(size), dtype=torch.uint8)
+        dist.broadcast(told, 0, self.group)
+        return from_bytes(told)
+
+
+def as_bytes(value: Any) -> Tensor:
+    """Encode a JSON value as a tensor of bytes; numbers come back to the last bit, NaN too."""
+    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+
+
+def from_bytes(text: Tensor) -> Any:
+    """Decode a JSON value from a tensor of bytes."""
+    return json.loads(text.numpy().tobytes())
 
 
 class WatchedExchange(GroupExchange):
@@ -319,3 +367,23 @@ def end_process(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def kind_of_group(config: ParallelConfig, device: str) -> Callable[[Store, float], Reducer]:
+    """Choose what makes the reducer of several processes: one that shares the weights, if the recipe says so.
+
+    Args:
+        config: the recipe's table.
+        device: the device that the recipe names.
+    """
+    if config.shard == "none":
+        return ProcessGroup
+    from heedful.parallel.sharded_group import ShardedGroup
+
+    mesh_device = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+
+    def sharded(store: Store, seconds: float) -> Reducer:
+        together = int(os.environ["WORLD_SIZE" if config.shard == "full" else "LOCAL_WORLD_SIZE"])
+        return ShardedGroup(store, seconds, config.shard_processes or together, mesh_device)
+
+    return sharded

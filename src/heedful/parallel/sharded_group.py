@@ -1,18 +1,14 @@
 """Process group whose processes share the weights as well (FSDP2, HSDP), and not only the batches."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
-import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.distributed_c10d import Store
 
-from heedful.config.schema import ParallelConfig
 from heedful.errors import InputError
 from heedful.parallel.process_group import ProcessGroup
-from heedful.parallel.reducer import Reducer
 
 T = TypeVar("T")
 
@@ -56,21 +52,3 @@ class ShardedGroup(ProcessGroup):
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Leave the gradients unchanged: the backward pass has summed them, and given each process its rows."""
-
-
-def kind_of_group(config: ParallelConfig, device: str) -> Callable[[Store, float], Reducer]:
-    """Choose what makes the reducer of several processes: one that shares the weights, if the recipe says so.
-
-    Args:
-        config: the recipe's table.
-        device: the device that the recipe names.
-    """
-    if config.shard == "none":
-        return ProcessGroup
-    mesh_device = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
-
-    def sharded(store: Store, seconds: float) -> Reducer:
-        together = int(os.environ["WORLD_SIZE" if config.shard == "full" else "LOCAL_WORLD_SIZE"])
-        return ShardedGroup(store, seconds, config.shard_processes or together, mesh_device)
-
-    return sharded

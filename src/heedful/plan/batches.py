@@ -14,6 +14,7 @@ from heedful.data.preparation.prepared_data import REPORT, nothing_made
 from heedful.errors import InputError
 from heedful.plan.corpus import longest_sentence, task_on_paper
 from heedful.plan.paper import CPU
+from heedful.storage.paths import no_folder
 from heedful.tasks import Task, find_task
 from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.task import Batch
@@ -98,7 +99,9 @@ def check_prepared(recipe: Recipe, prepared: Path) -> None:
     try:
         digest = json.loads((prepared / REPORT).read_text(encoding="utf-8"))["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"--prepared {prepared}: no folder of prepared data; it is RUN/data of a run") from error
+        remedy = "it is RUN/data of a run"
+        problem = f"{prepared}: holds no prepared data; {remedy}" if prepared.is_dir() else no_folder(prepared, remedy)
+        raise InputError(f"--prepared {problem}") from error
     if not str(digest).startswith(data_digest(recipe)):
         raise InputError(f"--prepared {prepared}: prepared from other data or with other settings than the recipe's")
 

@@ -1,12 +1,12 @@
 """Accelerators by their data sheets, and this machine's GPU or CPU by a measured product of matrices."""
 
-import os
 from dataclasses import dataclass, replace
 
 import torch
 
 from heedful.errors import InputError
 from heedful.machine.limits import matmul_speed
+from heedful.machine.memory import total_memory
 
 CPU = "cpu"
 HERE = "here"  # the first GPU of this machine, or without one its CPU
@@ -73,8 +73,7 @@ def find_accelerator(name: str, precision: str) -> Accelerator:
 def this_machine(dtype: torch.dtype) -> Accelerator:
     """Measure the FLOPs per second of this machine's CPU in products of matrices, for a fraction of a second."""
     flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Accelerator("this machine's CPU", flops, flops, memory, 1e9, "measured now")
+    return Accelerator("this machine's CPU", flops, flops, total_memory(), 1e9, "measured now")
 
 
 def this_gpu(dtype: torch.dtype) -> Accelerator:

@@ -7,7 +7,7 @@ from pathlib import Path
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_precision
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.plan.batches import PlannedBatches, batches_of
 from heedful.plan.data_volume import DataVolume, data_volume
 from heedful.plan.hardware import CPU, HERE, Accelerator, at_hand, find_accelerator, link_of

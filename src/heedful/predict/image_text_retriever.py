@@ -21,13 +21,14 @@ from heedful.text.tokenizer import Tokenizer
 Read = str | NDArray[np.uint8]  # a text, or a decoded picture
 
 WINDOW = 256  # inputs that are read at a time
-GIVE = "a string, a path, bytes or pixels"
+GIVE = "a string, a path, bytes, an open file, pixels or an image of Pillow"
 
 
 class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
     """Retriever of pictures and texts: a dual encoder with its tokenizer. A vector depends on its own input alone.
 
-    A string is a text. A picture is given as a `Path`, as bytes, or as an array of pixels.
+    A string is a text. A picture is given as a `Path`, as bytes, as an open file, as an array of pixels, or as an
+    image of Pillow.
     """
 
     def __init__(self, model: DualEncoder, tokenizer: Tokenizer, recipe: Recipe) -> None:
@@ -46,7 +47,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         """Encode a text or a picture as a float32 vector of length 1 and shape (P,), or several as vectors (N, P).
 
         Args:
-            inputs: a text, a string; a picture, as a path, as bytes or as pixels of 8 bits (H W C); or any number of
+            inputs: a text, a string; a picture, as the class says, where pixels are of 8 bits (H W C); or any number of
                 both.
             done: called with 1 for each input, when it is encoded.
 

@@ -22,9 +22,11 @@ class ClassifiedMedia(Classified):
 
     Attributes:
         windows: number of parts of a sound that is longer than the model reads; their probabilities are averaged.
+        silent: True for a sound in which nothing can be heard, to which the model gives a class all the same.
     """
 
     windows: int = 1
+    silent: bool = False
 
 
 class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
@@ -79,17 +81,17 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
 
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""
-        counts: deque[int] = deque()
+        read: deque[tuple[int, bool]] = deque()  # the number of parts of each input, and whether all are silent
 
         def parts() -> Iterator[np.ndarray]:
             for one in decoded:
-                counts.append(len(one))
+                read.append((len(one), all(map(self.reader.medium.is_silent, one))))
                 yield from one
 
         each = self.reader.run(parts(), lambda *batch: self.model(*batch).float().cpu())
         for logits in each:
-            count = counts.popleft()
+            count, silent = read.popleft()
             rest = [next(each) for _ in range(count - 1)]
             mean = torch.stack([logits, *rest]).softmax(-1).mean(0)
             answer = self.decision.classify(dict(zip(self.labels, mean.tolist(), strict=True)))
-            yield ClassifiedMedia(answer.label, answer.probabilities, windows=count)
+            yield ClassifiedMedia(answer.label, answer.probabilities, windows=count, silent=silent)

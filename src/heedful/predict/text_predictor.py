@@ -53,7 +53,8 @@ class TextPredictor(Predictor[M_co, A_co]):
                 answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
 
         Raises:
-            InputError: an input is not a text, or of a kind that the model does not read.
+            InputError: an input is not a text, or of a kind that the model does not read; or `texts` is a tuple of two
+                strings, which may be a pair or two texts.
         """
         return self.inputs.one_or_all(self.answers, texts)
 
@@ -105,4 +106,21 @@ def as_pair(given: object) -> Text:
     return Text(given)
 
 
-TextPredictor.inputs = PAIRS = InputKind("text", (str, Text), as_pair, "a string")
+class TextsAndPairs(InputKind[Text]):
+    """Texts and pairs of texts; two texts in a tuple, which may be either, are refused outside a list."""
+
+    def each(self, given: object) -> Iterator[Text]:
+        """Iterate over the inputs of an iterable and read each.
+
+        Raises:
+            InputError: as for other kinds; or `given` is a tuple of two texts.
+        """
+        if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given):
+            raise InputError(
+                f"{described(given)} may be a pair or two texts; give Text(first, second) or [(first, second)] for a "
+                "pair, or [first, second] for two texts"
+            )
+        return super().each(given)
+
+
+TextPredictor.inputs = PAIRS = TextsAndPairs("text", (str, Text), as_pair, "a string")

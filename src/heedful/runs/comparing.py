@@ -28,6 +28,8 @@ def setting_differences(first: Path, second: Path) -> list[Difference]:
     Raises:
         InputError: a folder is not that of a run, or holds no intact recipe.
     """
+    for run in (first, second):
+        require_run(run)
     one, other = (dict(dotted(recipe_to_dict(recipe_of(run)))) for run in (first, second))
     return [
         Difference(key, one.get(key), other.get(key))
@@ -51,7 +53,10 @@ def recipe_of(run: Path) -> Recipe:
         InputError: the folder is not that of a run, or no recipe is intact.
     """
     require_run(run)
-    for folder in (*reversed(checkpoint_folders(run)), run / "model"):
+    saved = [*reversed(checkpoint_folders(run)), *([run / "model"] if (run / "model").exists() else [])]
+    if not saved:
+        raise InputError(f"{run}: has no checkpoint and no model yet; `heedful train RECIPE --out {run}` trains it on")
+    for folder in saved:
         try:
             return read_description(read_manifest(folder))[0]
         except DamagedError:

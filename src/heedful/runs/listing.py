@@ -11,6 +11,7 @@ from heedful.checkpoint.lock import LOCK, is_claimed
 from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, checkpoint_folders, read_best, step_of
 from heedful.errors import InputError
 from heedful.storage.manifest import MANIFEST, check_sizes
+from heedful.storage.paths import no_folder
 from heedful.train.log_file import LOG, VALID, logged_scores, records, result
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def find_runs(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         run = next((place for deep in ("*", "*/*") for place in sorted(Path().glob(deep)) if is_run(place)), None)
         near = f", such as {run.parent}" if run else ""
-        raise InputError(f"there is no folder {folder}: give one that holds runs{near}")
+        raise InputError(no_folder(folder, f"give one that holds runs{near}"))
     for place, folders, _ in os.walk(folder):
         folders.sort()
         if is_run(Path(place)):
@@ -68,8 +69,12 @@ def require_run(folder: Path) -> None:
     Raises:
         InputError: it is not.
     """
+    if not folder.is_dir():
+        raise InputError(no_folder(folder, "`heedful runs list FOLDER` shows the runs below one"))
     if not is_run(folder):
-        raise InputError(f"{folder} is not the folder of a run: `heedful runs list FOLDER` shows the runs below one")
+        inside = next((place for place in sorted(folder.iterdir()) if is_run(place)), None)
+        remedy = f"give {inside}" if inside else "`heedful runs list FOLDER` shows the runs below one"
+        raise InputError(f"{folder}: this is not the folder of a run; {remedy}")
 
 
 def file_states(folder: Path) -> Iterator[os.stat_result]:

@@ -16,7 +16,7 @@ from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import MANIFEST, Entry, manifest_text
 
 TEMPORARY = ".tmp-"  # prefix of a file or folder that does not have its name yet
-OPEN_FILES = ("/dev/fd", "/proc/self/fd")  # folders in which a process finds the files that it has open
+OPEN_FILES = "/dev/fd"  # the folder in which a process finds the files that it has open
 OUTGOING = ".old-"  # prefix of a folder that is about to be removed
 
 Content = Iterable[bytes | memoryview]
@@ -118,7 +118,7 @@ def descriptor(path: Path) -> int | None:
     """Return the number of an open file of this process by its name, such as 1 of /dev/stdout; None for other names."""
     name = os.path.join(path.parent, os.readlink(path)) if path.is_symlink() else str(path)
     folder, number = os.path.split(name)
-    is_open = number.isdecimal() and os.path.realpath(folder) in map(os.path.realpath, OPEN_FILES)
+    is_open = number.isdecimal() and os.path.realpath(folder) == os.path.realpath(OPEN_FILES)
     return int(number) if is_open else None
 
 

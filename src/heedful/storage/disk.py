@@ -1,6 +1,7 @@
 """Storage layer for saving: every change to the disk goes through one object, so that tests can let each one fail."""
 
 import os
+import sys
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +19,10 @@ class Storage:
 
     def flush(self, path: Path) -> None:
         """Flush a file or a folder: return when its bytes or its entries are on the disk."""
-        descriptor = os.open(path, os.O_RDONLY)
+        windows = sys.platform == "win32"  # flushes files that are open for writing only, and no folders
+        if windows and path.is_dir():
+            return
+        descriptor = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -26,7 +30,7 @@ class Storage:
 
     def rename(self, old: Path, new: Path) -> None:
         """Rename a file over another, or a folder to a free name, in one atomic step."""
-        os.rename(old, new)
+        os.replace(old, new)  # os.rename replaces nothing on Windows
 
     def remove_file(self, path: Path) -> None:
         """Remove one file."""

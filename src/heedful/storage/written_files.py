@@ -1,4 +1,4 @@
-"""Record of the files that commands wrote, by which one that somebody else wrote, or changed since, is recognised.
+"""Record of the files that heedful wrote, by which one that somebody else wrote, or changed since, is recognised.
 
 A file of text does not show who wrote it, so a small file of the user's state folder notes size and time of each.
 """
@@ -7,15 +7,18 @@ import hashlib
 import json
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
+from heedful.errors import InputError
 from heedful.storage.atomic import atomic_file, is_stream
 from heedful.storage.disk import UNFLUSHED
 
 
 def note_written(path: Path) -> None:
-    """Note that a command has written a file, whose next run may replace it; a device or a pipe is not noted."""
+    """Note that heedful has written a file, which it may replace the next time; a device or a pipe is not noted."""
     with suppress(OSError, RuntimeError):  # without the note the file counts as foreign, which harms nothing
         if not is_stream(path):
             record = _record(path)
@@ -25,13 +28,37 @@ def note_written(path: Path) -> None:
 
 
 def is_foreign(path: Path) -> bool:
-    """True if replacing a file would lose something that no command of heedful wrote: it holds bytes of another."""
+    """True if replacing a file would lose something that heedful did not write: it holds bytes of another."""
     if is_stream(path) or not path.exists() or path.stat().st_size == 0:
         return False
     try:
         return _record(path).read_bytes() != _state(path)
     except (OSError, RuntimeError):
         return True
+
+
+@contextmanager
+def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
+    """Open a file to write from Python, which gets its name when all is written, and note that heedful wrote it.
+
+    Args:
+        path: The file.
+        replace: Whether it may take the place of a file that heedful did not write, or that was changed since.
+
+    Raises:
+        InputError: It is a folder, or there is such a file and `replace` is False.
+        OSError: It cannot be written.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file in it")
+    if not replace and is_foreign(path):
+        raise InputError(
+            f"{path}: is there already, and heedful did not write it or it was changed since; name another file, or "
+            "replace it with replace=True"
+        )
+    with atomic_file(path) as stream:
+        yield stream
+    note_written(path)
 
 
 def state_folder() -> Path:

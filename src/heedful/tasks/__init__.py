@@ -1,64 +1,34 @@
 """Tasks, one file each: examples, batches, loss and scores of each kind of training (translation, tagging ...)."""
 
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from heedful.config.user_code import find_class, import_class
 from heedful.errors import InputError
-from heedful.tasks.captioning import Captioning
-from heedful.tasks.classification import Classification
-from heedful.tasks.dialogue import Dialogue
-from heedful.tasks.image_text_retrieval import ImageTextRetrieval
-from heedful.tasks.language_model import CausalLanguageModelling
-from heedful.tasks.masked_lm import MaskedLanguageModelling
-from heedful.tasks.masked_patches import MaskedPatches
-from heedful.tasks.media_classification import AudioClassification, ImageClassification, VideoClassification
-from heedful.tasks.ranking import Ranking
-from heedful.tasks.regression import Regression
-from heedful.tasks.span_qa import SpanQuestionAnswering
-from heedful.tasks.speech_recognition import SpeechRecognition
-from heedful.tasks.summarisation import Summarisation
-from heedful.tasks.tagging import Tagging
-from heedful.tasks.task import Task
-from heedful.tasks.text_to_text import TextToText
-from heedful.tasks.translation import Translation
-from heedful.tasks.word_vectors import WordVectorTraining
+from heedful.registry import TASKS, public_names
+
+if TYPE_CHECKING:
+    from heedful.tasks.task import Task
 
 __all__ = ["TASKS", "Task", "find_task", "import_task"]
 
-TASKS: dict[str, type[Task]] = {
-    "audio_classification": AudioClassification,
-    "captioning": Captioning,
-    "classification": Classification,
-    "dialogue": Dialogue,
-    "image_classification": ImageClassification,
-    "image_text_retrieval": ImageTextRetrieval,
-    "language_model": CausalLanguageModelling,
-    "masked_lm": MaskedLanguageModelling,
-    "masked_patches": MaskedPatches,
-    "ranking": Ranking,
-    "regression": Regression,
-    "span_qa": SpanQuestionAnswering,
-    "speech_recognition": SpeechRecognition,
-    "summarisation": Summarisation,
-    "tagging": Tagging,
-    "text_to_text": TextToText,
-    "translation": Translation,
-    "video_classification": VideoClassification,
-    "word_vectors": WordVectorTraining,
-}
+__getattr__ = public_names(__name__, {"heedful.tasks.task": ("Task",)})
 
 
-def find_task(name: str) -> type[Task]:
-    """Find the task of a model or a recipe: a built-in one by name, or a class of the user's own as "module:Class".
+def find_task(name: str) -> "type[Task]":
+    """Find the task of a model or a recipe by name, or a class of the user's own as "module:Class".
 
-    Nothing is imported here, because the name may come from a stranger's model folder: see `heedful.config.user_code`.
+    The module of such a class is not imported, because the name may come from a stranger's model folder: see
+    `heedful.config.user_code`.
 
     Raises:
         InputError: there is no such task, or its module has not been imported.
     """
+    from heedful.tasks.task import Task
+
     own = find_class("task", name)
     if own is not None and not issubclass(own, Task):
-        raise InputError(f'task = "{name}": {own.__name__} is no subclass of heedful.tasks.Task')
+        raise InputError(f'task = "{name}": {own.__name__} is not a subclass of heedful.tasks.Task')
     task = own or TASKS.get(name)
     if task is None:
         near = get_close_matches(name, TASKS) or TASKS
@@ -66,7 +36,7 @@ def find_task(name: str) -> type[Task]:
     return task
 
 
-def import_task(name: str) -> type[Task]:
+def import_task(name: str) -> "type[Task]":
     """Find the task of a recipe that the user trains; the module of a class of the user's own is imported and runs.
 
     Raises:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.prepared_data import at_least_one
+from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
@@ -61,8 +62,8 @@ class LabelledTexts(TextRows[TextBatch]):
             yield row_of(example, corpus, recipe, tokenizer, drops), [numbers[example.label]]
 
     def remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, and those without an example."""
-        return remarks_on_classes(self.examples, self.recipe.data.labels)
+        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
+        return remarks_on_classes(self.examples, self.recipe.data)
 
 
 class Classification(Task[TextBatch]):
@@ -115,8 +116,10 @@ def known_labels(examples: Iterable[Example], corpus: CorpusConfig, recipe: Reci
     """
     for example in examples:
         if example.label not in recipe.data.labels:
+            sorted_rows = "; where rows are sorted by class, shuffle them, as part takes a piece of them"
             raise InputError(
                 f"{corpus.target or corpus.source}, line {example.line}: {example.label!r} is none of the classes "
                 f"{', '.join(recipe.data.labels)}; mend it, take the line out, or train with all of them in data.labels"
+                f"{sorted_rows if corpus.part != WHOLE else ''}"
             )
         yield example

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile
-from heedful.data.preparation.examples import given_tokenizer
+from heedful.data.preparation.tokenizers import given_tokenizer
 from heedful.data.stores.media_store import MediaStore
 from heedful.evaluate.retrieval import Matches, Rankings, ranked
 from heedful.losses import Loss
@@ -157,6 +157,8 @@ def retrieval(
     text_kinds: np.ndarray,
 ) -> Matches:
     """Rank for the picture of each example all different texts, and for its text all different pictures.
+
+    Examples that share a picture or a text share results, so they are resampled together.
 
     Args:
         pictures: the vectors of the pictures of N examples.

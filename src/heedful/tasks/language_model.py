@@ -6,7 +6,7 @@ B batch, T tokens.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 from heedful.config.schema import Recipe
 from heedful.data.preparation.text import prepare_running_text
 from heedful.data.stream import TokenStream, windows
-from heedful.decode.generator import Generator
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import LanguageModel
 from heedful.nn.masks import AttentionMask
@@ -24,6 +23,9 @@ from heedful.tasks.parts.running_text import RunningText
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
+
+if TYPE_CHECKING:
+    from heedful.decode.generator import Generator
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,10 @@ class CausalLanguageModelling(Task[CausalBatch]):
         return LanguageModel(recipe.model, len(tokenizers.source))
 
     @staticmethod
-    def use(model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> Generator:
+    def use(model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> "Generator":
         """Create the predictor that generates text with the language model."""
+        from heedful.decode.generator import Generator
+
         return Generator(model, tokenizers.source, recipe.generate, recipe.data.max_length)
 
     def loss(self, model: LanguageModel, batch: CausalBatch) -> tuple[Loss, ...]:

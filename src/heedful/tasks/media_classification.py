@@ -103,8 +103,8 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         return others, torch.tensor([chance.beta(self.medium.mixup) for chance in chances])
 
     def remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, and those without an example."""
-        return remarks_on_classes(self.examples, self.recipe.data.labels)
+        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
+        return remarks_on_classes(self.examples, self.recipe.data)
 
 
 def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:

@@ -93,7 +93,7 @@ class TaggedWords(TextRows[TextBatch]):
 
     def remarks(self) -> list[str]:
         """List the tags of which the training or the validation set has no example."""
-        return remarks_on_classes(self.examples, self.recipe.data.labels, first=1)
+        return remarks_on_classes(self.examples, self.recipe.data, first=1)
 
 
 class Tagging(Task[TextBatch]):

@@ -8,24 +8,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
 import torch
 
 from heedful.config.schema import Modality, Recipe
 from heedful.errors import InputError
-from heedful.evaluate.metrics import METRICS, Metric, find_metric
-from heedful.evaluate.outputs import Outputs, outcomes_of
-from heedful.evaluate.significance import Outcomes
+from heedful.evaluate.metrics import Metric, find_metric, is_computed
 from heedful.losses import Loss
 from heedful.models import Model
 from heedful.models.architectures import families_of
 from heedful.parallel import SINGLE_PROCESS, Reducer
-from heedful.predict import AnyPredictor
 from heedful.progress import ProgressReporter, silent
+from heedful.registry import ARCHITECTURES
 from heedful.tasks.dataset import B, Batch, Dataset
 from heedful.text.tokenizer_pair import TokenizerPair
+
+if TYPE_CHECKING:
+    from heedful.evaluate.outputs import Outputs
+    from heedful.evaluate.significance import Outcomes
+    from heedful.predict import AnyPredictor
 
 __all__ = ["ALONE", "B", "Batch", "Evaluation", "Mean", "Results", "Scores", "Task", "check"]
 
@@ -99,7 +102,7 @@ class Results:
     """Results of an evaluation: all scores, and what those that are made of single examples are resampled from."""
 
     scores: Scores
-    outcomes: Outcomes | None = None
+    outcomes: "Outcomes | None" = None
 
 
 ALONE = Evaluation()  # in one process, without reports
@@ -130,7 +133,7 @@ class Task(ABC, Generic[B]):
     pair_field: ClassVar[str | None] = None
     dataset: ClassVar[type[Dataset[Any]]]
     metrics: ClassVar[tuple[str, ...]]
-    predicts: ClassVar[type[Outputs] | None] = None
+    predicts: ClassVar["type[Outputs] | None"] = None
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -149,7 +152,7 @@ class Task(ABC, Generic[B]):
 
     @staticmethod
     @abstractmethod
-    def use(model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
+    def use(model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> "AnyPredictor":
         """Create the predictor of a trained model, such as a translator, a generator or a classifier."""
 
     @abstractmethod
@@ -160,7 +163,7 @@ class Task(ABC, Generic[B]):
         """Compute the scores that come with the objective from the mean losses of all terms."""
         return {"loss": sum(mean.loss for mean in means)}
 
-    def outputs(self, _model: Any, _run: Evaluation, /) -> Outputs | None:
+    def outputs(self, _model: Any, _run: Evaluation, /) -> "Outputs | None":
         """Return what a model makes of the validation or test set, with what is expected; None: only losses count."""
         return None
 
@@ -177,6 +180,8 @@ class Task(ABC, Generic[B]):
         outputs = self.outputs(model, run)
         if outputs is None:
             return Results(losses)
+        from heedful.evaluate.outputs import outcomes_of
+
         outcomes = outcomes_of(outputs, output_metrics(type(self), self.recipe))
         return Results((outcomes.whole or {}) | losses, outcomes)
 
@@ -200,7 +205,7 @@ def output_metrics(task: type[Task], recipe: Recipe) -> dict[str, Metric]:
 def of_outputs(task: type[Task], names: Iterable[str]) -> list[str]:
     """List those of some scores of a task that are computed from the outputs of a model, not with the objective."""
     kind = task.predicts.kind if task.predicts else ""
-    return [name for name in names if ":" in name or f"{kind}.{name}" in METRICS]
+    return [name for name in names if is_computed(name, kind)]
 
 
 def best_score(task: type[Task], recipe: Recipe) -> str:
@@ -234,7 +239,11 @@ def check(task: type[Task], recipe: Recipe) -> None:
         raise InputError(
             f'task = "{recipe.task}" is learned by a model of family {learners}, and model.architecture = '
             f'"{architecture}" has models of family {" or ".join(families)} only; '
-            + (remedy_of_own(task) if ":" in architecture else "take another architecture, or another task")
+            + (
+                remedy_of_own(task)
+                if ARCHITECTURES.is_own(architecture)
+                else "take another architecture, or another task"
+            )
         )
     if recipe.model.family not in able:
         raise InputError(

@@ -122,7 +122,8 @@ def _problems_of_own(found: Definition, config: TokenizerConfig) -> Iterator[str
     others = (key for key in OWN_STEPS if not _fits(found[key], expected[key]))
     yield from (f"has another {key} than the settings beside it" for key in others)
     model = found["model"]
-    if model["type"] != MODELS[config.kind] or model.get("continuing_subword_prefix") or model.get("dropout"):
+    known = [MODELS[config.kind]] if config.kind in MODELS else list(MODELS.values())  # a kind of a package has any
+    if model["type"] not in known or model.get("continuing_subword_prefix") or model.get("dropout"):
         yield f'has a model that is not that of the kind "{config.kind}"'
     vocabulary = model["vocab"]
     head = reserved(config)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tokenizers
 from tokenizers import Encoding, PreTokenizedString, Token
@@ -21,12 +22,13 @@ from tokenizers import Encoding, PreTokenizedString, Token
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import tokenizer_folder
-from heedful.text.allowed_definition import check_definition
-from heedful.text.bpe_dropout import Merges, merge_with_dropout
 from heedful.text.piece_spelling import writing_of
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
+
+if TYPE_CHECKING:
+    from heedful.text.bpe_dropout import Merges
 
 CHUNK = 1024  # lines that are encoded together
 
@@ -130,6 +132,8 @@ class Tokenizer:
         if rate == 0:
             return self.encode(text)
         words = map(self._characters, self._words(text))
+        from heedful.text.bpe_dropout import merge_with_dropout
+
         return [i for word in words for i in merge_with_dropout(word, self._merges, rate, rng)]
 
     def encode_continuation(self, text: str) -> list[int]:
@@ -227,6 +231,8 @@ class Tokenizer:
         Raises:
             InputError: A file is missing, damaged, or was not written by heedful.
         """
+        from heedful.text.allowed_definition import check_definition
+
         definition, config = tokenizer_folder.read(folder)
         file = folder / tokenizer_folder.DEFINITION
         check_definition(definition, config, str(file))
@@ -239,7 +245,7 @@ class Tokenizer:
             ) from error
 
     @cached_property
-    def _merges(self) -> Merges:
+    def _merges(self) -> "Merges":
         pairs = json.loads(self.definition)["model"]["merges"]
         ids = self._ids
         return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}

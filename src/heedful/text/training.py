@@ -8,7 +8,7 @@ that the same lines give the same files, bit for bit.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import accumulate, chain, groupby
 
@@ -17,10 +17,10 @@ from tokenizers import models, trainers
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
+from heedful.registry import TOKENIZERS
 from heedful.text.pipeline import BYTES, SPECIALS, UNK, assemble, normalizer, reserved, specials, splitter
 from heedful.text.tokenizer import Tokenizer, checked
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.unigram import train_unigram
 
 CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest
 FEWEST_PAIRS = 2  # occurrences of two neighbours that may become a merge, as in subword-nmt
@@ -47,7 +47,7 @@ def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     """
     check_trainable(config)
     words = _count_words(lines, config)
-    library = assemble(_MODELS[config.kind](words, config), config)
+    library = assemble(TOKENIZERS[config.kind](words, config), config)
     return Tokenizer(library.to_str(), replace(config, dropout=0.0, path=None))
 
 
@@ -122,25 +122,29 @@ def _count_words(lines: Iterable[str], config: TokenizerConfig) -> Words:
     return words
 
 
-def _word(words: Words, config: TokenizerConfig) -> models.Model:
+def word_model(words: Words, config: TokenizerConfig) -> models.Model:
+    """The most frequent words."""
     return models.WordLevel(_numbered(_ranked(words)[: _room(config)], config), unk_token=SPECIALS[UNK])
 
 
-def _character(words: Words, config: TokenizerConfig) -> models.Model:
+def character_model(words: Words, config: TokenizerConfig) -> models.Model:
+    """The most frequent characters."""
     characters = _ranked(_count_characters(words))[: _room(config)]
-    return _bpe_model(_numbered(characters, config), [], config)
+    return _library_model(_numbered(characters, config), [], config)
 
 
-def _byte(_: Words, config: TokenizerConfig) -> models.Model:
+def byte_model(_: Words, config: TokenizerConfig) -> models.Model:
     """A model that merges nothing, and knows no character, so that each is spelled in bytes."""
-    return _bpe_model(_numbered([], config), [], config)
+    return _library_model(_numbered([], config), [], config)
 
 
-def _bpe(words: Words, config: TokenizerConfig) -> models.Model:
-    return _bpe_model(*_merged(words, config), config)
+def bpe_model(words: Words, config: TokenizerConfig) -> models.Model:
+    """The pieces that merges of the most frequent pairs make, from characters upwards."""
+    return _library_model(*_merged(words, config), config)
 
 
-def _wordpiece(words: Words, config: TokenizerConfig) -> models.Model:
+def wordpiece_model(words: Words, config: TokenizerConfig) -> models.Model:
+    """The pieces of `bpe_model`, of which the longest that fits comes first."""
     vocabulary, _ = _merged(words, config)
     return models.WordPiece(
         vocabulary,
@@ -150,24 +154,17 @@ def _wordpiece(words: Words, config: TokenizerConfig) -> models.Model:
     )
 
 
-def _unigram(words: Words, config: TokenizerConfig) -> models.Model:
+def unigram_model(words: Words, config: TokenizerConfig) -> models.Model:
+    """The pieces that make the text most probable."""
+    from heedful.text.unigram import train_unigram
+
     pieces = train_unigram(_training_words(words, config), _room(config))
     least = pieces[-1][1]  # the library bases the cost of an unknown character on the least score of all
     head = [(name, least) for name in reserved(config)]
     return models.Unigram([*head, *pieces], unk_id=UNK, byte_fallback=config.byte_fallback)
 
 
-_MODELS: dict[str, Callable[[Words, TokenizerConfig], models.Model]] = {
-    "word": _word,
-    "character": _character,
-    "byte": _byte,
-    "bpe": _bpe,
-    "unigram": _unigram,
-    "wordpiece": _wordpiece,
-}
-
-
-def _bpe_model(vocabulary: dict[str, int], merges: Merges, config: TokenizerConfig) -> models.BPE:
+def _library_model(vocabulary: dict[str, int], merges: Merges, config: TokenizerConfig) -> models.BPE:
     return models.BPE(vocabulary, merges, unk_token=SPECIALS[UNK], byte_fallback=config.byte_fallback)
 
 

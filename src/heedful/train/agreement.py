@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from heedful.config.keys import is_per_machine
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import RunError
 from heedful.models import weights
 from heedful.parallel import Reducer
-
-MAY_DIFFER = {"data.root", "train.device", "train.threads", "train.workers"}  # settings that are each machine's own
 
 
 def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
@@ -33,11 +32,12 @@ def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
 
 
 def settings(recipe: Recipe) -> dict[str, Any]:
-    """The settings of a recipe by their dotted keys, without those that are each machine's own.
+    """The settings of a recipe by their dotted keys, without those that each machine has for itself.
 
-    Paths below the folder of the data are told from there.
+    Paths below the folder of the data are relative to it.
     """
-    values = {key: value for key, value in dotted(recipe_to_dict(recipe)) if key not in MAY_DIFFER}
+    options = type(recipe.model)
+    values = {key: value for key, value in dotted(recipe_to_dict(recipe)) if not is_per_machine(key, options)}
     root = recipe.data.root
     return {key: value.removeprefix(root) if isinstance(value, str) else value for key, value in values.items()}
 

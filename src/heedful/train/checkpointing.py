@@ -5,12 +5,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from heedful.checkpoint import Best, Checkpoint, CheckpointStore
+from heedful.checkpoint import Best, Checkpoint
 from heedful.config.schema import TrainConfig
 from heedful.errors import RunError
+
+if TYPE_CHECKING:
+    from heedful.checkpoint import CheckpointStore
 
 
 class CheckpointSaver:
@@ -28,7 +32,7 @@ class CheckpointSaver:
         tell: called with the error of a save that failed in the thread.
     """
 
-    def __init__(self, checkpoints: CheckpointStore, train: TrainConfig, tell: Callable[[RunError], None]) -> None:
+    def __init__(self, checkpoints: "CheckpointStore", train: TrainConfig, tell: Callable[[RunError], None]) -> None:
         self.checkpoints = checkpoints
         self.every = train.save_every
         self.average_last = train.average_last

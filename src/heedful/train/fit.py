@@ -1,6 +1,5 @@
 """Fit of a run into memory: a model or a batch that is too large is told before the first update, not hours later."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,8 +9,8 @@ from torch import nn
 
 from heedful.config.schema import Recipe, TrainConfig
 from heedful.errors import RunError
-from heedful.machine import is_out_of_memory
-from heedful.models.parameters import count_without_building
+from heedful.machine.memory import is_out_of_memory, total_memory
+from heedful.nn.meta_device import unallocated
 from heedful.tasks.dataset import Dataset
 from heedful.train.training_step import TrainingStep
 
@@ -29,14 +28,20 @@ def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: tor
     Raises:
         RunError: The memory of the whole machine does not suffice.
     """
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    parameters = count_without_building(build).total
+    memory = total_memory()
+    with unallocated():
+        parameters = count(build())
     if device.type == "cpu" and LEAST * parameters > memory:
         raise RunError(
             f"the model has {parameters:,} parameters, which take {LEAST * parameters / 1e9:,.0f} GB with their "
             f"gradient, and this machine has {memory / 1e9:,.0f} GB of memory: give a smaller model, such as "
             f"--set model.d_model={recipe.model.d_model // 2}"
         )
+
+
+def count(model: nn.Module) -> int:
+    """Count the parameters of a model."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.ndarray], device: torch.device) -> None:

@@ -17,6 +17,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.header import FILE_NAMES, LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES
 from heedful.decode.inputs import described
 from heedful.errors import InputError
+from heedful.registry import TASKS
 from heedful.storage.atomic import atomic_file
 from heedful.wording import counted
 
@@ -138,7 +139,7 @@ def widths_of(task: str) -> tuple[int, ...]:
     """The numbers of values that a row of a task may have; a task of one's own may have any."""
     if task in TEXTS:
         return (1,)
-    return (2, 3) if task in WITH_PAIRS else (1, 2, 3) if ":" in task else (2,)
+    return (2, 3) if task in WITH_PAIRS else (1, 2, 3) if TASKS.is_own(task) else (2,)
 
 
 def listed(row: object, widths: Sequence[int], place: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.errors import InputError, RunError
-from heedful.storage import atomic_file
+from heedful.storage.atomic import atomic_file
 from heedful.storage.manifest import check
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, beside_bar, shortened
-from heedful.storage import atomic_file
+from heedful.storage.atomic import atomic_file
 from heedful.tasks.task import Scores
 from heedful.train.log_file import LOG, RESULT, TIMINGS, Lines, cannot_write, json_line
 from heedful.wording import counted

@@ -18,20 +18,17 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.parallel import Reducer, all_processes, join_process_group, kind_of_group, local_processes
-from heedful.progress import ProgressReporter
+from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task
-from heedful.train.agreement import check_agreement, settings
 from heedful.train.callbacks import NO_CALLBACKS, CallbackError, Callbacks
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
-from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
-from heedful.train.resume import EXACTLY, Resumption, check_same_run
+from heedful.train.resume import EXACTLY, Resumption, check_same_run, mend_logs, mend_mark
 from heedful.train.run_length import rate_line
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
-from heedful.train.warm_start import silences
 
 
 @dataclass(frozen=True)
@@ -149,9 +146,12 @@ def open_trainer(
         data=replace(recipe.data, label_mean=mean, label_scale=scale),
         decode=replace(recipe.decode, max_extra=extra),
     )
-    with ProgressReporter("preparing the data", say=console.print):
-        task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
-    check_agreement(reducer, {**settings(task.recipe), "data": task.data.digest})
+    with ProgressReporter("preparing the data", say=printer(console)):
+        task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, printer(console)))
+    if reducer.world_size > 1:
+        from heedful.train.agreement import check_agreement, settings
+
+        check_agreement(reducer, {**settings(task.recipe), "data": task.data.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:
@@ -162,7 +162,7 @@ def open_trainer(
 def tell(console: Console, sentences: Iterable[str]) -> None:
     """Print sentences, each in a line of its own."""
     for sentence in sentences:
-        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        printer(console)(sentence)
 
 
 def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumption: Resumption) -> Checkpoint | None:
@@ -173,7 +173,7 @@ def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumptio
     """
     found = checkpoints.load_latest(resumption.strict)
     for rejected in found.rejected:
-        console.print(f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}", markup=False)
+        tell(console, [f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}"])
     if found.checkpoint:
         tell(console, check_same_run(recipe, found.checkpoint, resumption.allowed))
     return found.checkpoint
@@ -214,6 +214,10 @@ def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
     """
     if saved:
         return saved.recipe.train.freeze
+    if recipe.train.start is None:
+        return recipe.train.freeze
+    from heedful.train.warm_start import silences
+
     return (*recipe.train.freeze, *silences(recipe))
 
 

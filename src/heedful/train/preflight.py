@@ -23,17 +23,13 @@ from heedful.errors import InputError
 from heedful.machine import choose_device
 from heedful.models import Model
 from heedful.models.backbone import Backbone
-from heedful.models.word_vectors import check_vectors
 from heedful.nn.meta_device import meta_device
+from heedful.storage.paths import no_folder
 from heedful.tasks import Task, import_task
-from heedful.tasks.model_size import Unwritten, vocabulary_sizes
 from heedful.tasks.task import check, check_metrics, remedy_of_own
-from heedful.text.languages import check_language
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
-from heedful.train.freezing import freeze
 from heedful.train.logger import tensorboard
 from heedful.train.resume import check_same_run
-from heedful.train.warm_start import transfers, with_warm_start
 
 EXAMPLES = 100  # number of examples read from each corpus
 LANGUAGES = ("source_language", "target_language")
@@ -114,9 +110,9 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
     for name in recipe.evaluate.metrics:
         import_class(name, "evaluate.metrics")
     with problems.collected():
-        recipe = with_warm_start(recipe)
+        recipe = in_shape_of_start(recipe)
         task.dataset.check(recipe)
-    for check_part in (check_model, check_scores, check_machine, check_vectors):
+    for check_part in (check_model, check_scores, check_machine, check_word_vectors):
         with problems.collected():
             check_part(recipe)
     for key in LANGUAGES:
@@ -131,6 +127,31 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
     if folder is not None:
         check_newest(recipe, folder)
     return recipe
+
+
+def in_shape_of_start(recipe: Recipe) -> Recipe:
+    """Give a recipe the shape of the models of its warm start; without a warm start it stays as it is.
+
+    Raises:
+        InputError: as `heedful.train.warm_start.with_warm_start`.
+    """
+    if recipe.train.start is None and recipe.train.start_decoder is None:
+        return recipe
+    from heedful.train.warm_start import with_warm_start
+
+    return with_warm_start(recipe)
+
+
+def check_word_vectors(recipe: Recipe) -> None:
+    """Check that the word vectors that a recipe begins with can be read and fit its model.
+
+    Raises:
+        InputError: as `heedful.models.word_vectors.check_vectors`.
+    """
+    if recipe.model.source_vectors is not None or recipe.model.target_vectors is not None:
+        from heedful.models.word_vectors import check_vectors
+
+        check_vectors(recipe)
 
 
 def check_model(recipe: Recipe) -> None:
@@ -160,6 +181,8 @@ def check_own_model(task: type[Task], recipe: Recipe) -> None:
     Raises:
         InputError: the model cannot be built, or it is not made of what heedful needs.
     """
+    from heedful.tasks.model_size import Unwritten, vocabulary_sizes
+
     labels = recipe.data.labels or ("a", "b")  # the data, which is not read yet, has the classes
     recipe = replace(recipe, data=replace(recipe.data, labels=labels))
     tokenizers = TokenizerPair(*map(Unwritten, vocabulary_sizes(recipe)))
@@ -191,6 +214,8 @@ def check_code(data: DataConfig, key: str) -> None:
     """
     code = getattr(data, key)
     if code != getattr(DataConfig, key):
+        from heedful.text.languages import check_language
+
         check_language(code, f"data.{key}")
 
 
@@ -225,7 +250,7 @@ def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusCo
     root, valid = Path(recipe.data.root), [recipe.data.valid] if recipe.data.valid else []
     corpora = (*recipe.data.train, *valid, *further)
     if not root.is_dir() and not all(Path(corpus.source).is_absolute() for corpus in corpora):
-        problems.messages.append(f"{root}: there is no such folder of data; name the one that holds it with --data")
+        problems.messages.append(no_folder(root, "name the one that holds it with --data", "folder of data"))
         return
     for corpus in corpora:
         with problems.collected():
@@ -242,6 +267,9 @@ def check_start(task: type[Task], recipe: Recipe) -> None:
     path = recipe.tokenizer.path
     untrained = path is None and FAMILIES[recipe.model.family].pairs  # the tokenizer of what a captioner writes
     if (recipe.train.start or recipe.train.start_decoder) and not untrained:
+        from heedful.train.freezing import freeze
+        from heedful.train.warm_start import transfers
+
         tokenizers = TokenizerPair.load(Path(path)) if path else NoTokenizers()
         with meta_device():
             model = task.build(recipe, tokenizers)

@@ -6,7 +6,6 @@ A batch is a function of its epoch and the numbers of its examples, so that work
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields, is_dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,7 @@ from torch import Tensor
 
 from heedful.machine.cores import usable_cores
 from heedful.parallel import Reducer, local_processes
-from heedful.tasks.task import Batch, Task
-from heedful.workers import Workers, can_copy_processes
+from heedful.tasks.dataset import Batch, Dataset
 
 CPU = torch.device("cpu")
 
@@ -43,28 +41,50 @@ def planned(
         epoch, start = epoch + 1, 0
 
 
-def read(task: Task, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
+class BatchReader:
+    """Function that reads a planned batch of a task; it can be sent to another process.
+
+    Args:
+        data: The data of the task.
+        device: Where the batch goes.
+    """
+
+    def __init__(self, data: Dataset, device: torch.device) -> None:
+        self.data = data
+        self.device = device
+
+    def __call__(self, planned: Planned) -> Batch:
+        """Read a planned batch."""
+        epoch, ids = planned
+        return self.data.batch(ids, epoch, self.device)
+
+
+def read(data: Dataset, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
     """Read planned batches one after another, by workers or right here."""
+    if count := number_of_workers(data, device):
+        from heedful.workers import Workers
 
-    def batch_on(device: torch.device, one: Planned) -> Batch:
-        epoch, ids = one
-        return task.data.batch(ids, epoch, device)
-
-    if count := number_of_workers(task, device):
-        with closing(Workers(partial(batch_on, CPU), count)) as workers:
+        with closing(Workers(BatchReader(data, CPU), count)) as workers:
             yield from (moved(batch, device) for batch in workers.map(batches))
     else:
-        yield from map(partial(batch_on, device), batches)
+        yield from map(BatchReader(data, device), batches)
 
 
-def number_of_workers(task: Task, device: torch.device) -> int:
-    """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU."""
-    if not can_copy_processes():
+def number_of_workers(data: Dataset, device: torch.device) -> int:
+    """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU.
+
+    Where processes are not copied, a recipe has to say so: a script that trains is run once more by each new process.
+    """
+    wanted = data.recipe.train.workers
+    if wanted == 0 or (wanted is None and not (device.type == "cuda" and data.reads_files)):
         return 0
-    if task.recipe.train.workers is not None:
-        return task.recipe.train.workers
-    needed = device.type == "cuda" and task.data.reads_files
-    return max(0, usable_cores() // local_processes() - 1) if needed else 0
+    from heedful.workers import can_have_workers, copies_processes
+
+    if not can_have_workers():
+        return 0
+    if wanted is not None:
+        return wanted
+    return max(0, usable_cores() // local_processes() - 1) if copies_processes() else 0
 
 
 def moved(value: Any, device: torch.device) -> Any:

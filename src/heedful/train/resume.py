@@ -1,8 +1,9 @@
-"""Resuming of runs: checks that a checkpoint fits, and that no setting changes what the rest of a run computes."""
+"""Resuming of runs: what fits, what may change, and damaged small files, without which a run resumes all the same."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -10,68 +11,24 @@ from torch import nn
 from heedful.checkpoint import Checkpoint
 from heedful.checkpoint.checkpoint import OPTIMIZER, STATE
 from heedful.checkpoint.model_folder import WEIGHTS
+from heedful.checkpoint.run_folder import put_aside_damaged_mark
 from heedful.config.families import FAMILIES
+from heedful.config.keys import KEYS, resumption
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
+from heedful.config.setting import Fixed
 from heedful.data.preparation.digest import data_digest
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.models.model import check_weights
 from heedful.optim import check_optimizer_tensors
+from heedful.storage.atomic import named_write_errors
+from heedful.train.log_file import LOG, TIMINGS, LogMark, has_damaged_lines, is_as_marked
 from heedful.train.run_length import DECAYING
 from heedful.train.trainer_state import TrainerState
 
-FREE = {  # keys, or tables of keys, that a resumed run may change
-    "name",
-    "data.root",  # the digest of the data itself is compared instead
-    "tokenizer.path",  # likewise
-    "data.test",
-    "data.label_mean",  # those of the run are taken
-    "data.label_scale",
-    "data.words",  # texts are cut by them, and the words of tagged data are not
-    "decode.beam",  # validation decodes greedily, so that settings of beam search and its batch size are free
-    "decode.penalty",
-    "decode.alpha",
-    "decode.n_best",
-    "decode.patience",
-    "decode.batch_tokens",
-    "generate",
-    "model.source_vectors",  # a run begins with them, and goes on from its own weights
-    "model.target_vectors",
-    "parallel",
-    "train.max_updates",
-    "train.max_epochs",
-    "train.max_minutes",
-    "train.patience",
-    "train.save_minutes",
-    "train.keep_last",
-    "train.log_every",
-    "train.validate_every",
-    "train.device",
-    "train.threads",
-    "train.workers",
-    "train.activation_checkpointing",
-    "train.tensorboard",
-}
-LIMITS = {"train.max_updates", "train.max_epochs", "train.max_minutes"}  # the end, towards which some rates fall
 SILENCE = "output.bias"  # see `heedful.train.loop.frozen_weights`
-ORDER = "the place in the data where the run stands would be another"
-BEST = "the best score so far would be of another kind"
-FIXED = {  # keys, or tables of keys, that no run can go on without, and why
-    "task": "the model would learn something else",
-    "model": "the weights that are learned so far are of the old model",
-    "optimizer.name": "the state that is kept is that of the old optimiser",
-    "tokenizer": "the ids of the tokens would be others",
-    "data": ORDER,
-    "masking": ORDER,
-    "train.batch_tokens": ORDER,
-    "train.seed": ORDER,
-    "train.freeze": "the state that is kept is that of the weights which were trained",
-    "train.best": BEST,
-    "train.validate_decoding": BEST,
-    "evaluate.metrics": BEST,
-    "train.save_every": "the checkpoints that the end may average were chosen by it",
-}
+FREEZE = str(KEYS.train.freeze)
 
 
 @dataclass(frozen=True)
@@ -106,20 +63,21 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
             a key cannot be allowed to change.
     """
     check_state(saved)
-    free = free_keys(recipe)
     now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
-    check_allowed(allowed, now.keys() | then.keys())
-    if SILENCE not in now["train.freeze"]:  # a run that begins with a converted model adds it
-        then["train.freeze"] = [name for name in then["train.freeze"] if name != SILENCE]
+    options = type(recipe.model)
+    check_allowed(allowed, now.keys() | then.keys(), options)
+    if SILENCE not in now[FREEZE]:  # a run that begins with a converted model adds it
+        then[FREEZE] = [name for name in then[FREEZE] if name != SILENCE]
     changed = {
         key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())
-        if now.get(key) != then.get(key) and not within(key, free)
+        if now.get(key) != then.get(key) and not is_free(key, recipe)
     }
     if refused := [clause for key, clause in changed.items() if key not in allowed]:
         raise InputError(
             "the run cannot resume with other settings: " + "; ".join(refused) + ". "
-            f"Use the old values, {allow_all(changed.keys() - set(allowed))}or begin another run with another --out"
+            f"Use the old values, {allow_all(changed.keys() - set(allowed), options)}or begin another run with another "
+            "--out"
         )
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
@@ -129,20 +87,14 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
     return list(changed.values())
 
 
-def allow_all(keys: Collection[str]) -> str:
+def allow_all(keys: Collection[str], options: type) -> str:
     """Format the options that allow all keys to change at once; empty if a run cannot resume with one of them."""
-    if any(fixed_reason(key) for key in keys):
+    if any(isinstance(resumption(key, options), Fixed) for key in keys):
         return ""
     return f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(keys))}, "
 
 
-def fixed_reason(key: str) -> str | None:
-    """Return why a run cannot resume with another value of a key; None if it can."""
-    reasons = (reason for name, reason in FIXED.items() if within(key, {name}) and "dropout" not in key)
-    return next(reasons, None)
-
-
-def check_allowed(allowed: Collection[str], keys: Collection[str]) -> None:
+def check_allowed(allowed: Collection[str], keys: Collection[str], options: type) -> None:
     """Check that a run could go on with another value of each of these keys.
 
     Raises:
@@ -151,27 +103,34 @@ def check_allowed(allowed: Collection[str], keys: Collection[str]) -> None:
     for key in allowed:
         if key not in keys:
             raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
-        if reason := fixed_reason(key):
-            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {reason}")
+        if isinstance(why := resumption(key, options), Fixed):
+            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
 
 
-def within(key: str, names: Collection[str]) -> bool:
-    """True if a dotted key is one of some keys, or in one of some tables of keys."""
-    return any(key == name or key.startswith(name + ".") for name in names)
+def is_free(key: str, recipe: Recipe) -> bool:
+    """True if a key may change when a run is resumed: no result of this run depends on it."""
+    resume = resumption(key, type(recipe.model))
+    if resume == "length":
+        return recipe.optimizer.schedule not in DECAYING  # else the rate falls towards the end
+    return resume == "free" or _changes_nothing(key, recipe)
 
 
-def free_keys(recipe: Recipe) -> set[str]:
-    """List the recipe keys, or tables of keys, that may change when a run is resumed: no result depends on them."""
-    timed = LIMITS if recipe.optimizer.schedule in DECAYING else set()
-    decodes = FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid
-    more = {"train.precision"} if recipe.train.precision == "auto" else set()  # the run's own precision is taken
-    if recipe.decode.max_extra is None:
-        more.add("decode.max_extra")  # likewise its own limit
-    if recipe.train.average_last == 1:  # else the checkpoints of which the final model is the mean would be others
-        more.add("train.save_every")
-    if not decodes:
-        more.add("decode")
-    return FREE - timed | more
+def _changes_nothing(key: str, recipe: Recipe) -> bool:
+    """True if a key changes nothing in this run, though it does in others."""
+    if key.startswith(f"{KEYS.decode}.") and not _decodes(recipe):
+        return True
+    here = {
+        str(KEYS.train.precision): recipe.train.precision == "auto",  # the run's own precision is taken
+        str(KEYS.decode.max_extra): recipe.decode.max_extra is None,  # likewise its own limit
+        # else the checkpoints of which the final model is the mean would be others
+        str(KEYS.train.save_every): recipe.train.average_last == 1,
+    }
+    return here.get(key, False)
+
+
+def _decodes(recipe: Recipe) -> bool:
+    """True if validation decodes outputs."""
+    return FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid is not None
 
 
 def check_state(saved: Checkpoint) -> TrainerState:
@@ -226,3 +185,53 @@ def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
             f"the checkpoint of update {saved.step} does not fit its run ({file}: {error}): remove the folder "
             f"step-{saved.step:08d}, and the run goes on from the checkpoint before it"
         ) from error
+
+
+def mend_mark(folder: Path) -> Iterator[str]:
+    """Put a damaged mark of the best checkpoint aside; the run marks it again from its newest checkpoint.
+
+    Yields:
+        What was done.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    if damaged := put_aside_damaged_mark(folder):
+        yield f"{damaged.reason}: put aside as {damaged.folder}, and the best checkpoint is marked again"
+
+
+def mend_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
+    """Put damaged logs aside; scores in them that the rest of the run needs are computed again.
+
+    Args:
+        folder: the folder of the run.
+        saved: the checkpoint that the run goes on from; it knows how the log began.
+
+    Yields:
+        What was done.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    if is_damaged(folder / LOG, saved):
+        yield put_aside(folder / LOG) + ", and the log begins anew; the model does not depend on it"
+    if has_damaged_lines(folder / TIMINGS):
+        yield put_aside(folder / TIMINGS) + ", and the timings begin anew"
+
+
+def is_damaged(log: Path, saved: Checkpoint | None) -> bool:
+    """True if a log does not begin as it was when a checkpoint was saved; what comes after that is written again."""
+    mark = saved.state.get("log") if saved else None
+    if mark is None:  # of an older version, or the run is at its begin
+        return has_damaged_lines(log)
+    return not is_as_marked(log, LogMark(**mark))
+
+
+def put_aside(path: Path) -> str:
+    """Rename a damaged file, if it is still there; return a clause that says so."""
+    bad = path.with_name(path.name + ".bad")
+    if not path.exists():
+        return f"{path} is gone"
+    with named_write_errors(bad):
+        path.replace(bad)
+    return f"{path} is damaged: put aside as {bad}"

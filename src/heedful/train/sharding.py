@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -17,8 +17,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from heedful.errors import InputError
 from heedful.losses import Loss
 from heedful.nn.stack import Decoder, stacks
-from heedful.parallel import Reducer, Sharded, are_sharded, copy_into, whole
+from heedful.parallel import Sharded, are_sharded, copy_into, whole
 from heedful.train.mixed_precision import PRECISIONS, Float32, Objective
+
+M = TypeVar("M", bound=nn.Module)
 
 REGISTER = 16  # float32 numbers in the widest register of a CPU
 
@@ -60,17 +62,6 @@ class ShardedWeights(Float32):
         """Compute the terms of the loss of a batch; all processes must do so as often."""
         with self.context():
             return [Loss(*term) for term in self.root(objective, batch)]
-
-
-def precision_of(name: str, model: nn.Module, reducer: Reducer) -> Float32:
-    """Create the precision of a training step, of sharded weights if the processes share them.
-
-    Args:
-        name: a name in `PRECISIONS`.
-        model: the model, which is sharded in place.
-        reducer: the reducer of the processes.
-    """
-    return PRECISIONS[name](model) if reducer.mesh is None else ShardedWeights(model, reducer.mesh, name)
 
 
 def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
@@ -158,7 +149,7 @@ class UnevenShards:
 
 
 @torch.no_grad()
-def whole_model(model: nn.Module, build: Callable[[], nn.Module]) -> nn.Module:
+def whole_model(model: M, build: Callable[[], M]) -> M:
     """Return a model with all weights: the model itself, or a new one with its weights gathered if it is sharded.
 
     Args:

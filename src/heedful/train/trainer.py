@@ -8,24 +8,25 @@ from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
 
-from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
-from heedful.config.check import remarks
+from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
+from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
+from heedful.evaluate.class_report import ClassReport
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
-from heedful.models.word_vectors import place_vectors
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
+from heedful.progress import printer
 from heedful.tasks.task import Batch, Evaluation, Mean, Results, Scores, Task, best_score, score_names
-from heedful.train.agreement import check_agreement, checksum
 from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
@@ -39,18 +40,18 @@ from heedful.train.checkpoint_averaging import (
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import best_of, note_validation, silence_line, stops_early
 from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch, whole_epoch_line
-from heedful.train.freezing import freeze
 from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores, result
 from heedful.train.logger import Logger
 from heedful.train.reading import planned, read
 from heedful.train.resume import check_tensors
 from heedful.train.run_length import last_update, note_time
-from heedful.train.sharding import whole_model
 from heedful.train.signals import Work
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
-from heedful.train.warm_start import copy_start_weights, start_line
 from heedful.train.warning_signs import WarningSigns
+
+if TYPE_CHECKING:
+    from heedful.checkpoint import CheckpointStore
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 
@@ -85,20 +86,62 @@ class Trainer:
         torch.manual_seed(seed_of(recipe.train.seed))
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = self.build()
-        place_vectors(self.model, recipe, task.tokenizers, self.warn)
-        fresh = copy_start_weights(recipe, self.model, task.tokenizers, console.print)
-        self.begins = start_line(recipe, self.model, fresh)
-        freeze(self.model, recipe)
-        check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
+        self.place_word_vectors()
+        self.begins = self.start_weights()
+        if recipe.train.freeze:
+            from heedful.train.freezing import freeze
+
+            freeze(self.model, recipe)
+        if reducer.world_size > 1:
+            from heedful.train.agreement import check_agreement, checksum
+
+            check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
-        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.tell_not_saved)
+        self.saver = CheckpointSaver(self.store(), recipe.train, self.tell_not_saved)
         self.state = TrainerState()
         self.plan = lru_cache(maxsize=2)(task.data.epoch)
         self.saved_at = time.monotonic()
-        self.signs = WarningSigns(recipe)
+        self.signs = WarningSigns(recipe, self.state.watch)
         self.callbacks = NO_CALLBACKS
         self.work = Work()
+
+    def store(self) -> "CheckpointStore":
+        """Choose what saves the checkpoints: all processes if they share the weights, else the first one."""
+        if self.reducer.mesh is None:
+            return self.checkpoints
+        from heedful.checkpoint import store_of
+
+        return store_of(self.checkpoints, self.reducer)
+
+    def whole_model(self) -> Model:
+        """The model with all weights, which are gathered if the processes share them."""
+        if self.reducer.mesh is None:
+            return self.model
+        from heedful.train.sharding import whole_model
+
+        return whole_model(self.model, self.build)
+
+    def place_word_vectors(self) -> None:
+        """Copy the word vectors that the recipe names into the model.
+
+        Raises:
+            InputError: they cannot be read, do not fit the model, or it reads no tokens.
+        """
+        if self.recipe.model.source_vectors is not None or self.recipe.model.target_vectors is not None:
+            from heedful.models.word_vectors import place_vectors
+
+            place_vectors(self.model, self.recipe, self.task.tokenizers, self.warn)
+
+    def start_weights(self) -> str:
+        """Copy the weights of the models of a warm start, and say which these are; "" without a warm start."""
+        recipe = self.recipe
+        if recipe.train.start is None and recipe.train.start_decoder is None:
+            return ""
+        from heedful.train.warm_start import copy_start_weights, start_line
+
+        fresh = copy_start_weights(recipe, self.model, self.task.tokenizers, printer(self.console))
+        return start_line(recipe, self.model, fresh)
 
     def build(self) -> Model:
         """Build a new model on the device of this process."""
@@ -124,8 +167,10 @@ class Trainer:
         optimizer = self.reducer.tensors_from_first(saved.optimizer if saved else {})
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
+        self.signs = WarningSigns(self.recipe, self.state.watch)
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
             note_validation(self.state, logged, self.best_name)
+            self.state.remarks += self.signs_of(logged, None)  # which were made before the run was interrupted
         if self.has_ended():
             ended = self.reducer.from_first(lambda: result(self.folder))
             self.console.print(ending_line(ended), markup=False, highlight=False, soft_wrap=True)
@@ -155,6 +200,12 @@ class Trainer:
                 try_largest_batch(self.training_step, self.task.data, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
+
+    def remark(self, sentence: str, say: Callable[[str], object]) -> None:
+        """Make a remark unless this run has made it before, in this process or before it was resumed."""
+        if sentence not in self.state.remarks:
+            self.state.remarks.append(sentence)
+            say(sentence)
 
     def has_ended(self) -> bool:
         """True if the run is finished and its final model is written."""
@@ -247,7 +298,7 @@ class Trainer:
     def coming(self) -> Generator[Batch]:
         """This process's batches from here on."""
         here = (self.state.epoch, self.state.batch)
-        return read(self.task, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
+        return read(self.task.data, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
 
     def count(self, update: Update, logger: Logger) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.
@@ -275,7 +326,7 @@ class Trainer:
             window.add(update.losses, update.nlls, update.counts)
             loss = sum(total / max(1, count) for total, count in zip(update.losses, update.counts, strict=True))
             if line := self.signs.after_update(loss, update.norm):
-                logger.say(line)
+                self.remark(line, logger.say)
         minutes = self.recipe.train.max_minutes
         logger.advance(update.tokens, inf if minutes is None else 60 * minutes - self.state.seconds)
         if state.update % self.recipe.train.log_every == 0:
@@ -294,11 +345,14 @@ class Trainer:
         self.note(scores)
         if results is not None and scores is not None:
             self.call("on_validation", scores)
-            classes = results.outcomes.classes if results.outcomes else None
-            silence = silence_line(self.state, scores, self.best_name)
-            for line in (*([silence] if silence else []), *self.signs.after_validation(scores, classes)):
+            for line in self.signs_of(scores, results.outcomes.classes if results.outcomes else None):
                 self.warn(line)
         logger.restart_clock()
+
+    def signs_of(self, scores: Scores, classes: ClassReport | None) -> list[str]:
+        """Sentences on signs of trouble in a validation that was noted."""
+        silence = silence_line(self.state, scores, self.best_name)
+        return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
         """Call a method of the callbacks after an update, after a validation or at the end.
@@ -331,7 +385,7 @@ class Trainer:
     @torch.no_grad()
     def evaluated(self) -> Results | None:
         """Evaluate the float32 weights on the validation set; None without a validation set."""
-        model = whole_model(self.model, self.build).eval()
+        model = self.whole_model().eval()
         self.task.data.check_unchanged()
         with errors_of_own_code(self.recipe, "it cannot be validated"):
             results = self.task.evaluate(model, Evaluation(self.reducer, warn=self.warn))

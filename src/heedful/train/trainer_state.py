@@ -30,6 +30,17 @@ class LogWindow:
         return [Mean.of(*row) for row in rows]
 
 
+@dataclass
+class Watch:
+    """What `WarningSigns` has seen of a run so far."""
+
+    small: int = 0  # updates in a row with a small gradient
+    same: int = 0  # updates in a row with the loss of the update before
+    loss: float | None = None  # of the last update
+    validations: list[float | None] = field(default_factory=list)  # losses of the first few validations
+    alike: str | None = None  # what the last validation says on a model that predicts one class only
+
+
 def added(sums: list[N], more: list[N]) -> list[N]:
     """Add two lists element by element; an empty `sums` counts as zeros."""
     return [a + b for a, b in zip(sums, more, strict=True)] if sums else more
@@ -58,6 +69,8 @@ class TrainerState:
     # resumed or replayed run repeats it. None: a run of an older version, whose rate knows max_updates only.
     shares: list[int] | None = field(default_factory=list)
     window: LogWindow = field(default_factory=LogWindow)
+    watch: Watch = field(default_factory=Watch)
+    remarks: list[str] = field(default_factory=list)  # which the run has made, each once however often it is resumed
 
     @property
     def tie(self) -> str | None:
@@ -76,9 +89,8 @@ class TrainerState:
             ValueError: a value is missing, unknown or of another type.
         """
         try:
-            state = cls(
-                **{"validated": values["update"], "shares": None, **values, "window": LogWindow(**values["window"])}
-            )
+            parts = {"window": LogWindow(**values["window"]), "watch": Watch(**values.get("watch", {}))}
+            state = cls(**{"validated": values["update"], "shares": None, **values, **parts})
         except (KeyError, TypeError) as error:
             raise ValueError(f"it has other entries than the progress of a run ({error})") from error
         _check_types(state)
@@ -89,7 +101,7 @@ def _check_types(state: TrainerState) -> None:
     numbers = {int: (int,), float: (int, float)}
     for name, default in asdict(TrainerState()).items():
         value = getattr(state, name)
-        kinds = (int, float, type(None)) if name in SCORES else numbers.get(type(default), (LogWindow,))
+        kinds = (int, float, type(None)) if name in SCORES else numbers.get(type(default), (LogWindow, Watch, list))
         if name == "shares":
             kinds = (list, type(None))
         if type(value) not in kinds or (isinstance(value, int) and value < 0 and name not in SCORES):
@@ -98,6 +110,7 @@ def _check_types(state: TrainerState) -> None:
         state.shares and sorted(state.shares)
     ):
         raise ValueError(f"shares is {state.shares!r}")
+    _check_watch(state)
     window = state.window
     for name, kinds in (("losses", (int, float)), ("nlls", (int, float)), ("counts", (int,))):
         values = getattr(window, name)
@@ -105,3 +118,18 @@ def _check_types(state: TrainerState) -> None:
             raise ValueError(f"window.{name} is {values!r}")
     if not len(window.losses) == len(window.nlls) == len(window.counts):
         raise ValueError("the lists of its window differ in length")
+
+
+def _check_watch(state: TrainerState) -> None:
+    watch, known = state.watch, (int, float, type(None))
+    numbers = isinstance(watch.validations, list) and [watch.loss, *watch.validations]
+    if (
+        type(watch.small) is not int
+        or type(watch.same) is not int
+        or type(watch.alike) not in (str, type(None))
+        or not numbers
+        or any(type(number) not in known for number in numbers)
+    ):
+        raise ValueError(f"watch is {watch!r}")
+    if any(type(remark) is not str for remark in state.remarks):
+        raise ValueError(f"remarks is {state.remarks!r}")

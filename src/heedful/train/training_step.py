@@ -15,9 +15,7 @@ from heedful.nn.stack import stacks
 from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.tasks.task import Batch
-from heedful.train.activation_checkpointing import checkpoint_activations
-from heedful.train.mixed_precision import Objective
-from heedful.train.sharding import UnevenShards, precision_of
+from heedful.train.mixed_precision import PRECISIONS, Objective
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,19 @@ class TrainingStep:
         self.objective = objective
         self.recipe = recipe
         self.reducer = reducer
-        self.precision = precision_of(recipe.train.precision, model, reducer)
-        self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
-        self.uneven = UnevenShards(self.optimizer)
+        if reducer.mesh is None:
+            self.precision = PRECISIONS[recipe.train.precision](model)
+            self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
+            self.whole_rows = nullcontext
+        else:
+            from heedful.train.sharding import ShardedWeights, UnevenShards
+
+            self.precision = ShardedWeights(model, reducer.mesh, recipe.train.precision)
+            self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
+            self.whole_rows = UnevenShards(self.optimizer).gathered
         if recipe.train.activation_checkpointing:
+            from heedful.train.activation_checkpointing import checkpoint_activations
+
             checkpoint_activations(self.precision.replica)
         if recipe.train.compile:
             for stack in stacks(self.precision.replica):
@@ -138,7 +145,7 @@ class TrainingStep:
         for group in self.optimizer.param_groups:
             group |= {"lr": lr, "count": predictions}
         if math.isfinite(norm):
-            with self.uneven.gathered():
+            with self.whole_rows():
                 self.optimizer.step()
         self.model.zero_grad(set_to_none=True)
         return norm

@@ -27,6 +27,7 @@ from heedful.train.warm_start_media import (
     check_modality,
     check_seconds,
     more_positions,
+    reading_note,
     resized_positions,
     told,
     with_input_of,
@@ -266,7 +267,7 @@ def copy_start_weights(
         recipe: the recipe, which names the start models.
         model: the recipe's own model.
         tokenizers: its tokenizers.
-        tell: called with sentences about weights that are changed on the way.
+        tell: called with sentences about weights that are changed on the way, and inputs that are read otherwise.
 
     Returns:
         The names of the weights that stay freshly initialised; empty if nothing was to be copied.
@@ -275,7 +276,10 @@ def copy_start_weights(
         InputError: under the same conditions as `transfers`.
     """
     copied: set[int] = set()
+    reading: set[str] = set()
     for transfer in transfers(recipe, model):
+        if note := reading_note(transfer.start.recipe, recipe):
+            reading.add(note)
         for there, here in transfer.names.items():
             parameter = model.get_parameter(here)
             side = model.token_rows().get(here)
@@ -284,6 +288,8 @@ def copy_start_weights(
             copied.add(id(parameter))
         if transfer.note:
             tell(transfer.note)
+    for note in sorted(reading):
+        tell(note)
     return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
 
 

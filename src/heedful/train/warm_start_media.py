@@ -3,6 +3,7 @@
 R rows and Q columns of patches, N learned positions, D model.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ LEARNED: dict[str, dict[str, tuple[str, ...]]] = {  # what an input layer was tr
     # frames and their size as well, since positions of videos are not interpolated
     "video": {"image": ("size", *PICTURE), "video": ("frames", "tubelet", "positions")},
 }
+READING = {"image": {"image": ("resize", "resample")}, "audio": {"audio": ("pad_seconds",)}}  # what a recipe decides
 SPEECH = ("languages", "suppress", "suppress_first")  # what goes with the vocabulary of a Whisper
 READS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}
 TABLES = ("backbone.stack.positions.table.weight", "encoder.positions.table.weight")  # a row for each place in a stack
@@ -58,6 +60,27 @@ def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
     if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs and same:
         learned["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
     return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in learned.items()})
+
+
+def reading_note(start: Recipe, recipe: Recipe) -> str | None:
+    """Say which settings read files otherwise than those that a start model learned from; None if none do.
+
+    They are the recipe's, but the model has learned other inputs, and formats of other toolkits have a fixed way.
+    """
+    if start.data.modality != recipe.data.modality:
+        return None
+    other = [
+        f"{table}.{key} = {json.dumps(there)}"
+        for table, keys in READING.get(recipe.data.modality, {}).items()
+        for key in keys
+        if (there := getattr(getattr(start, table), key)) != getattr(getattr(recipe, table), key)
+    ]
+    return (
+        f"the model that training starts from has learned with {', '.join(other)}, which this recipe does not set: set "
+        "it for inputs as it knows them, and to convert the model back to the format in which it came"
+        if other
+        else None
+    )
 
 
 def more_positions(start: Recipe, recipe: Recipe) -> dict[str, int]:

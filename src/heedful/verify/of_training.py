@@ -17,7 +17,7 @@ from heedful.checkpoint.tensors import read_tensors
 from heedful.config.schema import OptimizerConfig, Recipe, Shardings
 from heedful.errors import Interrupted, RunError
 from heedful.losses import Loss
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer

@@ -13,6 +13,7 @@ from heedful.models import (
     TokenClassifier,
 )
 from heedful.models.dual_encoder import DualEncoder
+from heedful.registry import ARCHITECTURES
 from heedful.verify.media_subject import DualSubject, MediaPairSubject, MediaSubject, PatchSubject
 from heedful.verify.subject import PairSubject, RowSubject, Subject, TextSubject
 
@@ -43,6 +44,6 @@ def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
     for kind, subject in OF_TEXT.items():
         if isinstance(loaded.model, kind) and vocabulary:
             found = subject(loaded.model, vocabulary, seed)
-            found.sides = ("right",) if ":" in loaded.recipe.model.architecture else found.sides
+            found.sides = ("right",) if ARCHITECTURES.is_own(loaded.recipe.model.architecture) else found.sides
             return found
     raise InputError(f"{loaded.path}: there is nothing to verify in a model that reads no text, pictures or sounds")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe, TokenizerConfig
-from heedful.data.preparation.examples import one_tokenizer
 from heedful.data.preparation.text import prepare_passages, prepare_running_text
+from heedful.data.preparation.tokenizers import one_tokenizer
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer

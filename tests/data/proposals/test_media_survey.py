@@ -9,16 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
+from PIL import Image
 
 import odd_files as odd
 from heedful.config.load import make_recipe
 from heedful.config.modalities import VideoConfig
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.media.media_files import media_files
+from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.proposals import media_survey
-from heedful.data.proposals.media_layout import file_column, kind_of_folder, parts_of_folder, target_of
+from heedful.data.proposals.media_layout import Kind, file_column, kind_of_folder, parts_of_folder, target_of
 from heedful.data.proposals.media_proposal import picture_size, propose_pictures, propose_sounds, propose_videos
 from heedful.data.proposals.media_survey import (
+    LOOKS,
     MediaSurvey,
     PictureFacts,
     SoundFacts,
@@ -54,7 +57,10 @@ def test_the_size_of_a_picture_is_that_which_is_seen(content, expected):
 
 
 def test_the_length_of_a_sound_is_in_its_header():
-    assert listen_to_sound(odd.sound(np.zeros((999, 2)), rate=500)) == SoundFacts(1.998, 500, 2)
+    assert listen_to_sound(odd.sound(np.zeros((999, 2)), rate=500)) == SoundFacts(1.998, 500, 2, silent=True)
+    clicks = np.zeros((99_999, 2))
+    clicks[70_000, 1] = 0.01
+    assert not listen_to_sound(odd.sound(clicks, rate=500)).silent
     with pytest.raises(InputError, match="it has no samples"):
         listen_to_sound(odd.sound(odd.TONE[:0]))
     with pytest.raises(InputError, match="it is cut off"):
@@ -300,3 +306,20 @@ def test_bad_files_are_skipped_in_training_only_where_there_are_some():
         tomllib.loads(propose_pictures(survey(facts(28, 28), bad), SIDES, LAPTOP, texts())) for bad in ([], ["a"])
     ]
     assert ["bad_files" in value["data"] for value in values] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["image", "audio"])
+def test_equal_pictures_and_sounds_in_other_formats_are_copies(kind: Kind, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(1).integers(0, 255, (2, 24, 31, 3), dtype=np.uint8)
+    files = []
+    for number, values in enumerate(numbers):
+        for ending in ("png", "bmp", "tiff") if kind == "image" else ("wav", "flac"):
+            path = tmp_path / f"{number}.{ending}"
+            files.append(MediaFile(path, "x", None))
+            if kind == "image":
+                Image.fromarray(values).save(path)
+            else:
+                soundfile.write(path, (values.reshape(-1, 1).astype(np.int16) - 128) * 99, 8000, subtype="PCM_16")
+    found = survey_media(files, CorpusConfig(source=str(tmp_path)), LOOKS[kind])
+    assert len(set(found.digests)) == 2
+    assert found.copies == len(files) - 2

@@ -28,10 +28,10 @@ SHAPES = {
     "conll-comments.conll": ("# text = Ann runs\nAnn B-PER\nruns O\n\n" * 5, "tagged"),
     "conll.tsv": ("Ann\tB-PER\nruns\tO\n\n" * 5, "tagged"),
     "conll": ("Ann B-PER\nruns O\n\n" * 5, "tagged"),
-    "parts-of-speech.txt": ("Ann NNP\nruns VBZ\n\n" * 5, "foreign"),
+    "parts-of-speech.txt": ("Ann NNP\nruns VBZ\n\n" * 5, "parts of speech"),
     "treebank.conllu": (
         "1\tAnn\tAnn\tN\tN\t_\t2\tnsubj\t_\t_\n2\truns\trun\tV\tV\t_\t0\troot\t_\t_\n\n" * 3,
-        "foreign",
+        "tagged",
     ),
     "fasttext.train": ("__label__good __label__long a fine day\n__label__bad rain\n" * 5, "fasttext"),
     "trec.label": ("DESC:manner How did it end ?\nHUM:ind Who ran ?\n" * 5, "labels"),

@@ -8,6 +8,8 @@ import pytest
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig
 from heedful.data.readers.dialogues import context, read_replies
 from heedful.data.readers.filters import DropReport
+from heedful.data.readers.text_columns import WantedTexts, choose_columns
+from heedful.data.readers.unlabelled import read_texts
 from heedful.errors import InputError
 
 
@@ -37,6 +39,48 @@ def test_keys_may_have_other_names(tmp_path):
     fields = {"source_field": "turns", "target_field": "answer"}
     rows = [{"turns": ["a", "b"]}, {"turns": ["a"], "answer": "c", "target": 7}]
     assert read(tmp_path, rows, corpus=fields) == [(1, "a", "b"), (2, "a", "c")]
+
+
+CHAT = [("system", ""), ("user", "Hi."), ("assistant", "Hello!"), ("user", "Bye."), ("assistant", "Good bye.")]
+
+
+@pytest.mark.parametrize(("who", "what"), [("role", "content"), ("from", "value")])
+def test_of_a_chat_the_messages_of_the_assistant_are_the_replies(tmp_path, who, what):
+    rows = [{"messages": [{who: role, what: text} for role, text in CHAT]}]
+    pairs = [(1, "Hi.", "Hello!"), (1, "Hi.\tHello!\tBye.", "Good bye.")]
+    assert read(tmp_path, rows, corpus={"source_field": "messages"}) == pairs
+    parts = [{"role": "user", "content": [{"type": "text", "text": "Hi."}]}, {"role": "assistant", "content": "Hello!"}]
+    assert read(tmp_path, [{"source": parts}]) == [(1, "Hi.", "Hello!")]
+    people = [{"role": "Ann", "content": "a"}, {"role": "Bob", "content": "b"}, {"role": "Ann", "content": "c"}]
+    assert read(tmp_path, [{"source": people}]) == [(1, "a", "b"), (1, "a\tb", "c")]
+
+
+def test_a_message_without_text_is_refused_with_its_line(tmp_path):
+    rows = [{"source": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": None}]}]
+    with pytest.raises(InputError, match=r"d\.jsonl, line 1: neither a dialogue nor a reply"):
+        read(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (["Hi.", "How are\tyou?"], "Hi.\tHow are you?"),
+        ([{"role": "user", "content": "How are you?"}], "How are you?"),
+        ([{"from": "human", "value": "How are you?"}, {"from": "gpt", "value": "Good."}], "How are you?"),
+    ],
+    ids=["texts", "a chat that waits for a reply", "a chat that ends in a reply"],
+)
+@pytest.mark.parametrize("name", ["source", "messages"])
+def test_turns_of_a_row_are_what_a_model_of_dialogues_replies_to(tmp_path, name, said, text):
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"id": number, name: said}) + "\n" for number in range(3)))
+    wanted = WantedTexts(("source",), turns=True)
+    if name == "source" or len(said) > 1:
+        fields = choose_columns(path, wanted).fields
+        assert fields == (name,)
+        assert [row.texts for row in read_texts(path, fields, turns=True)] == [(text,)] * 3
+    with pytest.raises(InputError, match=r"is a JSON list, not text"):
+        list(read_texts(path, (name,)))
 
 
 def test_space_inside_a_turn_ends_no_turn(tmp_path):

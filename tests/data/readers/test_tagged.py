@@ -75,6 +75,35 @@ def test_what_is_no_word_with_a_tag_is_refused_with_its_line(tagged, line, probl
         tagged(f"a O\nb O\n{line}\n")
 
 
+BARE = [Tagged(1, ("dog", "O"), ("S-NOUN", "S-O")), Tagged(5, ("#", "it"), ("S-SYM", "S-PRON"))]
+CONLLU = "{}\t{}\t_\t{}" + "\t_" * 6 + "\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dog\tNOUN\nO\tO\n\n# a comment\n#\tSYM\nit\tPRON\n",
+        "dog\tx\tNOUN\nO\tx\tO\n\n\n#\tx\tSYM\nit\tx\tPRON\n",
+        CONLLU.format(1, "dog", "NOUN")
+        + CONLLU.format(2, "O", "O")
+        + "\n# sent_id = 2\n"
+        + CONLLU.format(1, "#", "SYM")
+        # A word of two words, and one that is not written.
+        + CONLLU.format(2, "it", "PRON")
+        + CONLLU.format("2-3", "du", "_")
+        + CONLLU.format("8.1", "sees", "VERB"),
+    ],
+    ids=["two columns", "three columns", "CoNLL-U"],
+)
+def test_tags_of_single_words_need_no_prefix(tagged, text):
+    assert tagged(text) == BARE
+
+
+def test_tags_with_and_without_a_prefix_do_not_mix(tagged):
+    with pytest.raises(InputError, match=r"line 3: the tag 'B-per' has a prefix, and the first .* 'B_per', has none"):
+        tagged("Ann B_per\nruns O\nBob B-per\n")
+
+
 def test_bad_utf8_drops_the_sentence_and_is_counted(tagged):
     report = DropReport()
     text = b"a O\n\xff O\nc O\n\nd O\n"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import heedful.storage.manifest as manifest_module
 from heedful.data.passages import SentenceStore
 from heedful.data.stores.pair_store import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError, RunError
-from heedful.storage import manifest as manifest_module
 from heedful.storage.disk import Storage
 
 KINDS = {

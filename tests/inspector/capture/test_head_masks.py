@@ -6,7 +6,7 @@ import torch
 from heedful.errors import InputError
 from heedful.inspector.capture.head_masks import Head, heads, switched_off
 from heedful.inspector.capture.trace import trace
-from heedful.nn.positions import POSITIONS
+from heedful.registry import POSITIONS
 from subjects import GERMAN, TEXT, generator, translator
 
 SOURCES = [TEXT, "two women read a book .", "the old book"]

@@ -14,6 +14,7 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files, visible_folders
 from heedful.data.readers.labelled import classes, in_order
 from heedful.errors import InputError
+from heedful.storage.paths import likely
 from heedful.wording import counted
 
 ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS, "video": videos.ENDINGS}
@@ -55,7 +56,8 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     """
     place = corpus_files(corpus, data)[0]
     if not place.exists():
-        raise InputError(f"{place}: there is no such folder or table; correct the name, or give --data FOLDER")
+        remedy = likely(place, "correct the name, or give --data FOLDER")
+        raise InputError(f"{place}: there is no such folder or table; {remedy}")
     if place.is_dir():
         drop_made_folders(place, DropReport() if report is None else report)
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
@@ -176,6 +178,8 @@ def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
     """
     try:
         content = file.path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(f"{file.place(corpus)}: there is no such file; {likely(file.path)}") from error
     except OSError as error:
         raise InputError(f"{file.place(corpus)}: cannot be read ({error.strerror or error})") from error
     if not content:

@@ -22,7 +22,7 @@ from heedful.data.media.log_mel import log_mel, masked
 from heedful.data.media.picture_augmentation import augmented
 from heedful.data.media.pictures import from_pixels, read_picture
 from heedful.data.media.resampling import resampled
-from heedful.data.media.sounds import from_samples, read_sound
+from heedful.data.media.sounds import from_samples, is_silent, read_sound
 from heedful.data.media.videos import from_frames, read_video
 from heedful.data.random_numbers import Chance
 
@@ -75,6 +75,11 @@ class Medium(ABC):
             InputError: As `from_array`, but for the length of sounds.
         """
         return [self.from_array(values)]
+
+    def is_silent(self, decoded: np.ndarray) -> bool:
+        """True if what was decoded is a sound in which nothing can be heard."""
+        del decoded
+        return False
 
     @abstractmethod
     def tokens(self, decoded: np.ndarray) -> int:
@@ -182,6 +187,10 @@ class Sounds(Medium):
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
         """Check samples (N), and cut them as those of a file."""
         return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
+
+    def is_silent(self, decoded: np.ndarray) -> bool:
+        """True if all samples are nearly equal."""
+        return is_silent(decoded)
 
     def _parts(self, samples: np.ndarray) -> list[np.ndarray]:
         """Cut samples into as few parts of `max_seconds` as hold them all, at equal distances."""

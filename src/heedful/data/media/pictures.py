@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from heedful.config.modalities import ImageConfig
+from heedful.data.media.foreign_messages import without_foreign_messages
 from heedful.errors import InputError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm", ".pnm")
@@ -84,7 +85,8 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
     if content[4:8] == b"ftyp" and content[8:12] in HEIC:
         register_heif()
     try:
-        with library.open(BytesIO(content), formats=[one for one in formats if one in known_formats()]) as picture:
+        known = [one for one in formats if one in known_formats()]
+        with without_foreign_messages(), library.open(BytesIO(content), formats=known) as picture:
             check_size(picture, max_pixels)
             yield picture
     except library.UnidentifiedImageError as error:

@@ -17,6 +17,7 @@ import torch
 
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.channels import ChannelMixer
+from heedful.data.media.foreign_messages import without_foreign_messages
 from heedful.data.media.resampling import CROSSINGS, ROLLOFF, Samples, resampled
 from heedful.data.media.sounds import (
     BLOCK,
@@ -29,6 +30,7 @@ from heedful.data.media.sounds import (
     unreadable,
 )
 from heedful.errors import InputError
+from heedful.storage.paths import no_file
 
 Sound = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | torch.Tensor  # what is taken for a recording
 
@@ -153,7 +155,8 @@ class FileRecording(Recording):
 
     def _block(self, count: int) -> Samples:
         try:
-            samples = self._sound.read(count, dtype="float32", always_2d=True)
+            with without_foreign_messages():
+                samples = self._sound.read(count, dtype="float32", always_2d=True)
         except soundfile().LibsndfileError as error:
             raise InputError(f"{self.name}: {unreadable(error)}") from error
         with self._naming():
@@ -170,9 +173,10 @@ class FileRecording(Recording):
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Put the name of the file before the message of an error."""
+        """Put the name of the file before the message of an error, and leave out those of libraries."""
         try:
-            yield
+            with without_foreign_messages():
+                yield
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from error
 
@@ -207,8 +211,6 @@ def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) 
     Raises:
         InputError: There is no such file, or it is no sound.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; name the files of sound in it")
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file; name a file of sound")
+        raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

@@ -13,6 +13,7 @@ from jaxtyping import Float32
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.channels import ChannelMixer
 from heedful.data.media.containers import HEAD, SOUND_ENDINGS, ContainerSound, container_format, matroska_bytes
+from heedful.data.media.foreign_messages import without_foreign_messages
 from heedful.data.media.resampling import Samples, resampled
 from heedful.data.media.wav_headers import STREAMED, true_header
 from heedful.errors import InputError
@@ -25,6 +26,7 @@ UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are, a
 BLOCK = 1 << 16  # samples that are read at a time
 SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block with the damage is lost
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
+QUIETEST = 1e-4  # samples of 16 bits that are this near to each other are silence, or the noise of rounding
 LOUDEST = 8.0  # the largest sample; sound is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
 LONGEST_HEAD = 256  # bytes of a file that say how many it has
@@ -137,7 +139,7 @@ def opened(content: bytes, *, truncated: bool = False) -> Iterator[Any]:
     Raises:
         InputError: The bytes are no sound, cut off or damaged.
     """
-    with open_sound(content, truncated=truncated) as sound:
+    with open_sound(content, truncated=truncated) as sound, without_foreign_messages():
         try:
             yield sound
         except soundfile().LibsndfileError as error:
@@ -160,7 +162,8 @@ def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
         if kind is not None:
             sound: Any = ContainerSound(source, kind)
         else:
-            sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
+            with without_foreign_messages():
+                sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
             sound.seekable = lambda: False  # else soundfile looks for its place after each read, and an MP3 loses it
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
@@ -238,7 +241,7 @@ def check_count(there: int, announced: int) -> None:
         InputError: Some are not.
     """
     if there < announced:
-        raise InputError(f"it is cut off: {there:,} of {announced:,} samples are there")
+        raise InputError(f"it is cut off or damaged: {there:,} of {announced:,} samples can be read; save it again")
 
 
 def check_length(seconds: float, most: float) -> None:
@@ -269,6 +272,11 @@ def checked(samples: Samples) -> Samples:
             "such as 32,768 for samples of 16 bits"
         )
     return samples
+
+
+def is_silent(samples: np.ndarray) -> bool:
+    """True if nothing can be heard in samples (N) or (N C): all of a channel are nearly equal."""
+    return float(np.ptp(samples, axis=0).max()) <= QUIETEST
 
 
 def soundfile() -> Any:

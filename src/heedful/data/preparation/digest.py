@@ -7,10 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.media.media_files import media_files
 from heedful.data.readers.documents import text_files
-from heedful.data.readers.files import ending_of, open_bytes
-from heedful.data.readers.rows import READERS
+from heedful.data.readers.files import TABLE_ENDINGS, ending_of, open_bytes
 from heedful.errors import InputError
 from heedful.storage.compression import without_compression
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -83,6 +81,8 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
 def _contents(corpus: CorpusConfig, data: DataConfig) -> list[list[str]]:
     if data.modality == "text":
         return [[_ending(path), text_digest(path)] for path in text_files(corpus, data)]
+    from heedful.data.media.media_files import media_files
+
     return [[file.target, _file_digest(file.path)] for file in media_files(corpus, data)]
 
 
@@ -103,13 +103,15 @@ def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     """
     if data.modality == "text":
         return text_files(corpus, data)
+    from heedful.data.media.media_files import media_files
+
     return [file.path for file in media_files(corpus, data)]
 
 
 def _ending(path: Path) -> str:
     """The ending of a file name, which says how the file is read; of running text it stands as it is written."""
     ending = ending_of(path)
-    return ending if ending in READERS else Path(without_compression(path.name)).suffix
+    return ending if ending in TABLE_ENDINGS else Path(without_compression(path.name)).suffix
 
 
 def text_digest(path: Path) -> str:

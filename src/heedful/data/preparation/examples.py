@@ -7,13 +7,13 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.overlap import Texts
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, at_least_one, one_store_each, prepare_data
+from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.arrays import SMALL_VOCABULARY
 from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.training import check_trainable, train_tokenizer
 from heedful.wording import counted
 
 Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
@@ -84,39 +84,11 @@ def check_examples(recipe: Recipe) -> None:
 
 
 def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
-    """Yield sentences for people about odd examples among the `count` of a corpus: texts that are cut or empty."""
+    """Yield sentences on odd examples among the `count` of a corpus: cut or empty texts, silent sounds."""
     kinds = {
         "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
         "empty": "empty texts, of which nothing can be told",
+        "silent": "sounds in which nothing can be heard; leave them out unless they are examples of silence",
     }
     for remark, number, first in drops.remarks():
         yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"
-
-
-def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
-    """Return the tokenizer that a recipe names, or train one on `texts`, for both sides of a pair.
-
-    Raises:
-        InputError: The recipe names a pair of different tokenizers, or there is no text to train on.
-    """
-    tokenizer = given_tokenizer(recipe)
-    if tokenizer is None:
-        report(f"training the {recipe.tokenizer.kind} tokenizer")
-        tokenizer = train_tokenizer(texts, recipe.tokenizer)
-    return TokenizerPair(tokenizer, tokenizer)
-
-
-def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
-    """Load the tokenizer that a recipe names; None if one is to be trained, and the settings allow that.
-
-    Raises:
-        InputError: The recipe names a pair of different tokenizers, or none that can be loaded; or none can be trained.
-    """
-    path = recipe.tokenizer.path
-    if path is None:
-        check_trainable(recipe.tokenizer)
-        return None
-    pair = TokenizerPair.load(Path(path))
-    if not pair.joint:
-        raise InputError(f"{path}: holds a tokenizer for each of two languages; name the folder of one")
-    return pair.source

@@ -11,6 +11,7 @@ from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile, media_files, other_files, read_content
 from heedful.data.media.medium import medium_of
+from heedful.data.preparation.examples import remarks
 from heedful.data.preparation.prepared_data import (
     VALID,
     Preparation,
@@ -73,6 +74,8 @@ def prepare_media(
         examples = at_least_one(written, corpus.source, drops, "files")
         store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
+        for sentence in remarks(drops, len(store), recipe.data.max_length):
+            report(sentence)
         source = corpus_files(corpus, recipe.data)[0]
         if place.name != VALID and source.is_dir() and (others := other_files(source, recipe.data.modality)):
             report(others)
@@ -159,13 +162,14 @@ def read_files(
     """
     medium = medium_of(recipe)
 
-    def tokens(file: MediaFile) -> int | InputError:
+    def tokens(file: MediaFile) -> tuple[int, bool] | InputError:
         try:
             content = read_content(file, corpus)
         except InputError as error:
             return error
         try:
-            return medium.tokens(medium.read(content))
+            decoded = medium.read(content)
+            return medium.tokens(decoded), medium.is_silent(decoded)
         except InputError as error:
             return InputError(f"{file.place(corpus)}: {error}")
 
@@ -183,4 +187,7 @@ def read_files(
                 drops.drop("bad file", str(error), None)
                 drops.bad_files.append(str(error))
             else:
-                yield file, content, found
+                count, silent = found
+                if silent:
+                    drops.remark("silent", file.place(corpus), None)
+                yield file, content, count

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.passages import SentenceStore
-from heedful.data.preparation.examples import given_tokenizer, one_tokenizer
 from heedful.data.preparation.overlap import lines_of
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
+from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.sentences import split_sentences
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
@@ -20,9 +18,12 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.unknown_tokens import UnknownTokens
 from heedful.wording import counted
 
+if TYPE_CHECKING:
+    from heedful.data.passages import SentenceStore
+
 CHUNK = 256  # documents encoded at a time
 
-S = TypeVar("S", TokenStream, SentenceStore)
+S = TypeVar("S", TokenStream, "SentenceStore")
 Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and tells its size
 
 
@@ -48,13 +49,15 @@ def prepare_running_text(
 
 def prepare_passages(
     recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-) -> PreparedData[SentenceStore]:
+) -> "PreparedData[SentenceStore]":
     """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_running_text`.
 
     Raises:
         InputError: As in `prepare_running_text`; or the tokenizer has no <mask>.
         RunError: The folder cannot be written.
     """
+    from heedful.data.passages import SentenceStore
+
     if tokenizers is None:
         check_passages(recipe)
     return _prepare(recipe, folder, _write_sentences, SentenceStore.open, report, tokenizers)
@@ -160,6 +163,9 @@ def _encoded(texts: Iterator[str], tokenizer: Tokenizer) -> Iterator[Encoded]:
 
 
 def _write_sentences(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:
+    from heedful.data.passages import SentenceStore
+    from heedful.data.readers.sentences import split_sentences
+
     documents = (tokenizer.encode_batch(split_sentences(text)) for text in texts)
     store = SentenceStore.write(folder, documents, len(tokenizer))
     return _size(documents=len(store), sentences=len(store.sentences) - 1, tokens=len(store.ids))

@@ -11,9 +11,9 @@ from typing import Literal
 
 from heedful.config.schema import CorpusConfig, Recipe, TokenizerConfig
 from heedful.config.word2vec import Word2VecConfig
-from heedful.data.preparation.examples import given_tokenizer
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
 from heedful.data.preparation.text import all_texts, check_documents, long_lines
+from heedful.data.preparation.tokenizers import given_tokenizer
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
 from heedful.data.word_vectors.phrases import find_phrases, join_all

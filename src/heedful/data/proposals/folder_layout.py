@@ -18,7 +18,7 @@ from heedful.errors import InputError
 from heedful.storage.compression import without_compression
 from heedful.text.languages import is_language
 
-DATA = (*READERS, ".json", ".conll", ".iob", ".bio", ".txt", ".train", ".test", ".dev", ".label")
+DATA = (*READERS, ".json", ".conll", ".conllu", ".iob", ".bio", ".txt", ".train", ".test", ".dev", ".label")
 PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".parquet", ".arrow", ".npy", ".npz", ".bin", ".db", ".sqlite")
 ABOUT = re.compile(r"(readme|licen[cs]e|copying|notice|about|source|changelog|authors|credits)", re.IGNORECASE)
 LANGUAGE = re.compile(r"^(.+)[-._]([a-z]{2,3})$")
@@ -133,7 +133,8 @@ def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
         data = [file for file in others if file.name not in packed]
         ways = [f"unpack {', '.join(packed[:3])}"] if packed else []
         ways += [f"name one file, as in: {' or '.join(f'heedful init {file}' for file in data[:2])}"] if data else []
-        raise InputError(f"{folder}: holds little running text, and other files; {', or '.join(ways)}. {as_text}")
+        what = "little running text, and other files" if packed else "data sets of which none is called train"
+        raise InputError(f"{folder}: holds {what}; {', or '.join(ways)}. {as_text}")
 
 
 def layout_of_classes(folder: Path, files: list[Path]) -> FolderLayout | None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from heedful.data.proposals.pair_survey import Side, TextStatistics
 from heedful.errors import InputError
 
 GREY_MODES = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}  # of Pillow
+EXACT_MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA"}  # of Pillow, whose pixels are all in RGBA
 COLOURS_UP_TO = 2**16  # pixels of a picture that is unpacked to see whether it is grey
 SIDEWAYS = (5, 6, 7, 8)  # orientations in EXIF data in which height and width change places
 
@@ -26,11 +27,12 @@ F = TypeVar("F")
 
 @dataclass(frozen=True)
 class PictureFacts:
-    """Facts about a picture: its size, and whether it is grey."""
+    """Facts about a picture: its size, whether it is grey, and a digest of its pixels, if all of them are decoded."""
 
     height: int
     width: int
     is_grey: bool
+    decoded: str = field(default="", kw_only=True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,13 @@ class VideoFacts(PictureFacts):
 
 @dataclass(frozen=True)
 class SoundFacts:
-    """Facts about a sound: its length, samples a second, and channels."""
+    """Facts about a sound: its length, samples a second, and channels, whether it is silent, and a digest of all."""
 
     seconds: float
     rate: int
     channels: int
+    silent: bool = False
+    decoded: str = field(default="", kw_only=True, compare=False)
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,10 @@ class MediaSurvey(Generic[F]):
     Attributes:
         labels: The classes or texts, and how many files each has.
         facts: The facts of each file that can be read.
-        digests: For each file a digest of its bytes; None for a file that cannot be read.
+        digests: For each file a digest of its pixels or samples, or else of its bytes; None for a file that cannot be
+            read. Equal pictures and sounds in different formats share it, if nothing is lost in these.
         bad: A message for each of these.
-        copies: Number of files that are equal to an earlier one, byte for byte.
+        copies: Number of files that are equal to an earlier one.
         torn: Two equal files of different classes or texts, in words; None if there are none.
     """
 
@@ -101,7 +106,7 @@ def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callabl
             bad.append(str(error))
             digests.append(None)
             continue
-        digest = blake2b(content, digest_size=16).hexdigest()
+        digest = getattr(facts[-1], "decoded", "") or blake2b(content, digest_size=16).hexdigest()
         earlier = first.setdefault(digest, file)
         if earlier.target != file.target and torn is None:
             torn = f"{earlier.path} ({earlier.target}) and {file.path} ({file.target})"
@@ -131,7 +136,19 @@ def look_at_picture(content: bytes) -> PictureFacts:
         InputError: The bytes are no picture, or damaged.
     """
     with pictures.opened(content, ImageConfig.max_pixels) as picture:
-        return PictureFacts(*facts_of_picture(picture))
+        whole = picture.size
+        facts = facts_of_picture(picture)
+        is_exact = picture.mode in EXACT_MODES and picture.size == whole
+        decoded = digest_of(str(whole).encode(), picture.convert("RGBA").tobytes()) if is_exact else ""
+        return PictureFacts(*facts, decoded=decoded)
+
+
+def digest_of(*parts: bytes) -> str:
+    """A digest of what is decoded of a file."""
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def look_at_video(content: bytes) -> VideoFacts:
@@ -197,11 +214,17 @@ def listen_to_sound(content: bytes) -> SoundFacts:
     """
     with sounds.opened(content) as sound:
         frames = sounds.frames_of(sound, content)
-        count = sum(len(sounds.checked(block)) for block in sounds.blocks(sound, frames))
+        count, silent = 0, True
+        digest = blake2b(f"{sound.samplerate} {sound.channels}".encode(), digest_size=16)
+        for block in sounds.blocks(sound, frames):
+            count += len(sounds.checked(block))
+            silent = silent and sounds.is_silent(block)
+            digest.update(block.tobytes())
         if not frames:
             raise InputError("it has no samples")
         sounds.check_count(count, frames)
-        return SoundFacts(frames / sound.samplerate, sound.samplerate, sound.channels)
+        seconds = frames / sound.samplerate
+        return SoundFacts(seconds, sound.samplerate, sound.channels, silent, decoded=digest.hexdigest())
 
 
 LOOKS: dict[Kind, Callable[[bytes], Any]] = {

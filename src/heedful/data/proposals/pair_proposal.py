@@ -11,14 +11,26 @@ from string import Template
 
 import numpy as np
 
+from heedful.config.schema import FilterConfig
 from heedful.data.proposals.pair_survey import Survey
-from heedful.data.proposals.proposal import BEGINNING, Machine, Size, Texts, batch_size, choose, filled, save_interval
+from heedful.data.proposals.proposal import (
+    BEGINNING,
+    Machine,
+    Size,
+    Texts,
+    batch_size,
+    choose,
+    filled,
+    quoted,
+    save_interval,
+)
 
 CPU_SECONDS = 4 * 3600  # the longest training without a GPU
 FEWEST_PASSES = 8  # over the data; a smaller model is better than fewer
 PAPER_BATCH = 25_000  # tokens in an update of the large models (Vaswani et al. 2017, section 5.1)
 BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # GiB of GPU memory, tokens
 SAVES = 40  # checkpoints in a run; every other time the model is validated as well
+LONGEST = 8000  # characters of a text that answers are learned to
 RARE = 10  # sentences, or one in a thousand: so many long sentences are no reason to raise the limit
 
 
@@ -54,11 +66,35 @@ class ParallelTexts(Texts):
 
 def propose_translator(found: Survey, machine: Machine, texts: ParallelTexts) -> str:
     """Write a first recipe, in TOML, for a translator, from a survey of the parallel text and the machine."""
+    languages = (
+        f"source_language = {quoted(texts.source_language)}\ntarget_language = {quoted(texts.target_language)}\n"
+    )
+    plain = {"task": "", "languages": languages, "filters": "", "selection": ""}
+    return proposed(found, machine, texts, plain | {"seen": f"{found.pairs:,} pairs of sentences"}, beam=4)
+
+
+def propose_replies(found: Survey, machine: Machine, task: str, texts: Texts) -> str:
+    """Write a first recipe, in TOML, for replies, summaries or other answers to texts, from a survey of the pairs."""
+    plain = {"task": f"task = {quoted(task)}\n", "languages": "", "filters": "", "selection": ""}
+    if found.longest > FilterConfig.max_characters:
+        limit = min(LONGEST, 1000 * math.ceil(found.longest / 1000))
+        rule = (
+            "of more, the oldest turns are left out" if task == "dialogue" else "longer texts are left out of training"
+        )
+        plain["filters"] = f"max_characters = {limit} # {rule}\n"
+    if task == "text_to_text":
+        plain["selection"] = 'best = "loss" # few long answers are right word for word, as exact_match counts\n'
+    plain["seen"] = f"{found.pairs:,} pairs of texts"
+    return proposed(found, machine, texts, plain, beam=1 if task == "dialogue" else 4)
+
+
+def proposed(found: Survey, machine: Machine, texts: Texts, plain: dict[str, str], beam: int) -> str:
+    """Write a first recipe, in TOML, for an encoder-decoder; `plain` has the lines of one task only."""
     tokens = int(found.trained_tokens.sum())
     size = choose_size(found.pairs, tokens, machine)
-    values = vars(size) | {"size": size.name, "max_tokens": max_tokens(found.trained_tokens)}
+    values = vars(size) | {"size": size.name, "max_tokens": max_tokens(found.trained_tokens), "beam": beam}
     values |= vocabulary(found, size) | schedule(tokens, size, machine)
-    return filled(TEMPLATE, texts, values, seen=f"{found.pairs:,} pairs of sentences")
+    return filled(TEMPLATE, texts, values, **plain)
 
 
 def choose_size(pairs: int, tokens: int, machine: Machine) -> TranslatorSize:
@@ -107,20 +143,18 @@ TEMPLATE = Template(
     BEGINNING
     + """\
 name = $name
-
+$task
 [data]
-source_language = $source_language
-target_language = $target_language
-bad_utf8 = $bad_utf8
+${languages}bad_utf8 = $bad_utf8
 
 $corpora
 
 [data.filters]
-max_tokens = $max_tokens # longer sentences are left out of training
+${filters}max_tokens = $max_tokens # longer sentences are left out of training
 
 [tokenizer]
 vocab_size = $vocab_size # an upper bound; with more text more pieces are worth having
-joint = $joint # whether both languages share one vocabulary
+joint = $joint # whether both sides share one vocabulary
 
 [model] # of the size $size
 d_model = $d_model
@@ -147,8 +181,8 @@ validate_every = $validate_every
 save_every = $save_every
 keep_last = 5
 average_last = 5 # the final model is the mean of the last five checkpoints, unless a single one is better
-
+$selection
 [decode]
-beam = 4
+beam = $beam
 """
 )

@@ -70,6 +70,11 @@ class Survey:
         return len(self.source.characters)
 
     @property
+    def longest(self) -> int:
+        """The number of characters of the longest text."""
+        return int(np.maximum(self.source.characters, self.target.characters).max())
+
+    @property
     def tokens(self) -> np.ndarray:
         """Estimated number of tokens of the longer side of each pair of lines, (n,)."""
         return np.maximum(self.source.tokens, self.target.tokens)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.data.proposals.text_shapes import TAG, TextShape
+from heedful.data.proposals.text_shapes import PART_OF_SPEECH, TAG, TextShape
 from heedful.data.readers.files import BadUtf8, decode_lines, open_bytes, read_lines
 from heedful.data.readers.header import is_header
 from heedful.data.readers.separators import CHARACTERS
@@ -20,7 +20,7 @@ LABEL = re.compile(r"\s*(?P<label>[A-Z]{2,}(:\w+)?)(\s+|$)")
 FASTTEXT_LABELS = re.compile(r"\s*__label__(?P<label>[^\s,]+),?(\s+__label__\S+)*(\s+|$)")
 LABELS = {"labels": LABEL, "fasttext": FASTTEXT_LABELS, "first words": re.compile(r"\s*(?P<label>\S+)(\s+|$)")}
 SOURCE, TARGET = "text", "label"  # keys of a text with its label
-TAG_KEYS = ("ner_tags", "tags", "labels", "iob", "bio", "ner")
+TAG_KEYS = ("ner_tags", "tags", "labels", "iob", "bio", "ner", "upos", "pos_tags", "pos", "xpos")
 
 
 class Records(NamedTuple):
@@ -205,7 +205,8 @@ def key_of_tags(values: Values) -> str | None:
     words: Any = values.get("tokens", values.get("words"))
     for key in TAG_KEYS if isinstance(words, list) else ():
         tags = values.get(key)
-        if isinstance(tags, list) and len(tags) == len(words) and all(TAG.fullmatch(str(tag)) for tag in tags):
+        sound = isinstance(tags, list) and len(tags) == len(words)
+        if sound and any(all(kind.fullmatch(str(tag)) for tag in tags) for kind in (TAG, PART_OF_SPEECH)):
             return key
     return None
 

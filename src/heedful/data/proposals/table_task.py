@@ -12,11 +12,17 @@ from heedful.errors import InputError
 
 OF_ONE_TEXT = ("language_model", "masked_lm")
 OF_LABELS = ("classification", "regression")
+OF_REPLIES = ("text_to_text", "summarisation", "dialogue")
+ANSWERED = {  # usual names of columns: of texts, of what these are about, and of what is written to them
+    "text_to_text": (("instruction", "prompt"), ("input", "context"), ("output", "completion", "response")),
+    "summarisation": (("article", "document", "dialogue", "text"), (), ("summary", "highlights")),
+}
 SIDES = LANGUAGE_NAMES | {"source", "src", "target", "tgt", "translation", "原文", "译文"}
 ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks for which `init` writes none
 
 # How plausible a reading is: by a name that says so, or ends so; by the contents; as what is left to learn; or barely.
 NAMED, ENDING, SEEN, LEFT, BARELY = 4.0, 3.5, 2.0, 1.5, 1.0
+PIXELS = 50  # columns of numbers that may be pixels
 CLOSE = 0.4  # two readings that differ by less are equally plausible
 SCORED_PAIR = 0.6  # more plausible than any label: a fraction next to two texts, the usual shape of their similarity
 
@@ -71,11 +77,6 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TableRea
         InputError: A wanted column does not exist, or no reading suits the contents of the columns.
     """
     wanted = as_named(columns, wanted, name)
-    if any(column.lists for column in columns) and not any(column.is_text for column in columns):
-        raise InputError(
-            f"{name}: it has {listed(columns)}; lists are dialogues, for which `heedful init` writes no recipe: "
-            f"{ELSEWHERE} has one to copy"
-        )
     found = sorted(candidates(columns, wanted), key=lambda candidate: -candidate.weight)
     if not found:
         raise nothing_suits(columns, wanted, name)
@@ -113,6 +114,8 @@ def candidates(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candid
                     choice = TaskChoice(task, texts[0], texts[1] if len(texts) == 2 else None, column.name)
                     yield Candidate(weight - less + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
     yield from translations(columns, wanted)
+    yield from answered(columns, wanted)
+    yield from dialogues(columns, wanted)
     yield from of_one_text(columns, wanted)
 
 
@@ -173,8 +176,8 @@ def are_a_couple(first: Column, second: Column) -> bool:
 
 
 def translations(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:
-    """Yield the reading of two texts as translations of each other."""
-    if wanted.task not in (None, "translation") or wanted.pair:
+    """Yield the reading of two texts as translations of each other, or as text and answer where that is asked for."""
+    if wanted.task not in (None, "translation", *OF_REPLIES) or wanted.pair:
         return
     texts = [column for column in columns if column.is_text and not column.is_note]
     sides = [column for column in texts if column.name.strip().lower() in SIDES]
@@ -187,7 +190,30 @@ def translations(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Cand
         return
     weight = LEFT if all(column.name.isdecimal() for column in couple) else BARELY
     weight = NAMED if len(sides) == 2 or wanted.task else weight
-    yield Candidate(weight, TaskChoice("translation", couple[0].name, None, couple[1].name))
+    yield Candidate(weight, TaskChoice(wanted.task or "translation", couple[0].name, None, couple[1].name))
+
+
+def answered(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:
+    """Yield the readings of instructions with answers, and of texts with summaries, by the names of the columns."""
+    by_name = {column.name.strip().lower(): column.name for column in columns if not column.lists}
+    has_score = any(column.is_score and (column.is_called_label or column.ends_like_label) for column in columns)
+    for task, usual in ANSWERED.items():
+        source, pair, target = (next((by_name[name] for name in names if name in by_name), None) for names in usual)
+        if wanted.task in (None, task) and not wanted.columns and source and target:
+            yield Candidate(NAMED if has_score else NAMED + 1, TaskChoice(task, source, pair, target))
+
+
+def dialogues(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:
+    """Yield the readings of columns of turns as dialogues, and of a text next to one as the reply."""
+    if wanted.task not in (None, "dialogue") or wanted.pair:
+        return
+    replies = [column.name for column in columns if column.name.strip().lower() in PAIR_NAMES and column.is_text]
+    target = wanted.target or (replies[0] if len(replies) == 1 else None)
+    for column in columns:
+        if column.is_dialogue and wanted.source in (None, column.name):
+            is_clear = wanted.task or column.messages or not any(other.is_text for other in columns)
+            choice = TaskChoice("dialogue", column.name, None, None if column.messages else target)
+            yield Candidate(NAMED + 1 if is_clear or choice.target else BARELY, choice)
 
 
 def of_one_text(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:
@@ -207,6 +233,12 @@ def nothing_suits(columns: Sequence[Column], wanted: TaskChoice, name: str) -> I
     """The error that the columns of a table suit no task, or not the one that is asked for."""
     if wanted.task in WHAT and not wanted.target:
         what = f"say with --target-field which of them {WHAT[wanted.task]}"
+    elif len(columns) >= PIXELS and all(column.all_numbers for column in columns):
+        return InputError(
+            f"{name}: holds {len(columns)} columns of numbers and no text, such as the pixels of pictures; heedful "
+            "learns from pictures in files: write each as a file into a folder of its class, as "
+            "recipes/mnist/unpack.py does, and give the folder above"
+        )
     elif not texts_of(columns, wanted, most=2):
         return InputError(f"{name}: no column seems to be text: it has {listed(columns)}; name it with --source-field")
     else:

@@ -14,6 +14,7 @@ from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_by
 from heedful.data.readers.header import is_number
 from heedful.data.readers.separators import CHARACTERS, width
 from heedful.data.readers.squad import LONGEST_FILE
+from heedful.data.readers.tagged import TREEBANK
 
 LOOKED_AT = 500  # lines
 FEWEST_LINES = 3  # fewer do not show a shape
@@ -34,6 +35,7 @@ QUOTED = re.compile(r'"([^"]|"")*"')
 
 Kind = Literal[
     "tagged",
+    "parts of speech",
     "questions",
     "fasttext",
     "labels",
@@ -78,7 +80,7 @@ NAMED = {".tsv": "tabs", ".csv": "commas", ".jsonl": "objects"}
 
 
 def shape_of_words(lines: Sequence[str], content: Sequence[str]) -> TextShape | None:
-    """Recognise a word with its tag in each line."""
+    """Recognise a word with its tag in each line: of spans, or of single words such as parts of speech."""
     rows = [line.split("\t") if "\t" in line else line.split() for line in content]
     if share(len(cells) > 1 and bool(TAG.fullmatch(cells[-1].strip())) for cells in rows) >= SHARE:
         return TextShape("tagged", "words with tags (CoNLL)")
@@ -86,16 +88,11 @@ def shape_of_words(lines: Sequence[str], content: Sequence[str]) -> TextShape | 
     widths = {len(row) for row in rows}
     if not blank or len(content) > LONGEST_SENTENCE * blank or len(widths) > 1 or widths == {1}:
         return None
-    if widths == {10} and share(row[0].replace("-", "").replace(".", "").isdecimal() for row in rows) >= SHARE:
-        what = "sentences of a treebank (CoNLL-U)"
-    elif share(bool(PART_OF_SPEECH.fullmatch(row[-1])) for row in rows) >= SHARE:
-        what = "words with tags that are not spans, such as parts of speech"
-    else:
-        return None
-    remedy = (
-        "a tagger learns spans; write only the word and S-TAG in a line, such as S-NOUN, as one word is a span, too"
-    )
-    return TextShape("foreign", what, remedy)
+    if widths == {TREEBANK} and share(row[0].replace("-", "").replace(".", "").isdecimal() for row in rows) >= SHARE:
+        return TextShape("tagged", "words with their parts of speech (CoNLL-U)")
+    if share(bool(PART_OF_SPEECH.fullmatch(row[-1])) for row in rows) >= SHARE:
+        return TextShape("parts of speech", "words with tags of single words, such as parts of speech")
+    return None
 
 
 def shape_of_lines(lines: Sequence[str]) -> TextShape | None:

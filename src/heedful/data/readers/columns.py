@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from heedful.config.schema import DataConfig
+from heedful.data.readers.chat_messages import is_dialogue
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
 from heedful.data.readers.header import (
     DECIMAL_COMMA,
@@ -46,6 +47,8 @@ class Column:
     spaces: int = 0  # cells with a space inside, or with letters of a script without spaces
     all_numbers: bool = True
     lists: int = 0  # cells that are lists, in JSON
+    dialogues: int = 0  # cells that are lists of turns or messages
+    messages: int = 0  # cells that are lists of objects
     repeats: bool = False  # whether a value stands in the column more than once
     values: set[str] = field(default_factory=set)  # of long ones the hash
     notes: int = 0  # cells that are addresses, or notes of a licence
@@ -120,6 +123,11 @@ class Column:
         return (named or wordy) and not self.is_label
 
     @property
+    def is_dialogue(self) -> bool:
+        """True if the column seems to hold dialogues: all cells are lists, most of turns or messages."""
+        return self.lists == self.rows and 2 * self.dialogues > self.rows
+
+    @property
     def is_label(self) -> bool:
         """True if the column seems to hold labels of classes: few different values, short on average."""
         few = 2 <= len(self.values) <= max(2, min(MOST_LABELS, self.rows // 3))
@@ -142,6 +150,7 @@ class Column:
 
     def __str__(self) -> str:
         kinds = {
+            "dialogues": self.is_dialogue,
             "lists": self.lists,
             "text": self.is_text,
             "labels": self.is_label,
@@ -204,5 +213,7 @@ def _of_objects(path: Path, policy: BadUtf8) -> list[Column]:
             for key, value in parse_object(line or "", f"{path}, line {number}").items():
                 column = columns.setdefault(key, Column(key))
                 column.lists += isinstance(value, list)
+                column.dialogues += is_dialogue(value)
+                column.messages += isinstance(value, list) and any(isinstance(item, dict) for item in value)
                 column.add(value if isinstance(value, str) else json.dumps(value))
     return list(columns.values())

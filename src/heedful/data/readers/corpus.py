@@ -8,14 +8,22 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.files import BadUtf8, count_lines, decode_lines, ending_of, open_bytes, read_lines
+from heedful.data.readers.files import (
+    WHOLE,
+    BadUtf8,
+    NoItems,
+    corpus_files,
+    count_lines,
+    decode_lines,
+    ending_of,
+    open_bytes,
+    read_lines,
+)
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.header import LABEL_NAMES, OTHER_NAMES, TEXT_NAMES, is_header
 from heedful.data.readers.rows import OPTIONS, READERS, USUAL_FIELDS, Fields, RawRow, cells_of, rows_of_table
 from heedful.errors import InputError
 from heedful.wording import counted
-
-WHOLE = (0.0, 1.0)
 
 TABLES = {**READERS, ".txt": rows_of_table}  # a text file with named columns is a table with tabs
 
@@ -45,20 +53,6 @@ class PairReader(Protocol):
         ...
 
 
-def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
-    """Return the paths of the one or two files of a corpus; relative names start at `data.root`.
-
-    Raises:
-        InputError: A file is a pipe or a device, which cannot be read twice.
-    """
-    names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
-    paths = tuple(Path(data.root) / name for name in names)
-    for path in paths:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise InputError(f"{path}: not a plain file; a corpus is read more than once, so save it to a file first")
-    return paths
-
-
 def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
     """Yield the sentence pairs of a parallel corpus, or of its `part`, in file order.
 
@@ -79,6 +73,7 @@ def read_rows(
     report: DropReport | None = None,
     *,
     label: str | None = None,
+    turns: bool = False,
 ) -> Iterator[TableRow]:
     """Yield the wanted fields of each row of a corpus in file order.
 
@@ -93,12 +88,13 @@ def read_rows(
         fields: Names of columns or keys; in a table also numbers of columns, from 1.
         report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
         label: The field whose value may be a number, true or false in JSON; it is kept as its JSON text.
+        turns: True if a text may be a list of turns of a dialogue in JSON; they are joined with tabs.
 
     Raises:
         InputError: A file cannot be read, two files differ in length, a row lacks a field, or the part has no row.
     """
     report = DropReport() if report is None else report
-    wanted = Fields(fields, label)
+    wanted = Fields(fields, label, turns)
     line_of_header = _line_of_header(corpus, data, wanted)
     header = 1 if line_of_header else 0
     begin, end = 0, None
@@ -113,10 +109,6 @@ def read_rows(
             report.drop("bad UTF-8", corpus.source, line)
         else:
             yield TableRow(line, sound)
-
-
-class NoItems(InputError):
-    """Error: a part is wanted of a corpus that holds nothing."""
 
 
 def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:

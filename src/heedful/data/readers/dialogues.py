@@ -1,33 +1,31 @@
 """Reader of dialogues: pairs of a context, the turns so far, and the reply."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.chat_messages import BETWEEN, Turns, one_turn, turns_of
 from heedful.data.readers.corpus import SentencePair, corpus_files, corpus_kind, part_of, read_pairs
 from heedful.data.readers.files import decode_lines, decode_utf8, open_bytes
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.rows import parse_object
 from heedful.errors import InputError
 
-BETWEEN = "\t"  # between the turns of a context
-SPACES = re.compile(r"[ \t]+")
-
 
 class DialogueRow(NamedTuple):
-    """A line of a .jsonl file of dialogues: turns, of which number `first` and later are replies; none if bad UTF-8."""
+    """A line of a .jsonl file of dialogues: turns, and the places of replies among them; none if bad UTF-8."""
 
     line: int
     turns: list[str]
-    first: int
+    replies: list[int]
 
 
 def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
     """Yield pairs of context and reply from a corpus of dialogues, or from its `part`, in file order.
 
     A line of JSONL is a whole dialogue, {"source": ["Hi.", "Hello!", "How are you?"]}, of which each turn but the first
-    is a reply; or one reply and its context, a text or a list: {"source": ["Hi."], "target": "Hello!"}. The keys are
+    is a reply; or one reply and its context, a text or a list: {"source": ["Hi."], "target": "Hello!"}. A turn may be
+    a message, {"role": "user", "content": "Hi."}: then those of the role assistant are the replies. The keys are
     `source_field` and `target_field`. Files of other kinds hold pairs, read by `read_pairs`.
 
     Tabs are between the turns of a context; tabs and spaces inside a turn become one space, and its line ends stay.
@@ -45,7 +43,7 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
     for row in (row for number, row in enumerate(_rows(corpus, data)) if begin <= number < end):
         if not row.turns:
             report.drop("bad UTF-8", corpus.source, row.line)
-        for place in range(row.first, len(row.turns)):
+        for place in row.replies:
             yield SentencePair(row.line, context(row.turns[:place], data.filters.max_characters), row.turns[place])
 
 
@@ -63,28 +61,28 @@ def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[DialogueRow]:
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=data.bad_utf8), start=1):
             if line is None:
-                yield DialogueRow(number, [], 0)
+                yield DialogueRow(number, [], [])
                 continue
             place = f"{path}, line {number}"
-            turns, first = _said(parse_object(line, place), corpus, place)
+            turns, replies = _said(parse_object(line, place), corpus, place)
             sound = [decode_utf8(_bytes(turn), str(path), number, data.bad_utf8) for turn in turns]
-            whole = [SPACES.sub(" ", turn.strip()) for turn in sound if turn is not None]
-            yield DialogueRow(number, whole, first) if len(whole) == len(turns) else DialogueRow(number, [], 0)
+            whole = [one_turn(turn) for turn in sound if turn is not None]
+            yield DialogueRow(number, whole, replies) if len(whole) == len(turns) else DialogueRow(number, [], [])
 
 
-def _said(values: dict[str, Any], corpus: CorpusConfig, place: str) -> tuple[list[str], int]:
-    """The turns of a JSON object, and the number of the first reply among them."""
+def _said(values: dict[str, Any], corpus: CorpusConfig, place: str) -> Turns:
+    """The turns of a JSON object, and which of them are replies."""
     said = values.get(corpus.source_field)
-    turns: list[Any] = said if isinstance(said, list) else [said]
-    first = 1
+    turns, replies = turns_of(said if isinstance(said, list) else [said])
     if corpus.target_field in values:
-        turns, first = [*turns, values[corpus.target_field]], len(turns)
-    if len(turns) < 2 or not first or not all(isinstance(turn, str) for turn in turns):
+        turns, replies = [*turns, values[corpus.target_field]], [len(turns)]
+    if len(turns) < 2 or not all(replies) or not all(isinstance(turn, str) for turn in turns):
         raise InputError(
-            f"{place}: neither a dialogue nor a reply: {corpus.source_field!r} must be a list of two texts or more, or "
-            f"a text or a list with the reply in {corpus.target_field!r}; set source_field and target_field to its keys"
+            f"{place}: neither a dialogue nor a reply: {corpus.source_field!r} must be a list of two texts or messages "
+            f"or more, or a text or a list with the reply in {corpus.target_field!r}; set source_field and "
+            "target_field to its keys"
         )
-    return turns, first
+    return Turns(turns, replies)
 
 
 def _bytes(text: str) -> bytes:

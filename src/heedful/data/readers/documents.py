@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.corpus import WHOLE, NoItems, corpus_files, read_rows
-from heedful.data.readers.files import BadUtf8, check_text, decode_text, ending_of, open_bytes
+from heedful.data.readers.files import (
+    TABLE_ENDINGS,
+    WHOLE,
+    BadUtf8,
+    NoItems,
+    check_text,
+    corpus_files,
+    decode_text,
+    ending_of,
+    open_bytes,
+)
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.folders import made_folders, visible_files
-from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
+from heedful.storage.paths import near_paths
 
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
@@ -79,7 +87,11 @@ def drop_made_folders(path: Path, report: DropReport) -> None:
     Raises:
         InputError: A folder cannot be read.
     """
-    for folder in made_folders(path) if path.is_dir() else ():
+    if not path.is_dir():
+        return
+    from heedful.data.readers.folders import made_folders
+
+    for folder in made_folders(path):
         report.drop("being a run, model or recipe folder", str(folder), None)
 
 
@@ -101,6 +113,8 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
+    from heedful.data.readers.folders import visible_files
+
     found = [file for file in visible_files(path) if ending_of(file) in ENDINGS]
     if not found:
         raise InputError(
@@ -125,9 +139,12 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
         InputError: As in `text_files`; some files are missing, all of which are named, or one is no text.
     """
     files = text_files(corpus, data)
-    if missing := [os.path.relpath(path, data.root) for path in files if not path.exists()]:
+    if missing := [path for path in files if not path.exists()]:
+        near = [place for path in missing for place in near_paths(path, os.path.isfile)[:1]]
+        meant = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
         raise InputError(
-            f"in {data.root} there is no {', no '.join(missing)}; correct the names, or give --data FOLDER"
+            f"in {data.root} there is no {', no '.join(os.path.relpath(path, data.root) for path in missing)}; "
+            f"{meant or 'correct the names, or give --data FOLDER'}"
         )
     for path in files:
         check_text(path)
@@ -135,7 +152,9 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
 
 def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
     """The documents of one file, each with the line where it begins."""
-    if ending_of(path) in READERS:
+    if ending_of(path) in TABLE_ENDINGS:
+        from heedful.data.readers.corpus import read_rows
+
         rows = read_rows(replace(corpus, source=str(path.absolute())), data, (corpus.source_field,), report)
         return ((row.line, row.texts[0]) for row in rows)
     return CUTTERS[data.documents](_sound(_lines(path, corpus.part, data.bad_utf8), path, report))

@@ -11,8 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
+from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
 from heedful.storage.compression import DAMAGE, decompressed, without_compression
+from heedful.storage.paths import unreadable
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
@@ -28,6 +30,9 @@ class ByteStream(Protocol):
         """Read the bytes up to and with the next line feed, at most `size`; no bytes at the end of the file."""
         ...
 
+
+WHOLE = (0.0, 1.0)  # the part of a corpus that is all of it
+TABLE_ENDINGS = (".tsv", ".csv", ".jsonl")  # of files that `heedful.data.readers.rows` reads
 
 BLOCK = 1 << 20  # bytes that are read at a time to count lines
 SOME = 1 << 10  # bytes of a line that tell whether it holds more than byte order marks
@@ -60,6 +65,24 @@ FOREIGN_BEGINNINGS = {
 def ending_of(name: str | Path) -> str:
     """Return the ending of a file's name in lower case, such as ".csv"; in "words.CSV.gz" it is before .gz."""
     return Path(without_compression(Path(name).name.lower())).suffix
+
+
+class NoItems(InputError):
+    """Error: a part is wanted of a corpus that holds nothing."""
+
+
+def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
+    """Return the paths of the one or two files of a corpus; relative names start at `data.root`.
+
+    Raises:
+        InputError: A file is a pipe or a device, which cannot be read twice.
+    """
+    names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
+    paths = tuple(Path(data.root) / name for name in names)
+    for path in paths:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: not a plain file; a corpus is read more than once, so save it to a file first")
+    return paths
 
 
 def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
@@ -195,10 +218,6 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     try:
         with path.open("rb") as file, decompressed(file, path) as stream:
             yield stream
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; check the name and the folder it is looked for in") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{path}: is a folder; name a file in it") from error
     except PermissionError as error:
         raise InputError(f"{path}: no permission to read it") from error
     except EOFError as error:
@@ -208,7 +227,7 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     except OSError as error:
         if error.errno is None:  # of bzip2
             raise InputError(f"{path}: not a sound {path.suffix} file ({error}); copy or download it again") from error
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise InputError(unreadable(path, error)) from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a file name ({error})") from error
 

@@ -50,7 +50,7 @@ REMEDIES: dict[Reason, str] = {  # for examples that are left out; headers and f
     "length ratio": "check that line n of one side belongs to line n of the other, or raise data.filters.max_ratio",
 }
 
-Remark = Literal["cut", "empty"]  # longer than data.max_length; without text
+Remark = Literal["cut", "empty", "silent"]  # longer than data.max_length; without text; a sound of nothing
 REMARKS: tuple[Remark, ...] = get_args(Remark)
 
 # The first words of the Unicode names of a script's letters. Japanese writes kana and han in one sentence.
@@ -85,7 +85,7 @@ class DropReport:
         """Count one dropped pair that stands in file `name` at `line`, counted from 1; None: the file itself."""
         self._count(reason, name, line)
 
-    def remark(self, remark: Remark, name: str, line: int) -> None:
+    def remark(self, remark: Remark, name: str, line: int | None) -> None:
         """Count one example that is kept, though something about it is odd."""
         self._count(remark, name, line)
 

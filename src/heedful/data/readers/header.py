@@ -12,12 +12,12 @@ def _named(words: str) -> frozenset[str]:
 # Usual names of columns, in lower case. A row of such names, all of them different, is hardly ever data.
 TEXT_NAMES = _named(
     "source src text texts sentence sentence1 sentence_1 text_a document article review reviews comment content body"
-    " message tweet question query premise input prompt title headline caption transcript transcription"
+    " message tweet question query premise input prompt instruction title headline caption transcript transcription"
     " 文本 句子 评论 内容 正文 标题 问题 原文 说明 文字稿"
 )
 PAIR_NAMES = _named(
     "pair target tgt translation sentence2 sentence_2 text_b hypothesis answer response reply summary passage context"
-    " output 译文 回答 答案 摘要"
+    " output completion highlights 译文 回答 答案 摘要"
 )
 LABEL_NAMES = _named(
     "label labels class category sentiment polarity stars rating score target y tag topic quality intent emotion"

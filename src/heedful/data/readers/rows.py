@@ -10,6 +10,7 @@ from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
+from heedful.data.readers.chat_messages import context_of
 from heedful.data.readers.files import BadUtf8, decode_lines, decode_unfolded, decode_utf8, ending_of, open_bytes
 from heedful.data.readers.names import find_name, hint_of_name
 from heedful.data.readers.separators import CHARACTERS, DECLARED, check_objects, separator_of
@@ -47,10 +48,15 @@ class RawRow(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """The wanted fields of a row, in order; in JSON the value of `label` may also be a number, true, false or null."""
+    """The wanted fields of a row, in order.
+
+    In JSON the value of `label` may also be a number, true, false or null, and with `turns` a text may be a list of
+    turns, which are joined with tabs.
+    """
 
     names: Sequence[str]
     label: str | None = None
+    turns: bool = False
 
 
 def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
@@ -228,6 +234,8 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
     value = values[meant]
     if isinstance(value, float) and isnan(value):  # how Python and pandas write a missing value
         value = None
+    if fields.turns and isinstance(value, list):
+        value = context_of(value) or value
     if key == fields.label and isinstance(value, int | float | None):
         value = "" if value is None else json.dumps(value)
     if value is None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
@@ -18,6 +17,10 @@ TAG = re.compile(r"O|[BIELSU]-\S.*")
 INSIDE = "IEL"  # prefixes of tags that may continue a span
 OPEN = "BI"  # prefixes of tags after which a span may continue
 BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each that may continue one
+
+ALONE = "S-"  # the prefix of a tag of single words, such as a part of speech, which files may leave out
+TREEBANK = 10  # columns of CoNLL-U, in which the word is the second one and its part of speech the fourth
+NUMBER = re.compile(r"\d+")  # of a word of CoNLL-U; 1-2 and 1.1 are not words of a sentence
 
 NO_TAG = (
     "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U. "
@@ -112,8 +115,10 @@ def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     """Yield the tagged sentences of a corpus, or of its `part`, in file order.
 
     A line holds a word in its first column and its tag in the last one, separated by tabs or, where a line has none,
-    by spaces. An empty line ends a sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do
-    not end in a tag are comments. Where bad UTF-8 is skipped, the whole sentence is, and `report` counts it.
+    by spaces; of CoNLL-U the form and the universal part of speech are read. A file whose first tag is neither O nor
+    has a prefix holds tags of single words, such as parts of speech: DET is read as S-DET. An empty line ends a
+    sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do not end in a tag are comments.
+    Where bad UTF-8 is skipped, the whole sentence is, and `report` counts it.
 
     Raises:
         InputError: The file cannot be read, a line has no word or no tag, or the part has no sentence.
@@ -135,6 +140,8 @@ def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
     """Yield sentences, in which an empty word stands for a line of bad UTF-8 that is to be skipped."""
     path = corpus_files(corpus, data)[0]
     sentence: list[Word] = []
+    bare = ""  # the first tag of the file, if it has no prefix, so that no tag has one
+    is_first = True
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=data.bad_utf8), start=1):
             if line is None:
@@ -143,28 +150,48 @@ def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
                 if sentence:
                     yield sentence
                 sentence = []
-            elif sentence or not _is_comment(line):
-                sentence.append((number, *_word_and_tag(line, path, number)))
+            elif (sentence or not _is_comment(line, bare)) and (columns := _columns(line)):
+                word, tag = _word_and_tag(columns, line, f"{path}, line {number}")
+                bare = tag if is_first and TAG.fullmatch(tag) is None else bare
+                is_first = False
+                sentence.append((number, word, _with_prefix(tag, bare, f"{path}, line {number}")))
     if sentence:
         yield sentence
 
 
-def _is_comment(line: str) -> bool:
-    return line.startswith("#") and TAG.fullmatch(_columns(line)[-1]) is None
+def _is_comment(line: str, bare: str) -> bool:
+    is_word = bare and ("\t" in line or not line.startswith("# "))
+    return line.startswith("#") and not is_word and TAG.fullmatch((_columns(line) or [""])[-1]) is None
 
 
 def _columns(line: str) -> list[str]:
-    line = line.rstrip(" \t")
-    return line.split("\t") if "\t" in line else re.split(" +", line.lstrip(" "))
+    """The columns of a line, of a word of CoNLL-U its form and its part of speech; none of what is not a word there."""
+    line = line.rstrip(" ")
+    if "\t" not in line:
+        return re.split(" +", line.strip(" \t"))
+    columns = line.split("\t")
+    if len(columns) == TREEBANK and columns[0].replace("-", "").replace(".", "").isdecimal():
+        return [columns[1], columns[3]] if NUMBER.fullmatch(columns[0]) else []
+    return line.rstrip(" \t").split("\t")
 
 
-def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
-    word, *others = _columns(line)
+def _word_and_tag(columns: list[str], line: str, place: str) -> tuple[str, str]:
+    word, *others = columns
     if not word or not others:
         raise InputError(
-            f"{path}, line {number}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
+            f"{place}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
             "and an empty line ends a sentence"
         )
-    if TAG.fullmatch(others[-1]) is None:
-        raise InputError(f"{path}, line {number}: the tag {others[-1][:40]!r} {NO_TAG} S-{others[-1][:40]}")
     return word, others[-1]
+
+
+def _with_prefix(tag: str, bare: str, place: str) -> str:
+    is_known = TAG.fullmatch(tag) is not None
+    if bare and is_known and tag != "O":
+        raise InputError(
+            f"{place}: the tag {tag[:40]!r} has a prefix, and the first tag of the file, {bare[:40]!r}, has none; "
+            f"correct one of them: {bare[:40]!r} {NO_TAG} {ALONE}{bare[:40]}"
+        )
+    if not bare and not is_known:
+        raise InputError(f"{place}: the tag {tag[:40]!r} {NO_TAG} {ALONE}{tag[:40]}")
+    return f"{ALONE}{tag}" if bare else tag

@@ -35,6 +35,7 @@ class WantedTexts:
         language: The language of the texts, as a code, or "src" if the recipe does not say.
         usual: Usual names of such columns, in lower case, of which one is taken if several may hold texts.
         option: The option that names a column, for messages.
+        turns: True if a text may be a list of turns in JSON, as for a model of dialogues.
     """
 
     fields: tuple[str, ...]
@@ -44,6 +45,7 @@ class WantedTexts:
     language: str = "src"
     usual: Collection[str] = TEXT_NAMES
     option: str = "--column"
+    turns: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,8 @@ def may_be_text(column: Column, wanted: WantedTexts) -> bool:
     name = folded(column.name)
     is_target = wanted.target is not None and not name.isdecimal() and name == folded(wanted.target)
     is_other = is_target or name in LABEL_NAMES | OTHER_NAMES
-    return not (is_other or column.is_note or column.lists or column.all_numbers or is_of_classes(column, wanted))
+    is_list = column.lists and not (wanted.turns and column.is_dialogue)
+    return not (is_other or column.is_note or is_list or column.all_numbers or is_of_classes(column, wanted))
 
 
 def of_language(columns: Sequence[Column], language: str) -> list[Column]:

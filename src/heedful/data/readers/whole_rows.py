@@ -39,19 +39,22 @@ def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
     return tuple(str(number) for number, _ in enumerate(cells, start=1)) if line == first else tuple(cells)
 
 
-def read_whole_rows(path: Path, fields: Sequence[str], columns: Sequence[str]) -> Iterator[WholeRow]:
+def read_whole_rows(
+    path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
+) -> Iterator[WholeRow]:
     """Yield the rows that `read_texts` yields for some fields, with all their cells.
 
     Args:
         path: The table.
         fields: Columns or keys by name, or columns by number, from 1.
         columns: The names of all columns, as `names_of_cells` returns them.
+        turns: True if a text may be a list of turns of a dialogue, as in `read_texts`.
 
     Raises:
         InputError: As in `read_texts`.
     """
     every = every_row(path, columns)
-    for row in read_texts(path, fields):
+    for row in read_texts(path, fields, turns=turns):
         yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))
 
 

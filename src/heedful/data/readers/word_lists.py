@@ -12,7 +12,7 @@ from heedful.errors import InputError
 from heedful.text.words import CutText
 
 USUAL_KEYS = ("words", "tokens")
-TAGGED_FILES = (".conll", ".bio", ".bio2", ".iob", ".iob2")  # endings of files like those that a tagger learns from
+TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # of what a tagger learns from
 
 
 def words_in(line: str, place: str) -> CutText:

@@ -4,14 +4,15 @@ Such a folder holds `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.
 the bytes of other files, and their manifest, see `heedful.storage.manifest`. It never changes.
 """
 
+from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,6 +34,20 @@ class Arrays:
     named: dict[str, np.ndarray]  # memory-mapped arrays by file name
     facts: dict[str, Any]  # about the whole folder, such as the type of the ids
     files: tuple[MappedFile, ...]
+
+
+class MappedStore(ABC):
+    """Base class of what `open_arrays` opened: it is sent to another process as its folder, and opened there again."""
+
+    files: tuple[MappedFile, ...]
+
+    def __reduce__(self) -> tuple[Callable[[Path], Self], tuple[Path]]:
+        return type(self).open, (self.files[0].path.parent,)
+
+    @classmethod
+    @abstractmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a folder after comparing all bytes with the manifest."""
 
 
 def id_type(vocab_size: int) -> str:

@@ -73,7 +73,7 @@ class MappedFile:
         return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
     def _checksum(self) -> str:
-        checksum, place = 0, 0
-        while block := os.pread(self._descriptor, BLOCK, place):
-            checksum, place = zlib.crc32(block, checksum), place + len(block)
+        content, checksum = self.array("u1"), 0
+        for begin in range(0, len(content), BLOCK):
+            checksum = zlib.crc32(content[begin : begin + BLOCK].data, checksum)
         return f"{checksum:08x}"

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from heedful.data.stores.arrays import CONTENTS, IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.stores.arrays import CONTENTS, IDS, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.data.stores.mapped_files import MappedFile
 
 BOUNDS, LENGTHS, OFFSETS = "bounds.npy", "lengths.npy", "offsets.npy"
@@ -28,7 +28,7 @@ class MediaExample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MediaStore:
+class MediaStore(MappedStore):
     """Store of the bytes of pictures or sounds with their targets, read-only."""
 
     contents: np.ndarray  # (all bytes,) uint8, mapped

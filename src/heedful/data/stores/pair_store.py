@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.stores.arrays import IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.stores.arrays import IDS, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.data.stores.mapped_files import MappedFile
 
 LENGTHS, OFFSETS = "lengths.npy", "offsets.npy"
@@ -21,7 +21,7 @@ Rows = tuple[list[int], list[int]]  # the ids of a source and of its target
 
 
 @dataclass(frozen=True)
-class PairStore:
+class PairStore(MappedStore):
     """Store of encoded sentence pairs, read-only: both rows of a pair end in <eos>, and none begins with <bos>."""
 
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped

@@ -35,9 +35,7 @@ from torch import Tensor, nn
 
 from heedful.models import Model
 from heedful.nn.attention import Attention
-from heedful.nn.convolution import NamedConvolutionalStack
-from heedful.nn.recurrent import NamedRecurrentStack
-from heedful.nn.stack import NamedStack
+from heedful.nn.named_stacks import NamedConvolutionalStack, NamedRecurrentStack, NamedStack
 
 STREAM = ("token", "d_model")
 KERNEL = {

@@ -27,7 +27,7 @@ from heedful.inspector.capture.sources import Given
 from heedful.inspector.capture.stored import STORED
 from heedful.inspector.capture.taps import Axis, taps
 from heedful.nn.recurrent import gate
-from heedful.storage import atomic_file
+from heedful.storage.written_files import own_file
 
 SCHEMA = "trace/1"
 
@@ -174,17 +174,19 @@ class Trace(Mapping[str, Recorded]):
         place = head * len(values) // heads
         return values[place : place + 1]
 
-    def save(self, path: str | Path, stored: Mapping[str, str] | None = None) -> None:
+    def save(self, path: str | Path, stored: Mapping[str, str] | None = None, *, replace: bool = False) -> None:
         """Write the trace to a safetensors file.
 
         Args:
-            path: the file.
+            path: the file. One that heedful wrote, and that nobody changed since, is replaced.
             stored: encoding of tensors by name, each a key of `stored.STORED`; other tensors are stored as float32.
+            replace: also replace any other file.
 
         Raises:
+            InputError: there is another file and `replace` is False.
             OSError: the file cannot be written.
         """
-        with atomic_file(Path(path)) as file:
+        with own_file(Path(path), replace=replace) as file:
             file.writelines(self.encoded(stored))
 
     def encoded(self, stored: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:

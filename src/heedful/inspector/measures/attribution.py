@@ -25,8 +25,8 @@ from heedful.inspector.capture.taps import SUBLAYERS
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.measures.logit_lens import check_speaks
 from heedful.nn.attention import Attention
+from heedful.nn.named_stacks import NamedStack
 from heedful.nn.residual import PostNorm
-from heedful.nn.stack import NamedStack
 
 
 @dataclass(frozen=True)

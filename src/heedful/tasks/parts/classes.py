@@ -6,19 +6,23 @@ C classes.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float32
 from torch import Tensor
 
-from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.labelled import dominance_line
 from heedful.data.stores.media_store import MediaStore
 from heedful.data.stores.pair_store import PairStore
 from heedful.errors import InputError
 from heedful.evaluate.class_report import TRAINING, absence
+
+ENOUGH = 20  # examples that are not in the order of their classes by chance
 
 
 def class_counts(store: PairStore | MediaStore, classes: int, first: int = 0) -> np.ndarray:
@@ -45,13 +49,48 @@ def balance_remarks(
 
 
 def remarks_on_classes(
-    examples: PreparedData[PairStore] | PreparedData[MediaStore], labels: Sequence[str], first: int = 0
+    examples: PreparedData[PairStore] | PreparedData[MediaStore], data: DataConfig, first: int = 0
 ) -> list[str]:
-    """List remarks on the classes of prepared examples, which are numbered from `first`; 1 if 0 stands for no class."""
-    valid = examples.valid
+    """List remarks on the classes of prepared examples: one that dominates, those without an example, sorted rows.
+
+    Args:
+        examples: The examples.
+        data: Their settings, with the names of the classes.
+        first: The number of the first class. With 1, each example has many targets, of which 0 is no class: then only
+            classes without an example are remarked on.
+    """
+    labels, valid = data.labels, examples.valid
     train = np.sum([class_counts(store, len(labels), first) for store in examples.train], axis=0)
     counts = None if valid is None else class_counts(valid, len(labels), first)
-    return balance_remarks(train, counts, labels, dominant=first == 0)
+    remarks = balance_remarks(train, counts, labels, dominant=first == 0)
+    return remarks if first else [*remarks, *order_remarks(data, examples.train, valid)]
+
+
+def order_remarks(
+    data: DataConfig, train: Sequence[PairStore | MediaStore], valid: PairStore | MediaStore | None
+) -> list[str]:
+    """List the tables whose rows are sorted by class and of which `part` takes a piece, so that it lacks classes.
+
+    Args:
+        data: The settings of the data.
+        train: The training sets, one for each of `data.train`, with the class of each example in the order of the rows.
+        valid: The validation set; None: there is none.
+    """
+    stores = [*zip(data.train, train, strict=True), *([(data.valid, valid)] if data.valid and valid else [])]
+    pieces: dict[str, list[tuple[float, np.ndarray]]] = {}
+    for corpus, store in stores:
+        if corpus.part != WHOLE and not Path(data.root, corpus.source).is_dir():  # of a folder, each class has its part
+            pieces.setdefault(corpus.source, []).append((corpus.part[0], store.targets.astype(np.int64)))
+    remarks = []
+    for source, parts in pieces.items():
+        classes = np.concatenate([targets for _, targets in sorted(parts, key=lambda part: part[0])])
+        changes = np.count_nonzero(np.diff(classes))
+        if len(classes) >= ENOUGH and 0 < changes < len(np.unique(classes)):
+            remarks.append(
+                f"{source}: its rows are sorted by class, and part takes a piece of them, so that a piece lacks "
+                "classes; shuffle the rows"
+            )
+    return remarks
 
 
 def with_class_weights(recipe: Recipe, labels_in: Callable[[CorpusConfig], Iterable[str]]) -> Recipe:

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from heedful.config.check import AT_MOST
+from heedful.config.decoding import MAX_EXTRA
 from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
 from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
@@ -113,7 +113,7 @@ def with_length_limit(recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
     source = SOURCE_TOKENS[recipe.data.modality]
     needed = np.concatenate([each[:, 1].astype(np.int64) - source(each) for each in lengths])
     measured = SPARE * float(np.quantile(needed, NEARLY_ALL, method="higher"))
-    extra = min(max(EXTRA, math.ceil(measured)), AT_MOST["decode.max_extra"])
+    extra = min(max(EXTRA, math.ceil(measured)), MAX_EXTRA)
     return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
 
 

@@ -12,8 +12,8 @@ import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile, media_files
-from heedful.data.preparation.examples import given_tokenizer
 from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.preparation.tokenizers import given_tokenizer
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts

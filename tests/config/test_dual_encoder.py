@@ -6,7 +6,7 @@ import pytest
 
 from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.load import load_preset, make_recipe
-from heedful.config.rules import RULES_OF
+from heedful.config.rule import RULES
 from heedful.errors import InputError
 
 TASK = {"task": "image_text_retrieval"}
@@ -32,7 +32,7 @@ BROKEN = [
 
 
 def test_every_rule_is_tried():
-    assert [rule.key for rule in RULES_OF[DualEncoderConfig]] == [key for key, _, _ in BROKEN]
+    assert [rule.key for rule in RULES[DualEncoderConfig]] == [key for key, _, _ in BROKEN]
 
 
 @pytest.mark.parametrize(("key", "changes", "message"), BROKEN)

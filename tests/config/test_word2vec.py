@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from heedful.config.check import remarks
 from heedful.config.load import make_recipe
+from heedful.config.rules import remarks
 from heedful.config.word2vec import Word2VecConfig
 from heedful.errors import InputError
 

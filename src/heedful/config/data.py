@@ -1,0 +1,206 @@
+"""Settings of the data: corpora, filters, masking and the tokenizer."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from heedful.config.open_names import OpenNames
+from heedful.config.setting import Count, Fixed, Positive, Rate, Setting, Share
+from heedful.registry import TOKENIZERS
+
+Modality = Literal["text", "image", "audio", "video"]
+Script = Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusConfig:
+    """Settings of a corpus: plain text, two parallel files, or one table (TSV, CSV or JSONL).
+
+    Text may be compressed (.gz, .bz2 or .xz). A corpus of images, audio or videos is a folder with a subfolder for
+    each class, or a table with the path of each file.
+    """
+
+    source: str
+    """Path of a text file, a table or a folder of media files. Language models also read a folder of text files."""
+
+    target: str | None = None
+    """Path of the file with the target text, line by line parallel to `source`. Tables hold both sides."""
+
+    source_field: str = "source"
+    """Column of the source text or file in a table: a key of JSONL, a column name, or a column number from 1."""
+
+    pair_field: str | None = None
+    """Column of the second text, for tasks on sentence pairs."""
+
+    target_field: str = "target"
+    """Column of the target text or of the label."""
+
+    part: tuple[Share, Share] = (0.0, 1.0)
+    """Share of the corpus to read, from and to: of its lines, documents, files or (language models) characters."""
+
+    weight: Positive = 1.0
+    """Weight of the corpus in training: each epoch draws weight x size examples, so 2.0 shows each example twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterConfig:
+    """Settings of the filters that drop training pairs, with a report. Validation and test text is never filtered."""
+
+    max_characters: Count = 2000
+    """Longest line in characters. Pairs with a longer line on either side are dropped before they are encoded."""
+
+    max_tokens: Annotated[int, Ge(2)] = 250
+    """Longest sentence in tokens, `<eos>` included, on either side."""
+
+    max_ratio: Annotated[float, Ge(1)] | None = 9.0
+    """Largest ratio of the lengths of the sides of a translation in tokens, longer to shorter. Not set: no limit."""
+
+    duplicates: bool = False
+    """If `true`, exact duplicates of a pair are kept."""
+
+    source_script: Script | None = None
+    """Script of the source text. Pairs whose source is mostly in another script are dropped; not set: any script."""
+
+    target_script: Script | None = None
+    """Script of the target text, like `source_script`."""
+
+
+ORDER = Fixed("the place in the data where the run stands would be another")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Settings of the data. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
+
+    root: Annotated[str, Setting(resume="free", per_machine=True)] = "."
+    """Folder of the data files."""
+
+    modality: Modality = "text"
+    """What the model reads: text, images, audio or videos. The task sets it."""
+
+    labelled: bool = True
+    """If `true`, each image, audio clip or video has a class or a text. The task sets it."""
+
+    source_language: Annotated[str, Setting(aliases=("source_lang", "src_lang"))] = "src"
+    """ISO 639 code of the source language, such as `en` or `zh-Hant`. `src` means that the language is unknown."""
+
+    target_language: Annotated[str, Setting(aliases=("target_lang", "tgt_lang"))] = "tgt"
+    """ISO 639 code of the target language; it selects how metrics split text into words. `tgt` means unknown."""
+
+    train: tuple[CorpusConfig, ...] = ()
+    """Training data: one or more corpora."""
+
+    valid: CorpusConfig | None = None
+    """Validation data. Not set: the run is not validated."""
+
+    test: Annotated[CorpusConfig | None, Setting(resume="free")] = None
+    """Test data, which `heedful evaluate` reads and training does not."""
+
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    """Filters of the training pairs."""
+
+    max_length: Annotated[
+        int,
+        Ge(8),
+        Setting(aliases=("block_size", "context_length", "max_len", "max_seq_len", "max_seq_length", "seq_len")),
+    ] = 512
+    """Tokens that a model of one text reads at once, such as the context of a language model."""
+
+    documents: Literal["file", "section", "paragraph", "line"] = "file"
+    """Unit of plain text that is one document. Sections are separated by two or more blank lines."""
+
+    cross_documents: bool = True
+    """If `true`, attention crosses the boundaries of documents that are packed into one sequence."""
+
+    labels: tuple[str, ...] = ()
+    """Classes or tags, in order. Empty: those of the training data."""
+
+    label_mean: Annotated[float | None, Setting(resume="free")] = None
+    """Mean of the labels: regression learns (label - `label_mean`) / `label_scale`. Not set: from the training data."""
+
+    label_scale: Annotated[float | None, Setting(resume="free")] = None
+    """Standard deviation of the labels. Set 1.0, with `label_mean = 0.0`, to learn the numbers as they are."""
+
+    words: Annotated[tuple[str, ...], Setting(resume="free")] = ()
+    """Words that a tagger does not split when it cuts a text into words. Empty: those of the training data."""
+
+    bad_utf8: Literal["error", "skip", "replace"] = "error"
+    """What to do with a line that is not UTF-8: stop, skip the line, or replace the bytes with U+FFFD."""
+
+    bad_files: Literal["error", "skip", "skip_all"] = "error"
+    """What to do with a media file that cannot be read: stop, skip it in training only, or always skip it."""
+
+    truncated_files: Literal["error", "read"] = "error"
+    """What to do with an image or audio file that is cut off: treat it as a bad file, or read what is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskingConfig:
+    """Settings of the masking for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1).
+
+    Masked image patches (He et al. 2022) use `rate` only.
+    """
+
+    rate: Annotated[Rate, Setting(aliases=("mlm_probability",))] = 0.15
+    """Share of the tokens of a sequence, or of the patches of an image, that are chosen for prediction.
+
+    He et al. (2022) choose 0.75 of the patches.
+    """
+
+    mask: Share = 0.8
+    """Share of the chosen tokens that become `<mask>`."""
+
+    random: Share = 0.1
+    """Share of the chosen tokens that become a random token. The rest stay unchanged."""
+
+    whole_words: bool = False
+    """If `true`, whole words are chosen, with all their pieces, instead of single pieces."""
+
+    next_sentence: bool = True
+    """If `true`, a sequence is a pair of passages, half of them consecutive, and the model learns which are."""
+
+    short: Rate = 0.1
+    """Share of the sequences that get a random, shorter length."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig:
+    """Settings of the tokenizer. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, with `mask` <mask> 4.
+
+    In terms of BERT, <bos> is [CLS] and <eos> is [SEP].
+    """
+
+    kind: Annotated[
+        Literal["word", "character", "byte", "bpe", "unigram", "wordpiece", "foreign"],
+        OpenNames(TOKENIZERS),
+        Setting(values={"sentencepiece": "unigram"}),
+    ] = "bpe"
+    """Algorithm of the tokenizer. `foreign` is a converted tokenizer that `path` names; it cannot be trained."""
+
+    vocab_size: Annotated[int, Ge(5), Le(10_000_000), Setting(aliases=("vocab",))] = 8000
+    """Largest size of the vocabulary, special tokens included."""
+
+    joint: Annotated[bool, Setting(aliases=("joined_dictionary", "share_vocab"))] = True
+    """If `true`, source and target share one vocabulary."""
+
+    lowercase: Annotated[bool, Setting(aliases=("do_lower_case", "lower"))] = False
+    """If `true`, text is converted to lower case."""
+
+    normalization: Literal["none", "nfc", "nfkc"] = "none"
+    """Unicode normalisation of the text. With `none`, decode(encode(text)) == text."""
+
+    byte_fallback: bool = True
+    """If `true`, characters outside the vocabulary are encoded as bytes instead of `<unk>`."""
+
+    pretokenized: bool = False
+    """If `true`, the text is already tokenized, and words end at spaces only."""
+
+    mask: bool = False
+    """If `true`, the vocabulary has the token `<mask>`, which masked language models need."""
+
+    dropout: Annotated[Rate, Setting(resume="ask")] = 0.0
+    """Probability of BPE dropout in training (Provilkov et al. 2020)."""
+
+    path: Annotated[str | None, Setting(resume="free")] = None
+    """Folder of a trained tokenizer, relative to `data.root`, to use instead of training one."""

@@ -1,0 +1,204 @@
+"""Settings of a model: those of every architecture, of those for text, and of the Transformer."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from heedful.config.families import FAMILIES, FamilyName
+from heedful.config.open_names import OpenNames
+from heedful.config.setting import Count, Natural, Positive, Rate, Setting
+from heedful.registry import POSITIONS
+from heedful.wording import counted
+
+Poolings = Literal["first", "mean", "max", "last", "sum"]
+Poolers = Literal["dense", "attention", "none"]
+
+# Types of settings that several architectures have, each with its own default. The limits make sure that a model folder
+# from a stranger is refused early if it asks for a million layers.
+Width = Annotated[Count, Setting(aliases=("dim", "emb_size", "embed_dim", "embedding_size", "hidden_size", "n_embd"))]
+Layers = Annotated[Count, Le(1000)]
+Heads = Annotated[Count, Le(10_000)]
+Positions = Annotated[int, Ge(2), Le(1_000_000)]
+Dropout = Annotated[Rate, Setting(resume="ask")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchitectureConfig:
+    """Settings that a model of any architecture has."""
+
+    architecture: str = "transformer"
+    """Architecture: one that comes with heedful, or a class of yours as `module:Class`."""
+
+    family: FamilyName = "encoder_decoder"
+    """Kind of model: `encoder_decoder` as in translation, `encoder` as BERT, `decoder` as GPT, or `word_vectors`."""
+
+    d_model: Width = 512
+    """Size of embeddings and hidden states."""
+
+    source_vectors: Annotated[str | None, Setting(resume="free")] = None
+    """File of word vectors to start from, relative to `data.root`: word2vec or GloVe, text or binary."""
+
+    target_vectors: Annotated[str | None, Setting(resume="free")] = None
+    """File of word vectors for the target side, like `source_vectors`."""
+
+    freeze_vectors: bool = False
+    """If `true`, word vectors that were read from a file are not trained."""
+
+    @property
+    def learned_positions(self) -> int | None:
+        """The size of a table of learned positions, which limits the length of a text; None without such a table."""
+        return None
+
+    @property
+    def learned_target_positions(self) -> int | None:
+        """The size of a decoder's table of learned positions, which limits an output; None without such a table."""
+        return self.learned_positions
+
+    @property
+    def one_vocabulary(self) -> bool:
+        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
+        return False
+
+    def shape(self) -> str:
+        """Describe the shape of the model in words, for `heedful info`."""
+        return ", ".join(f"{key} {value}" for key, value in vars(self).items() if value is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextModelConfig(ArchitectureConfig):
+    """Settings that all architectures for text that come with heedful have."""
+
+    dropout: Dropout = 0.1
+    """Dropout on embeddings (with positions) and on the output of each sublayer (section 5.4) or layer."""
+
+    tie: Annotated[
+        Literal["all", "output", "none"],
+        Setting(aliases=("share_embeddings", "tie_embeddings", "tie_word_embeddings")),
+    ] = "all"
+    """Embeddings that share one matrix: source, target and output (`all`, section 3.4), target and output, or none."""
+
+    output_bias: bool = False
+    """If `true`, each token of the output vocabulary has a bias."""
+
+    scale_embeddings: bool = True
+    """If `true`, token vectors are multiplied by sqrt(d_model) (section 3.4)."""
+
+    segments: Natural = 0
+    """Number of segments of a sequence that have a trained vector each. BERT: 2."""
+
+    init: Literal["glorot", "normal", "scaled"] = "glorot"
+    """Initial weights: Glorot's, N(0, 0.02) as in BERT, or those of GPT-2."""
+
+    pooling: Poolings | None = None
+    """How hidden states become one vector. Not set: `first` in an encoder, `last` in a decoder, `mean` for ranking;
+    some architectures have another."""
+
+    pooler: Poolers = "dense"
+    """Layer before the output of a classifier: `dense` is tanh(W x + b) as in BERT, `attention` a learned mean that
+    replaces `pooling`."""
+
+    @property
+    def one_vocabulary(self) -> bool:
+        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
+        return self.tie == "all"
+
+    @property
+    def hidden_size(self) -> int:
+        """The size of the hidden states that a classifier reads."""
+        return self.d_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(TextModelConfig):
+    """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""
+
+    d_ff: Annotated[Count, Setting(aliases=("dim_feedforward", "ffn_dim", "intermediate_size"))] = 2048
+    """Size of the hidden layer of feed-forward networks."""
+
+    heads: Annotated[Heads, Setting(aliases=("n_head", "n_heads", "nhead", "num_attention_heads", "num_heads"))] = 8
+    """Number of attention heads."""
+
+    kv_heads: Count | None = None
+    """Number of key and value heads, each shared by heads / kv_heads query heads (grouped-query attention). Not set:
+    `heads`."""
+
+    d_k: Count | None = None
+    """Size of the queries and keys of a head. Not set: d_model / heads."""
+
+    d_v: Count | None = None
+    """Size of the values of a head. Not set: `d_k`."""
+
+    encoder_layers: Annotated[Layers, Setting(aliases=("layers", "n_layers", "num_hidden_layers", "num_layers"))] = 6
+    """Number of layers of the encoder."""
+
+    decoder_layers: Annotated[Layers, Setting(aliases=("n_layer",))] = 6
+    """Number of layers of the decoder."""
+
+    positions: Annotated[
+        Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"],
+        OpenNames(POSITIONS),
+        Setting(values={"rope": "rotary"}),
+    ] = "sinusoidal"
+    """Encoding of positions."""
+
+    max_positions: Annotated[Positions, Setting(aliases=("max_position_embeddings",))] = 1024
+    """Size of the table of learned positions. The other encodings have no limit."""
+
+    max_target_positions: Positions | None = None
+    """Size of the decoder's table of learned positions. Not set: `max_positions`."""
+
+    norm: Literal["post", "pre"] = "post"
+    """Place of the norms: `post` is LayerNorm(x + f(x)) as in the paper, `pre` is x + f(LayerNorm(x))."""
+
+    normalization: Literal["layer", "rms"] = "layer"
+    """Kind of the norms: layer norm, or RMS norm, which has no mean and no bias (Zhang & Sennrich 2019)."""
+
+    norm_eps: Positive = 1e-5
+    """Term added to the variance in norms for numerical stability."""
+
+    activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "swiglu"] = "relu"
+    """Activation of feed-forward networks. GPT-2 has `gelu_tanh`, CLIP `quick_gelu`; `swiglu` is gated."""
+
+    attention_bias: bool = True
+    """If `true`, the query, key, value and output projections have biases."""
+
+    bias: bool = True
+    """If `true`, feed-forward networks and norms have biases."""
+
+    source_eos: bool = True
+    """If `true`, the encoder sees the `<eos>` of a source. Models of OpenNMT do not."""
+
+    embedding_norm: bool = False
+    """If `true`, the sum of embedding and position is normalised, as in BERT."""
+
+    attention_dropout: Dropout = 0.0
+    """Dropout on attention weights."""
+
+    activation_dropout: Dropout = 0.0
+    """Dropout inside feed-forward networks."""
+
+    @property
+    def learned_positions(self) -> int | None:
+        """The size of the table of learned positions, which limits the length of a text; None for other schemes."""
+        return self.max_positions if self.positions == "learned" else None
+
+    @property
+    def learned_target_positions(self) -> int | None:
+        """The size of the decoder's table of learned positions; None for other schemes."""
+        return self.learned_positions and (self.max_target_positions or self.max_positions)
+
+    @property
+    def head_size(self) -> int:
+        """The size of the queries and keys of an attention head."""
+        return self.d_k or self.d_model // self.heads
+
+    def shape(self) -> str:
+        """Describe the shape of a Transformer in words: layers, sizes, attention heads and the place of its norms."""
+        values = "" if self.d_v in (None, self.head_size) else f" (values {self.d_v})"
+        numbers = [getattr(self, key) for key in FAMILIES[self.family].layers]
+        layers = "+".join(map(str, numbers)) + " layers" if len(numbers) > 1 else counted(numbers[0], "layers")
+        return (
+            f"{layers}, d_model {self.d_model}, d_ff {self.d_ff}, "
+            f"{counted(self.heads, 'heads')} of {self.head_size}{values}, {self.norm}-norm"
+        )

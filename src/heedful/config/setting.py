@@ -1,0 +1,126 @@
+"""What a field of a recipe says about itself: range, description, other names, whether a resumed run may change it.
+
+A setting is one field of a dataclass. Its type holds the range and, as a `Setting`, the other facts; the docstring
+below it is its description. The JSON Schema, the reference page, the help of options, the checks of values and those
+of resumed runs are made from these.
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt
+
+Natural = Annotated[int, Ge(0)]
+Count = Annotated[int, Ge(1)]
+NonNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+PositiveShare = Annotated[float, Gt(0), Le(1)]
+Rate = Annotated[float, Ge(0), Lt(1)]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A resumed run cannot have another value of a setting, for a reason that completes "because ..."."""
+
+    reason: str
+
+
+Resume = Literal["free", "length", "ask"] | Fixed
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Facts of a setting beyond its type, default, range and description.
+
+    Attributes:
+        aliases: names of the setting in other toolkits, which error messages translate.
+        values: names of its values in other toolkits and papers, and the values.
+        former: names of the setting in older versions of heedful, which saved recipes may hold.
+        resume: whether a resumed run may have another value. "free": yes; "length": yes, unless the learning rate
+            falls towards the end of the run; "ask": only if the user allows it; `Fixed`: no. None: as the table that
+            holds the setting; at the top of a recipe "ask".
+        per_machine: True if the processes of one run may have different values.
+    """
+
+    aliases: tuple[str, ...] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+    former: tuple[str, ...] = ()
+    resume: Resume | None = None
+    per_machine: bool = False
+
+
+class Apart:
+    """Mark of a table that is validated by itself, because its class depends on a value in it."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Tell pydantic to take any value."""
+        del source, handler
+        from pydantic_core.core_schema import any_schema
+
+        return any_schema()
+
+
+PLAIN = Setting()
+BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+
+
+def bare(hint: Any) -> Any:
+    """The type itself, without what an `Annotated` says about it."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def setting_in(hint: Any) -> Setting:
+    """The `Setting` in the type of a field; one without facts if there is none, as in a class of the user's own."""
+    return next((fact for fact in getattr(hint, "__metadata__", ()) if isinstance(fact, Setting)), PLAIN)
+
+
+def bounds(hint: Any) -> dict[str, float]:
+    """The bounds of the numbers in a type, by "ge", "gt", "le" and "lt"."""
+    found: dict[str, Any] = {}
+    for fact in getattr(hint, "__metadata__", ()):
+        if isinstance(fact, Ge | Gt | Le | Lt):
+            found |= asdict(fact)
+    for part in get_args(hint):
+        found |= bounds(part)
+    return found
+
+
+def range_text(limits: Mapping[str, float]) -> str:
+    """Format the bounds of a number, such as "at least 1" or "from 0 to 1"; empty without any."""
+    if limits.keys() == {"ge", "le"}:
+        return f"from {limits['ge']} to {limits['le']}"
+    return " and ".join(f"{BOUNDS[name]} {limit}" for name, limit in limits.items())
+
+
+def descriptions(table: type) -> dict[str, str]:
+    """Get the description of each field of a dataclass: the docstring below the field, there or in a base class."""
+    found: dict[str, str] = {}
+    for kind in reversed(table.__mro__):
+        if is_dataclass(kind):
+            found |= _docstrings(kind.__module__).get(kind.__name__, {})
+    return found
+
+
+@cache
+def _docstrings(module: str) -> dict[str, dict[str, str]]:
+    """For each class of a module, the docstrings below its fields; empty if the source cannot be read."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError, KeyError):  # as of a class that was typed at a prompt
+        return {}
+    return {node.name: dict(_below(node.body)) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+def _below(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Iterate over the fields of a class body that a docstring follows: name and text, on one line."""
+    for statement, after in pairwise(body):
+        match statement, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, " ".join(text.split())

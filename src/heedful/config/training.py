@@ -1,0 +1,235 @@
+"""Settings of training: the optimiser, the training loop and processes that train together."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from heedful.config.data import ORDER
+from heedful.config.setting import Count, Fixed, Natural, NonNegative, Positive, Rate, Setting
+
+Shardings = Literal["none", "full", "hybrid"]
+
+BEST = Fixed("the best score so far would be of another kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """Settings of the scores of validation and of tests."""
+
+    metrics: Annotated[tuple[str, ...], Setting(resume=BEST)] = ()
+    """Names of the metrics that are computed from outputs, those of yours as `module:object`. The first selects the
+    best checkpoint, unless `train.best` does. Empty: those of the task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """Settings of the optimiser and the learning-rate schedule. Steps are counted from 1."""
+
+    name: Annotated[
+        Literal["adam", "adamw", "muon", "row_sgd"],
+        Setting(aliases=("optim",), resume=Fixed("the state that is kept is that of the old optimiser")),
+    ] = "adam"
+    """Optimiser. `muon` orthogonalises the updates of matrices in the stacks; `row_sgd` is SGD for word vectors."""
+
+    lr: Annotated[Positive, Setting(aliases=("learning_rate",))] = 1.0
+    """Peak learning rate. With `schedule = "vaswani"`, a factor on the formula of the paper."""
+
+    betas: Annotated[tuple[Rate, Rate], Setting(aliases=("adam_betas",))] = (0.9, 0.98)
+    """Coefficients of the running averages of the gradient and its square."""
+
+    eps: Annotated[Positive, Setting(aliases=("adam_epsilon",))] = 1e-9
+    """Term added to the denominator for numerical stability."""
+
+    weight_decay: Annotated[NonNegative, Setting(aliases=("wd",))] = 0.0
+    """Weight decay of matrices. Biases and the weights of norms do not decay."""
+
+    schedule: Annotated[
+        Literal["vaswani", "inverse_sqrt", "cosine", "linear", "constant"],
+        Setting(aliases=("decay_method", "lr_scheduler", "lr_scheduler_type", "scheduler"), values={"noam": "vaswani"}),
+    ] = "vaswani"
+    """Shape of the learning rate after the warm-up. `vaswani` is the formula of section 5.3 of the paper."""
+
+    warmup: Annotated[Natural, Setting(aliases=("num_warmup_steps", "warmup_steps", "warmup_updates"))] = 4000
+    """Number of updates in which the learning rate rises."""
+
+    min_lr: NonNegative = 0.0
+    """Learning rate at which `cosine` and `linear` end, when the first limit of the run is reached."""
+
+    clip_norm: Annotated[NonNegative, Setting(aliases=("clip", "grad_clip", "gradient_clip_val", "max_grad_norm"))] = (
+        0.0
+    )
+    """Largest norm of the gradient; a larger gradient is scaled down. 0 turns clipping off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Settings of the training loop. Numbers of updates count from the start of the run, also when it is resumed."""
+
+    seed: Annotated[Natural, Setting(resume=ORDER)] = 1
+    """Random seed."""
+
+    start: Annotated[
+        str | None,
+        Setting(
+            aliases=(
+                "finetune_from_model",
+                "from_pretrained",
+                "init_from",
+                "model_name_or_path",
+                "pretrained",
+                "train_from",
+            )
+        ),
+    ] = None
+    """Model folder or run to start from (warm start). Its shape and tokenizer are used, too."""
+
+    start_decoder: str | None = None
+    """Language model from which the decoder of an encoder-decoder starts."""
+
+    freeze: Annotated[
+        tuple[str, ...], Setting(resume=Fixed("the state that is kept is that of the weights which were trained"))
+    ] = ()
+    """Weights that are not trained, as prefixes of their names, such as `backbone.embedding`."""
+
+    vocabulary: Literal["keep", "extend", "remap"] | None = None
+    """What to do if the vocabulary of `start` differs from that of the recipe: use that of the model, or use that of
+    the recipe with the vectors of the model, where `extend` refuses to lose pieces. Not set: an error."""
+
+    max_updates: Annotated[
+        Count,
+        Setting(
+            aliases=(
+                "max_iters",
+                "max_steps",
+                "max_update",
+                "num_steps",
+                "num_train_steps",
+                "steps",
+                "total_steps",
+                "train_steps",
+                "updates",
+            ),
+            resume="length",
+        ),
+    ] = 100_000
+    """Largest number of updates (steps of the optimiser)."""
+
+    max_epochs: Annotated[
+        Count | None,
+        Setting(
+            aliases=("epoch", "epochs", "max_epoch", "n_epochs", "num_epochs", "num_train_epochs"), resume="length"
+        ),
+    ] = None
+    """Largest number of passes over the training data."""
+
+    max_minutes: Annotated[Positive | None, Setting(aliases=("max_time", "minutes"), resume="length")] = None
+    """Longest training time in minutes, without validation. A slower machine makes fewer updates."""
+
+    batch_tokens: Annotated[
+        Count,
+        Setting(aliases=("batch", "batch_size", "per_device_train_batch_size", "train_batch_size"), resume=ORDER),
+    ] = 4096
+    """Largest batch in tokens: sentences x the longest side of the batch, padding included."""
+
+    accumulate: Annotated[
+        Count, Setting(aliases=("accum_count", "accumulate_grad_batches", "gradient_accumulation_steps", "update_freq"))
+    ] = 1
+    """Number of batches whose gradients are accumulated for one update."""
+
+    label_smoothing: Annotated[Rate, Setting(aliases=("smoothing",))] = 0.1
+    """Label smoothing. Every loss that is shown includes it; perplexity does not."""
+
+    class_weights: Literal["balanced"] | dict[str, float] | None = None
+    """Weights of the classes in the loss, by class. `balanced` gives all classes the same total weight."""
+
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16", "autocast"],
+        Setting(
+            aliases=("amp", "bf16", "fp16", "mixed_precision"),
+            values={"bf16": "bfloat16", "fp32": "float32", "mixed": "autocast"},
+        ),
+    ] = "auto"
+    """Number format. `bfloat16` computes in bfloat16 with float32 master weights, `autocast` is mixed precision of
+    PyTorch, and `auto` is bfloat16 where the hardware computes it and float32 elsewhere."""
+
+    compile: bool = False
+    """If `true`, the model is compiled with `torch.compile`."""
+
+    activation_checkpointing: Annotated[
+        bool, Setting(aliases=("checkpoint_activations", "gradient_checkpointing"), resume="free")
+    ] = False
+    """If `true`, blocks are computed again in the backward pass: less memory, the same result."""
+
+    device: Annotated[str, Setting(aliases=("cuda", "gpu", "no_cuda"), resume="free", per_machine=True)] = "auto"
+    """Device to train on: `cpu`, `cuda`, `cuda:1`, `mps`, or `auto` for a GPU if there is one."""
+
+    threads: Annotated[Count | None, Setting(aliases=("num_threads",), resume="free", per_machine=True)] = None
+    """CPU threads of each process. Not set: what torch chooses, at most one for each core."""
+
+    workers: Annotated[
+        Annotated[int, Ge(0), Le(1000)] | None,
+        Setting(aliases=("dataloader_num_workers", "num_workers"), resume="free", per_machine=True),
+    ] = None
+    """Worker processes that read batches ahead. Not set: for images and audio on a GPU one for each core, else 0."""
+
+    validate_every: Annotated[
+        Count,
+        Setting(
+            aliases=("eval_every", "eval_interval", "eval_steps", "valid_steps", "validate_interval"), resume="free"
+        ),
+    ] = 1000
+    """Number of updates between validations."""
+
+    validate_decoding: Annotated[bool, Setting(former=("validate_bleu",), resume=BEST)] = True
+    """If `true`, validation decodes the validation set greedily and scores the outputs."""
+
+    best: Annotated[str | None, Setting(aliases=("best_checkpoint_metric", "metric_for_best_model"), resume=BEST)] = (
+        None
+    )
+    """Score that selects the best checkpoint. Not set: the first score of the task."""
+
+    patience: Annotated[Count | None, Setting(aliases=("early_stopping", "early_stopping_patience"), resume="free")] = (
+        None
+    )
+    """Early stopping: number of validations without a better score after which the run ends."""
+
+    save_every: Annotated[
+        Count,
+        Setting(
+            aliases=("save_checkpoint_steps", "save_interval", "save_interval_updates", "save_steps"),
+            resume=Fixed("the checkpoints that the end may average were chosen by it"),
+        ),
+    ] = 1000
+    """Number of updates between checkpoints."""
+
+    save_minutes: Annotated[Positive, Setting(resume="free")] = 10.0
+    """Longest time between checkpoints in minutes."""
+
+    keep_last: Annotated[
+        Count, Setting(aliases=("keep_checkpoint", "keep_last_epochs", "save_total_limit"), resume="free")
+    ] = 3
+    """Number of the latest checkpoints that are kept."""
+
+    average_last: Annotated[Count, Setting(aliases=("average_checkpoints",))] = 1
+    """Number of the latest checkpoints whose mean is the final model, unless one of them is clearly better."""
+
+    log_every: Annotated[Count, Setting(aliases=("log_interval", "logging_steps", "report_every"), resume="free")] = 50
+    """Number of updates between lines of the log."""
+
+    tensorboard: Annotated[bool, Setting(resume="free")] = False
+    """If `true`, the log is also written for TensorBoard."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelConfig:
+    """Settings of training in several processes, on one machine or on many. No result depends on them."""
+
+    timeout_minutes: Annotated[Positive, Le(1_000_000)] = 10.0
+    """Time in minutes that processes wait for one that does not answer before training ends."""
+
+    shard: Shardings = "none"
+    """Sharding of the model: `full` over all processes (FSDP2), `hybrid` over groups that each hold a copy (HSDP)."""
+
+    shard_processes: Count | None = None
+    """Number of processes that hold a copy together, with `shard = "hybrid"`. Not set: those of one machine."""

@@ -1,0 +1,259 @@
+"""What a recipe or a command names, and where each is: its module is imported when the name is first used.
+
+A new part is a line in a table below. A package that is installed adds parts without one, by entry points of the group
+that a table names; see docs/how-to/own-package.md.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from heedful.errors import InputError
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Parts of one kind by name. To list the names imports nothing, to look one up imports its module.
+
+    Args:
+        kind: what the parts are, for messages, such as "task".
+        places: the parts of heedful by name, each as "module:attribute".
+        group: the group of entry points by which packages add parts; None: they cannot.
+    """
+
+    def __init__(self, kind: str, places: Mapping[str, str], group: str | None = None) -> None:
+        self.kind = kind
+        self.places = places
+        self.group = group
+        self._imported: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._imported:
+            self._imported[name] = self._import(name)
+        return self._imported[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places or name in self.installed()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys([*self.places, *self.installed()])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def is_own(self, name: str) -> bool:
+        """True for the name of a part that does not come with heedful: of a package, or a class as "module:Class"."""
+        return name not in self.places
+
+    def installed(self) -> Mapping[str, list[EntryPoint]]:
+        """The entry points by which packages add parts, by name."""
+        return _installed(self.group) if self.group else {}
+
+    def _import(self, name: str) -> T:
+        """Import a part.
+
+        Raises:
+            KeyError: there is none of this name.
+            InputError: several packages add a part of this name, or its module cannot be imported.
+        """
+        entries = self.installed().get(name, [])
+        owners = [*(["heedful"] if name in self.places else []), *(_package(entry) for entry in entries)]
+        if len(owners) > 1:
+            raise InputError(
+                f'the {self.kind} "{name}" is in several packages ({", ".join(owners)}); uninstall all but one of '
+                "them, or change the name in one"
+            )
+        if not entries:
+            return at(self.places[name])
+        try:
+            return entries[0].load()
+        except Exception as error:
+            raise InputError(
+                f'the {self.kind} "{name}" of the package {owners[0]} cannot be imported from {entries[0].value}: '
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+@cache
+def _installed(group: str) -> dict[str, list[EntryPoint]]:
+    entries: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=group):
+        if entry not in entries.setdefault(entry.name, []):  # a package may be on the path twice
+            entries[entry.name].append(entry)
+    return entries
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value
+
+
+def at(place: str) -> Any:
+    """Import what is at a place, "module:attribute"."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def public_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """Create the `__getattr__` of a package that imports each of its public names when that is first used.
+
+    Args:
+        package: the name of the package.
+        modules: the public names by the module that defines them.
+    """
+    places = {name: f"{module}:{name}" for module, names in modules.items() for name in names}
+
+    def import_name(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return at(places[name])
+
+    return import_name
+
+
+ARCHITECTURES: Registry[type] = Registry(
+    "architecture",
+    {  # the options of each, which are the keys of [model]
+        "transformer": "heedful.config.schema:ModelConfig",
+        "recurrent": "heedful.config.recurrent:RecurrentConfig",
+        "convolutional": "heedful.config.convolutional:ConvolutionalConfig",
+        "text_cnn": "heedful.config.convolutional:TextCNNConfig",
+        "bag_of_words": "heedful.config.bag_of_words:BagOfWordsConfig",
+        "word2vec": "heedful.config.word2vec:Word2VecConfig",
+        "dual_encoder": "heedful.config.dual_encoder:DualEncoderConfig",
+    },
+    "heedful.architectures",
+)
+
+MODELS = {  # of each architecture, by family
+    "transformer": {
+        "encoder_decoder": "heedful.models.transformer:EncoderDecoder",
+        "encoder": "heedful.models.backbone:EncoderOnly",
+        "decoder": "heedful.models.backbone:DecoderOnly",
+    },
+    "recurrent": {
+        "encoder_decoder": "heedful.models.recurrent:RecurrentEncoderDecoder",
+        "encoder": "heedful.models.recurrent:RecurrentEncoder",
+        "decoder": "heedful.models.recurrent:RecurrentLanguageBackbone",
+    },
+    "convolutional": {
+        "encoder_decoder": "heedful.models.convolutional:ConvolutionalEncoderDecoder",
+        "encoder": "heedful.models.convolutional:ConvolutionalEncoder",
+        "decoder": "heedful.models.convolutional:ConvolutionalLanguageBackbone",
+    },
+    "text_cnn": {"encoder": "heedful.models.text_cnn:TextCNN"},
+    "bag_of_words": {"encoder": "heedful.models.bag_of_words:BagOfWords"},
+    "word2vec": {"word_vectors": "heedful.models.word2vec:Word2Vec"},
+    "dual_encoder": {"encoder": "heedful.models.dual_encoder:DualEncoder"},
+}
+
+TASKS: Registry[type] = Registry(
+    "task",
+    {
+        "audio_classification": "heedful.tasks.media_classification:AudioClassification",
+        "captioning": "heedful.tasks.captioning:Captioning",
+        "classification": "heedful.tasks.classification:Classification",
+        "dialogue": "heedful.tasks.dialogue:Dialogue",
+        "image_classification": "heedful.tasks.media_classification:ImageClassification",
+        "image_text_retrieval": "heedful.tasks.image_text_retrieval:ImageTextRetrieval",
+        "language_model": "heedful.tasks.language_model:CausalLanguageModelling",
+        "masked_lm": "heedful.tasks.masked_lm:MaskedLanguageModelling",
+        "masked_patches": "heedful.tasks.masked_patches:MaskedPatches",
+        "ranking": "heedful.tasks.ranking:Ranking",
+        "regression": "heedful.tasks.regression:Regression",
+        "span_qa": "heedful.tasks.span_qa:SpanQuestionAnswering",
+        "speech_recognition": "heedful.tasks.speech_recognition:SpeechRecognition",
+        "summarisation": "heedful.tasks.summarisation:Summarisation",
+        "tagging": "heedful.tasks.tagging:Tagging",
+        "text_to_text": "heedful.tasks.text_to_text:TextToText",
+        "translation": "heedful.tasks.translation:Translation",
+        "video_classification": "heedful.tasks.media_classification:VideoClassification",
+        "word_vectors": "heedful.tasks.word_vectors:WordVectorTraining",
+    },
+    "heedful.tasks",
+)
+
+METRICS: Registry[Any] = Registry(
+    "metric",
+    {  # by the kind of outputs that each is computed from
+        "texts.bleu": "heedful.evaluate.translation:BLEU_METRIC",
+        "texts.chrf": "heedful.evaluate.translation:CHRF_METRIC",
+        "texts.ter": "heedful.evaluate.translation:TER_METRIC",
+        "texts.exact_match": "heedful.evaluate.texts:EXACT_MATCH",
+        "texts.rouge1": "heedful.evaluate.rouge:ROUGE_1",
+        "texts.rouge2": "heedful.evaluate.rouge:ROUGE_2",
+        "texts.rougeL": "heedful.evaluate.rouge:ROUGE_L",
+        "texts.distinct_1": "heedful.evaluate.rouge:DISTINCT_1",
+        "texts.distinct_2": "heedful.evaluate.rouge:DISTINCT_2",
+        "texts.wer": "heedful.evaluate.error_rate:WER",
+        "texts.cer": "heedful.evaluate.error_rate:CER",
+        "classes.accuracy": "heedful.evaluate.classes:ACCURACY",
+        "classes.macro_f1": "heedful.evaluate.classes:MACRO_F1",
+        "classes.f1": "heedful.evaluate.classes:F1",
+        "classes.matthews": "heedful.evaluate.classes:MATTHEWS",
+        "tags.f1": "heedful.evaluate.spans:F1",
+        "tags.precision": "heedful.evaluate.spans:PRECISION",
+        "tags.recall": "heedful.evaluate.spans:RECALL",
+        "tags.accuracy": "heedful.evaluate.spans:ACCURACY",
+        "answers.f1": "heedful.evaluate.answers:F1",
+        "answers.exact_match": "heedful.evaluate.answers:EXACT_MATCH",
+        "numbers.spearman": "heedful.evaluate.correlation:SPEARMAN",
+        "numbers.pearson": "heedful.evaluate.correlation:PEARSON",
+        "rankings.mrr": "heedful.evaluate.retrieval:MRR",
+        "rankings.recall@1": "heedful.evaluate.retrieval:RECALL_1",
+        "rankings.recall@10": "heedful.evaluate.retrieval:RECALL_10",
+        "rankings.ndcg@10": "heedful.evaluate.retrieval:NDCG_10",
+        "matches.mrr": "heedful.evaluate.retrieval:MATCH_MRR",
+        "matches.text_mrr": "heedful.evaluate.retrieval:TEXT_MRR",
+        "matches.text_recall@1": "heedful.evaluate.retrieval:TEXT_RECALL_1",
+        "matches.text_recall@5": "heedful.evaluate.retrieval:TEXT_RECALL_5",
+        "matches.text_recall@10": "heedful.evaluate.retrieval:TEXT_RECALL_10",
+        "matches.image_mrr": "heedful.evaluate.retrieval:IMAGE_MRR",
+        "matches.image_recall@1": "heedful.evaluate.retrieval:IMAGE_RECALL_1",
+        "matches.image_recall@5": "heedful.evaluate.retrieval:IMAGE_RECALL_5",
+        "matches.image_recall@10": "heedful.evaluate.retrieval:IMAGE_RECALL_10",
+    },
+    "heedful.metrics",
+)
+
+POSITIONS: Registry[Any] = Registry(
+    "position scheme",
+    {
+        "sinusoidal": "heedful.nn.positions:Sinusoidal",
+        "learned": "heedful.nn.positions:Learned",
+        "rotary": "heedful.nn.positions:Rotary",
+        "alibi": "heedful.nn.positions:Alibi",
+        "relative": "heedful.nn.positions:Relative",
+        "none": "heedful.nn.positions:Positions",
+    },
+    "heedful.positions",
+)
+
+TOKENIZERS: Registry[Any] = Registry(
+    "kind of tokenizer",
+    {  # functions that make the model of a tokenizer from the words of a text
+        "word": "heedful.text.training:word_model",
+        "character": "heedful.text.training:character_model",
+        "byte": "heedful.text.training:byte_model",
+        "bpe": "heedful.text.training:bpe_model",
+        "unigram": "heedful.text.training:unigram_model",
+        "wordpiece": "heedful.text.training:wordpiece_model",
+    },
+    "heedful.tokenizers",
+)
+
+FORMATS: Registry[Any] = Registry(
+    "model format",
+    {  # of other toolkits, which `heedful convert` reads
+        "bert": "heedful.convert.bert:FORMAT",
+        "clip": "heedful.convert.clip:FORMAT",
+        "gpt2": "heedful.convert.gpt2:FORMAT",
+        "marian": "heedful.convert.marian:FORMAT",
+        "opennmt": "heedful.convert.opennmt:FORMAT",
+        "faster-whisper": "heedful.convert.faster_whisper:FORMAT",
+        "vit": "heedful.convert.vit:FORMAT",
+        "whisper": "heedful.convert.whisper:FORMAT",
+    },
+)
