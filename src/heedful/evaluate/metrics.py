@@ -63,22 +63,30 @@ def find_metric(name: str, kind: str) -> Metric:
     """
     if ":" in name:
         return find_object("evaluate.metrics", name, Metric, "heedful.evaluate.metrics.Metric")
-    metric = METRICS.get(f"{kind}.{name}")
-    if isinstance(metric, Metric):
-        return metric
-    names = names_of(kind)
-    near = get_close_matches(name, names) or names
-    raise InputError(f'there is no metric "{name}" of {kind}; did you mean {" or ".join(near)}?')
+    key = _key(name, kind)
+    if key is None:
+        names = names_of(kind)
+        near = get_close_matches(name, names) or names
+        raise InputError(f'evaluate.metrics: there is no metric "{name}" of {kind}; did you mean {" or ".join(near)}?')
+    metric = METRICS[key]
+    if not isinstance(metric, Metric):
+        raise InputError(f'evaluate.metrics = "{name}": what a package registers is not a {Metric.__module__}.Metric')
+    return metric
 
 
 def names_of(kind: str) -> list[str]:
     """List the names of the metrics of one kind of outputs."""
-    return [name.removeprefix(f"{kind}.") for name in METRICS if name.startswith(f"{kind}.")]
+    return [name.removeprefix(f"{kind}.") for name in METRICS if name.startswith(f"{kind}.") or "." not in name]
 
 
 def is_computed(name: str, kind: str) -> bool:
     """True for the name of a metric of one kind of outputs; other scores come with the objective of a task."""
-    return ":" in name or f"{kind}.{name}" in METRICS
+    return ":" in name or _key(name, kind) is not None
+
+
+def _key(name: str, kind: str) -> str | None:
+    """The name in the registry of a metric of one kind of outputs: that of a package may be without the kind."""
+    return next((key for key in (f"{kind}.{name}", name) if key in METRICS), None)
 
 
 def lower_is_better(name: str) -> bool:
@@ -91,5 +99,5 @@ def lower_is_better(name: str) -> bool:
         return find_metric(name, "").lower_is_better
     if name in LOSSES:
         return True
-    key = next((key for key in METRICS if key.partition(".")[2] == name.lower()), None)
+    key = next((key for key in METRICS if key.rpartition(".")[2].lower() == name.lower()), None)
     return key is not None and METRICS[key].lower_is_better

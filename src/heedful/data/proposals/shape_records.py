@@ -205,8 +205,9 @@ def key_of_tags(values: Values) -> str | None:
     words: Any = values.get("tokens", values.get("words"))
     for key in TAG_KEYS if isinstance(words, list) else ():
         tags = values.get(key)
-        sound = isinstance(tags, list) and len(tags) == len(words)
-        if sound and any(all(kind.fullmatch(str(tag)) for tag in tags) for kind in (TAG, PART_OF_SPEECH)):
+        if not isinstance(tags, list) or len(tags) != len(words):
+            continue
+        if any(all(kind.fullmatch(str(tag)) for tag in tags) for kind in (TAG, PART_OF_SPEECH)):
             return key
     return None
 
