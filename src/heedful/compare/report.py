@@ -16,6 +16,7 @@ from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.evaluate import Comparison, Resampled
 from heedful.tasks import find_task
+from heedful.tasks.task import score_names
 from heedful.train.log_file import VALID
 
 DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
@@ -185,7 +186,7 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
 def drawn_score(recipe: Recipe, systems: Sequence[SystemReport]) -> str:
     """Return the name of the validation score in the logs that is drawn as a curve."""
     names = [name for system in systems if system.curves for name in system.curves.values]
-    wanted = [f"{VALID}{name}" for name in (recipe.train.best, *find_task(recipe.task).scores) if name]
+    wanted = [f"{VALID}{name}" for name in (recipe.train.best, *score_names(find_task(recipe.task), recipe)) if name]
     return next((name for name in wanted if name in names), wanted[0])
 
 

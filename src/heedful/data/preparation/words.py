@@ -29,7 +29,11 @@ ASCII_WORD = re.compile(r"\w+", re.ASCII)
 
 
 def prepare_words(
-    recipe: Recipe, options: Word2VecConfig, folder: Path, report: Callable[[str], None]
+    recipe: Recipe,
+    options: Word2VecConfig,
+    folder: Path,
+    report: Callable[[str], None],
+    given: TokenizerPair | None = None,
 ) -> PreparedData[TokenStream]:
     """Return the words of a recipe's documents as a stored token stream; words outside the vocabulary are left out.
 
@@ -38,12 +42,14 @@ def prepare_words(
         options: Says which pairs of words become phrases.
         folder: A folder for this text alone; see `heedful.data.preparation.prepared_data.prepare_data`.
         report: Called with sentences that say what is done.
+        given: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
 
     Raises:
         InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
         RunError: The folder cannot be written.
     """
-    check_documents(recipe)
+    if given is None:
+        check_documents(recipe)
 
     def documents(
         corpora: Sequence[CorpusConfig], passes: Sequence[Container[str]], drops: DropReport
@@ -80,7 +86,7 @@ def prepare_words(
         texts=lambda corpus: long_lines(corpus, recipe.data),
         settings=f", phrases {options.phrases} {options.phrase_discount}{', in ' * bool(form)}{form}",
     )
-    return prepare_data(recipe, folder, words, report)
+    return prepare_data(recipe, folder, words, report, given)
 
 
 def words_of(text: str, config: TokenizerConfig) -> list[str]:
