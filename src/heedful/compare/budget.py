@@ -3,6 +3,7 @@
 from bisect import bisect
 from dataclasses import dataclass, replace
 
+from heedful.config.keys import KEYS
 from heedful.config.rules import impossible
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
@@ -33,8 +34,8 @@ class Budget:
     @property
     def overrides(self) -> tuple[str, ...]:
         """Settings of a recipe that give its training this budget, as "key=value"."""
-        limits = {"train.max_updates": self.updates, "train.max_minutes": self.minutes}
-        return tuple(f"{key}={value}" for key, value in limits.items() if value is not None)
+        limits = ((KEYS.train.max_updates, self.updates), (KEYS.train.max_minutes, self.minutes))
+        return tuple(f"{key}={value}" for key, value in limits if value is not None)
 
     def allows(self, size: int) -> bool:
         """True if a number of parameters is that of the budget, up to `TOLERANCE`."""
