@@ -20,7 +20,6 @@ from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
-from heedful.evaluate.class_report import ClassReport
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
@@ -51,6 +50,7 @@ from heedful.train.warning_signs import WarningSigns
 
 if TYPE_CHECKING:
     from heedful.checkpoint import CheckpointStore
+    from heedful.evaluate.class_report import ClassReport
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 
@@ -348,7 +348,7 @@ class Trainer:
                 self.warn(line)
         logger.restart_clock()
 
-    def signs_of(self, scores: Scores, classes: ClassReport | None) -> list[str]:
+    def signs_of(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
         """Sentences on signs of trouble in a validation that was noted."""
         silence = silence_line(self.state, scores, self.best_name)
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
