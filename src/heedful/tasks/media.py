@@ -19,7 +19,6 @@ from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.media.medium import medium_of, padded
 from heedful.data.preparation.media import check_media, prepare_media, read_files, skips_bad
 from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.random_numbers import AUGMENTATION, Chance
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.media_store import MediaStore
@@ -27,6 +26,7 @@ from heedful.machine.cores import map_on_cores
 from heedful.tasks.examples import ExampleTask
 from heedful.tasks.task import B
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+from heedful.text.training import given_tokenizer, one_tokenizer
 
 CPU = torch.device("cpu")
 
