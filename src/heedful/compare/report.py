@@ -12,6 +12,7 @@ from heedful.compare.groups import Group, group_scores, largest_moves
 from heedful.compare.job import Measured
 from heedful.compare.samples import Sample, choose_samples
 from heedful.compare.statistics import TextSample, sample_of
+from heedful.config.keys import KEYS
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.evaluate import Comparison, Resampled
@@ -21,15 +22,18 @@ from heedful.train.log_file import VALID
 
 DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
 AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
-UNTOLD = (  # alike, or told elsewhere
-    "name",
-    "data.root",
-    "data.test",
-    "data.train",
-    "data.valid",
-    "data.words",
-    "train.max_minutes",
-    "train.precision",
+UNREPORTED = tuple(  # settings that are alike, or reported elsewhere
+    str(key)
+    for key in (
+        KEYS.name,
+        KEYS.data.root,
+        KEYS.data.test,
+        KEYS.data.train,
+        KEYS.data.valid,
+        KEYS.data.words,
+        KEYS.train.max_minutes,
+        KEYS.train.precision,
+    )
 )
 
 
@@ -217,7 +221,7 @@ def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
 
 def told_settings(recipe: Recipe) -> dict[str, str]:
     """Return the settings that the report tells, by dotted key, as text."""
-    told = {key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNTOLD)}
+    told = {key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNREPORTED)}
     return told | {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
 
 

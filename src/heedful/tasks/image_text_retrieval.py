@@ -16,7 +16,6 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile
-from heedful.data.preparation.tokenizers import given_tokenizer
 from heedful.data.stores.media_store import MediaStore
 from heedful.evaluate.retrieval import Matches, Rankings, ranked
 from heedful.losses import Loss
@@ -29,6 +28,7 @@ from heedful.tasks.task import Evaluation, Task
 from heedful.text.padding import pad
 from heedful.text.sequence import sequence
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import given_tokenizer
 from heedful.wording import counted
 
 

@@ -26,9 +26,9 @@ from heedful.train.callbacks import NO_CALLBACKS, CallbackError, Callbacks
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.preflight import check_processes, preflight
 from heedful.train.resume import EXACTLY, Resumption, check_same_run, mend_logs, mend_mark
-from heedful.train.run_length import rate_line
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
+from heedful.train.trainer_state import rate_line
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from heedful.machine import choose_device
 from heedful.models import Model
 from heedful.models.backbone import Backbone
 from heedful.nn.meta_device import meta_device
-from heedful.storage.paths import no_folder
 from heedful.tasks import Task, import_task
 from heedful.tasks.task import check, check_metrics, remedy_of_own
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
@@ -250,6 +249,8 @@ def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusCo
     root, valid = Path(recipe.data.root), [recipe.data.valid] if recipe.data.valid else []
     corpora = (*recipe.data.train, *valid, *further)
     if not root.is_dir() and not all(Path(corpus.source).is_absolute() for corpus in corpora):
+        from heedful.storage.paths import no_folder
+
         problems.messages.append(no_folder(root, "name the one that holds it with --data", "folder of data"))
         return
     for corpus in corpora:

@@ -44,9 +44,8 @@ from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores,
 from heedful.train.logger import Logger
 from heedful.train.reading import planned, read
 from heedful.train.resume import check_tensors
-from heedful.train.run_length import last_update, note_time
 from heedful.train.signals import Work
-from heedful.train.trainer_state import LogWindow, TrainerState
+from heedful.train.trainer_state import LogWindow, TrainerState, last_update, note_time
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warning_signs import WarningSigns
 

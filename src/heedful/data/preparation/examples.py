@@ -7,13 +7,13 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.overlap import Texts
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, at_least_one, one_store_each, prepare_data
-from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.arrays import SMALL_VOCABULARY
 from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import given_tokenizer, one_tokenizer
 from heedful.wording import counted
 
 Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.overlap import lines_of
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
-from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import given_tokenizer, one_tokenizer
 from heedful.text.unknown_tokens import UnknownTokens
 from heedful.wording import counted
 

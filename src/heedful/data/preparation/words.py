@@ -13,7 +13,6 @@ from heedful.config.schema import CorpusConfig, Recipe, TokenizerConfig
 from heedful.config.word2vec import Word2VecConfig
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
 from heedful.data.preparation.text import all_texts, check_documents, long_lines
-from heedful.data.preparation.tokenizers import given_tokenizer
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
 from heedful.data.word_vectors.phrases import find_phrases, join_all
@@ -21,7 +20,7 @@ from heedful.errors import InputError
 from heedful.text.pipeline import reserved
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.training import word_tokenizer
+from heedful.text.training import given_tokenizer, word_tokenizer
 from heedful.text.words import split_words
 from heedful.wording import counted
 

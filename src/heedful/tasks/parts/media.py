@@ -20,13 +20,13 @@ from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.media.medium import medium_of, padded
 from heedful.data.preparation.media import check_media, prepare_media, read_files, skips_bad
 from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.preparation.tokenizers import one_tokenizer
 from heedful.data.random_numbers import AUGMENTATION, Chance
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.media_store import MediaStore
 from heedful.machine.cores import map_on_cores
 from heedful.tasks.dataset import B, Dataset
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+from heedful.text.training import one_tokenizer
 
 CPU = torch.device("cpu")
 

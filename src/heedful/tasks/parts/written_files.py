@@ -13,7 +13,6 @@ import torch
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.preparation.tokenizers import given_tokenizer
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts
@@ -22,6 +21,7 @@ from heedful.text.padding import pad
 from heedful.text.speech_tokens import SpeechTokens
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import given_tokenizer
 
 
 class WrittenFiles(MediaFiles[PairBatch]):
