@@ -201,7 +201,7 @@ def train(
             `rich.console.Console(quiet=True)` shows nothing.
         callbacks: objects with one or several of the methods `on_update(event)`, `on_validation(event)` and
             `on_end(event)`; see `heedful.train.callbacks`. If one raises an exception, the run is saved and the
-            exception is raised here.
+            exception is raised here. Of several processes the first one calls its callbacks.
         allow_change: keys of the recipe, such as "optimizer.lr", that may differ from those of the run that resumes.
 
     Returns:
