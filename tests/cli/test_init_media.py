@@ -186,7 +186,10 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
             "all files are of the class 'left'; if a table there tells the classes, name it, as in: heedful init ",
         ),
         (["flat"], "flat: holds no folders with pictures"),
-        (["lost.csv"], r"lost.csv: no file can be read; the first: lost.csv, line 2: nowhere/0.wav: cannot be read"),
+        (
+            ["lost.csv"],
+            "the first: lost.csv, line 2: nowhere/0.wav: there is no such file",
+        ),
         (["taken"], "config.toml is there already and stays as it is"),
     ],
 )

@@ -70,7 +70,12 @@ class MediaRequest:
     @property
     def data(self) -> DataConfig:
         """The settings by which the files are found."""
-        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8)
+        from heedful.data.readers.labelled import MOST_LABELS, whole_labels
+
+        target = [column for column in self.columns if column.name == self.reading.choice.target and not self.writes]
+        labels = [label for column in target for label in whole_labels(map(str.strip, column.values))]
+        known = tuple(labels) if len(labels) <= MOST_LABELS else ()
+        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=known)
 
     @property
     def writes(self) -> bool:
