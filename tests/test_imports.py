@@ -17,10 +17,10 @@ try:
 finally:
     sys.stderr.write("\\n" + json.dumps([name for name in sys.modules if name.split(".")[0] == "heedful"]))
 """
-MOST_OF_A_GPT = 130
+MOST_OF_A_GPT = 125
 MOST_OF_THE_VERSION = 10
 NOT_OF_A_GPT = (
-    r"cli\.(?!commands|hints|stopping|train)",
+    r"cli\.(?!commands|hints|options|stopping|train)",
     r"config\.(word2vec|dual_encoder|recurrent|convolutional|bag_of_words|presets)",
     r"(compare|convert|decode|inspector|jobs|plan|predict|replay|runs|serve|verify)\b",
     r"data\.(media|word_vectors|proposals|scenes|shapes|passages|batches)",
