@@ -1,7 +1,7 @@
 """Outputs of a model on a test set, from which metrics are computed and resampled."""
 
 from abc import ABC
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -52,8 +52,9 @@ def outcomes_of(outputs: Outputs, metrics: Mapping[str, Metric]) -> Outcomes:
     """
     rows = {name: np.asarray(metric.compute(outputs)) for name, metric in metrics.items() if metric.total}
 
-    def measure(names: Iterable[str], chosen: np.ndarray) -> dict[str, float]:
-        part, scores = outputs.select(chosen), {}
+    def measure(names: Collection[str], chosen: np.ndarray) -> dict[str, float]:
+        scores: dict[str, float] = {}
+        part = outputs.select(chosen) if len(names) > sum(name in rows for name in names) else outputs
         for name in names:
             metric = metrics[name]
             score = metric.total(rows[name][chosen]) if metric.total else metric.compute(part)
@@ -61,8 +62,10 @@ def outcomes_of(outputs: Outputs, metrics: Mapping[str, Metric]) -> Outcomes:
                 scores[name] = score
         return scores
 
-    everything, groups = np.arange(len(outputs)), outputs.groups()
-    members = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)] if groups is not None else None
+    groups = outputs.groups()
+    members = None  # of each group
+    if groups is not None:
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
     repeatable = [name for name, metric in metrics.items() if metric.resampled]
 
     def resample(chosen: np.ndarray) -> dict[str, float]:
@@ -73,6 +76,6 @@ def outcomes_of(outputs: Outputs, metrics: Mapping[str, Metric]) -> Outcomes:
         count=len(outputs) if members is None else len(members),
         measure=resample,
         classes=outputs.report(),
-        whole=measure(metrics, everything),
+        whole=measure(metrics, np.arange(len(outputs))),
         each={name: values.tolist() for name, values in rows.items() if metrics[name].total is mean},
     )

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -66,6 +68,12 @@ class TaggedSentences(Outputs):
     expected: Sequence[Sequence[str]]
     tags: Sequence[str]
 
+    @cached_property
+    def span_counts(self) -> np.ndarray:
+        """The right, predicted and expected spans of each of N sentences, int64, (N, 3)."""
+        pairs = zip(self.predicted, self.expected, strict=True)
+        return np.array([span_tally([predicted], [expected]) for predicted, expected in pairs])
+
     def report(self) -> ClassReport:
         """Make the report of each kind of span, and the confusion matrix of the kinds of words."""
         kinds = list(dict.fromkeys(tag[2:] for tag in self.tags if tag != "O"))
@@ -77,19 +85,13 @@ class TaggedSentences(Outputs):
         return ClassReport(counts, labels, confusion_matrix(ours, theirs, len(labels)), "words")
 
 
-def span_counts(sentences: TaggedSentences) -> np.ndarray:
-    """Count the right, predicted and expected spans of each of N sentences, int64, (N, 3)."""
-    pairs = zip(sentences.predicted, sentences.expected, strict=True)
-    return np.array([span_tally([predicted], [expected]) for predicted, expected in pairs])
-
-
 def word_counts(sentences: TaggedSentences) -> np.ndarray:
     """Count the words of each of N sentences whose tag is right, and all of its words, int64, (N, 2)."""
     pairs = zip(sentences.predicted, sentences.expected, strict=True)
     return np.array([(sum(map(str.__eq__, ours, theirs)), len(theirs)) for ours, theirs in pairs])
 
 
-F1 = of_sums(span_counts, lambda *counts: F1Counts(*counts).f1)
-PRECISION = of_sums(span_counts, lambda *counts: F1Counts(*counts).precision)
-RECALL = of_sums(span_counts, lambda *counts: F1Counts(*counts).recall)
+F1 = of_sums(attrgetter("span_counts"), lambda *counts: F1Counts(*counts).f1)
+PRECISION = of_sums(attrgetter("span_counts"), lambda *counts: F1Counts(*counts).precision)
+RECALL = of_sums(attrgetter("span_counts"), lambda *counts: F1Counts(*counts).recall)
 ACCURACY = of_sums(word_counts, lambda right, words: right / words)

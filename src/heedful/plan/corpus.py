@@ -11,7 +11,7 @@ from heedful.data.stores.pair_store import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
 from heedful.tasks import Task, find_task
-from heedful.tasks.language_model import Windows
+from heedful.tasks.language_model import TextWindows
 from heedful.tasks.masked_lm import Passages
 from heedful.tasks.model_size import Unwritten, vocabulary_sizes
 from heedful.tasks.parts.sequence_to_sequence import Pairs
@@ -50,7 +50,7 @@ def task_on_paper(recipe: Recipe, length: int) -> Task:
     data = kind.dataset
     if issubclass(data, Pairs):
         return kind(data(recipe, pairs(recipe, tokenizers, length)))
-    if issubclass(data, Windows):
+    if issubclass(data, TextWindows):
         return kind(data(recipe, prepared(tokenizers, stream(recipe))))
     if issubclass(data, Passages):
         return kind(data(recipe, prepared(tokenizers, sentences(recipe))))

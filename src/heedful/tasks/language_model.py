@@ -72,7 +72,7 @@ def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
     return cross_entropy(hidden[real], model.output.weight, batch.targets[real], smoothing, model.output.bias)
 
 
-class Windows(RunningText[CausalBatch]):
+class TextWindows(RunningText[CausalBatch]):
     """Running text in windows, of which each token is predicted from those before it."""
 
     @classmethod
@@ -93,7 +93,7 @@ class CausalLanguageModelling(Task[CausalBatch]):
 
     families = ("decoder",)
     command = "heedful generate"
-    dataset = Windows
+    dataset = TextWindows
     metrics = ("loss", "perplexity", "byte_perplexity")
 
     @staticmethod
