@@ -38,7 +38,7 @@ REPLACEMENTS = {
     "batches of 64 sentences as they come": ("decode.translator.batches", as_they_come),
     "torch's topk": ("decode.top_k.largest", torch.topk),
 }
-LINEAR_OUTPUT = ("nn.output_projection.OutputProjection.forward", torch.nn.Linear.forward)
+LINEAR_OUTPUT = ("nn.embedding.OutputProjection.forward", torch.nn.Linear.forward)
 
 
 def replaced(search: Search, place: str, by: object) -> Search:

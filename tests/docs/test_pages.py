@@ -7,7 +7,9 @@ minutes; `test_prose.py` looks at their commands. A Chinese page shows the very 
 `test_twins.py` holds, and so it is run once.
 """
 
+import os
 import shutil
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +17,8 @@ import materials
 import pytest
 from pages import FENCE, PAGES, ROOT, Code, name_of, steps
 from reader import Reader, hasty_tools
+
+from installed_package import install
 
 CHINESE = {ROOT / "README.zh.md", *(ROOT / "docs/zh").glob("*.md")}
 READ = [page for page in PAGES if page not in CHINESE and page.parent.parent != ROOT / "recipes" and steps(page)]
@@ -44,9 +48,18 @@ def has_a_run(reader: Reader) -> None:
     reader.leave()
 
 
+def has_installed_the_package(reader: Reader) -> None:
+    """The package that the page shows is installed from the reader's folder."""
+    [described] = [code.text for code in steps(ROOT / "docs/how-to/own-package.md") if code.title == "pyproject.toml"]
+    package = tomllib.loads(described)["project"]
+    install(reader.folder, package["name"], {}, package["entry-points"])
+    reader.environment["PYTHONPATH"] = os.pathsep.join([reader.environment["PYTHONPATH"], str(reader.folder)])
+
+
 BEFORE: dict[str, Callable[[Reader], None]] = {
     "docs/how-to/convert.md": has_a_gpt,
     "docs/how-to/inspector.md": has_a_run,
+    "docs/how-to/own-package.md": has_installed_the_package,
     "docs/how-to/run-goes-wrong.md": has_a_run,
 }
 

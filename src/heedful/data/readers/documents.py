@@ -22,7 +22,6 @@ from heedful.data.readers.files import (
 )
 from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
-from heedful.storage.paths import near_paths
 
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
@@ -140,6 +139,8 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
     """
     files = text_files(corpus, data)
     if missing := [path for path in files if not path.exists()]:
+        from heedful.storage.paths import near_paths
+
         near = [place for path in missing for place in near_paths(path, os.path.isfile)[:1]]
         meant = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
         raise InputError(

@@ -14,7 +14,6 @@ from typing import Literal, Protocol
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
 from heedful.storage.compression import DAMAGE, decompressed, without_compression
-from heedful.storage.paths import unreadable
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
@@ -227,6 +226,8 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     except OSError as error:
         if error.errno is None:  # of bzip2
             raise InputError(f"{path}: not a sound {path.suffix} file ({error}); copy or download it again") from error
+        from heedful.storage.paths import unreadable
+
         raise InputError(unreadable(path, error)) from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a file name ({error})") from error
