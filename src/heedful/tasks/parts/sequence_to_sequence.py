@@ -176,8 +176,7 @@ class Pairs(Dataset[PairBatch]):
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> PairBatch:
         """Assemble the pairs of one batch of the validation set."""
-        store = self.prepared.valid
-        return collate(*assemble([] if store is None else [store], ids), device)
+        return collate(*assemble(self.prepared.stores[-1:], ids), device)
 
     @property
     def references(self) -> list[str]:
