@@ -17,7 +17,7 @@ try:
 finally:
     sys.stderr.write("\\n" + json.dumps([name for name in sys.modules if name.split(".")[0] == "heedful"]))
 """
-MOST_OF_A_GPT = 125
+MOST_OF_A_GPT = 123
 MOST_OF_THE_VERSION = 10
 NOT_OF_A_GPT = (
     r"cli\.(?!commands|hints|options|stopping|train)",
@@ -28,7 +28,7 @@ NOT_OF_A_GPT = (
     r"models\.(bag_of_words|convolutional|dual_encoder|masked|recurrent|task_heads|text_|transformer|word2vec)",
     r"nn\.(convolution|recurrent|frames|patches|tubelets|int8)",
     r"parallel\.sharded_group",
-    r"tasks\.(?!task$|language_model$|running_text$)",
+    r"tasks\.(?!task$|dataset$|language_model$|parts$|parts\.running_text$)",
     r"text\.(hugging_face|sentencepiece|speech_tokens|unigram|bpe_dropout)",
     r"train\.(warm_start|sharding|agreement)",
     r"workers",

@@ -194,13 +194,14 @@ def train(
         out: the folder of the run; None: "runs/NAME", by the name of the recipe.
         data: the folder where the recipe's relative data paths start; None: the folder that the recipe names. Or the
             training data itself: an iterable of rows (dictionaries, tuples or texts), a dictionary of columns, or a
-            data frame; or a dictionary of such data with the keys "train", "valid" and "test".
+            data frame; or a dictionary of such data with the keys "train", "valid" and "test". Pictures, sounds and
+            videos are files, bytes, images of Pillow, arrays or tensors.
         set: other values for settings of the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
         console: the console for progress; None: standard error, or below the cell of a notebook. A
             `rich.console.Console(quiet=True)` shows nothing.
         callbacks: objects with one or several of the methods `on_update(event)`, `on_validation(event)` and
             `on_end(event)`; see `heedful.train.callbacks`. If one raises an exception, the run is saved and the
-            exception is raised here.
+            exception is raised here. Of several processes the first one calls its callbacks.
         allow_change: keys of the recipe, such as "optimizer.lr", that may differ from those of the run that resumes.
 
     Returns:

@@ -1,5 +1,7 @@
 """Callbacks are called in time, change nothing, and may fail without harm to the run."""
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,9 @@ import torch
 from rich.console import Console
 
 import heedful
+from heedful.config.load import recipe_to_dict
 from heedful.errors import InputError
+from heedful.parallel.launch import launch
 from heedful.train.callbacks import Callback, Callbacks, TrainingEvent
 from heedful.train.log_file import final_scores
 from reversal import fingerprint, recipe
@@ -148,3 +152,25 @@ def test_one_key_is_allowed_as_a_string(text, tmp_path):
         train(text, tmp_path / "run", Failing("on_update", 4))
     changed = recipe(text, train=SHORT, optimizer={"warmup": 9})
     assert heedful.train(changed, tmp_path / "run", console=QUIET, allow_change="optimizer.warmup").update == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["all", "first"])
+def test_of_two_processes_the_first_calls_its_callbacks_and_both_end_when_one_fails(text, tmp_path, where):
+    values = {"max_updates": 4, "device": "cpu", "accumulate": 2}
+    settings = recipe(text, train=SHORT | values)
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe_to_dict(settings)))
+    command = [sys.executable, str(Path(__file__).with_name("callbacks_in_processes.py")), str(tmp_path), where]
+
+    def outcomes() -> list[int | str]:
+        assert launch(command, 2) == 0
+        return [json.loads((tmp_path / f"outcome-{rank}.json").read_text()) for rank in range(2)]
+
+    reason = "a callback of the first process has failed (ZeroDivisionError: mine); the run is saved"
+    assert outcomes() == ["ZeroDivisionError: mine", f"RunError: {reason}"]
+    assert outcomes() == [4, 4]
+    calls = (tmp_path / "calls-0").read_text().splitlines()
+    assert calls == ["update 1", "update 2", "update 3", "update 4", "end 4"]
+    assert not (tmp_path / "calls-1").exists()
+    train(text, tmp_path / "whole", **values)
+    assert fingerprint(tmp_path / "run")[0] == fingerprint(tmp_path / "whole")[0]

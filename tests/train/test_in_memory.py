@@ -128,12 +128,6 @@ def test_what_is_not_an_example_is_named_with_its_row(task, data, message, tmp_p
         with_data(Recipe(task=task), data, tmp_path)
 
 
-def test_samples_in_memory_are_to_be_saved_as_a_file(tmp_path):
-    recipe = Recipe(task="audio_classification", data=DataConfig(modality="audio"))
-    with pytest.raises(InputError, match=r"train, row 1: array.* does not name a file; .* save it as one"):
-        with_data(recipe, [(np.zeros(7), "a")], tmp_path)
-
-
 class NAType:
     """The missing value of pandas, as far as it is known by its type."""
 

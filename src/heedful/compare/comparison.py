@@ -87,7 +87,7 @@ class ComparisonRun:
         """Run the comparison to its end, or until a signal.
 
         Raises:
-            InputError: no system can be compared, or the folder holds something else.
+            InputError: a system cannot be compared, so that none is trained, or the folder holds something else.
             RunError: the report cannot be written.
         """
         with claim(self.out):

@@ -56,7 +56,7 @@ class Setting:
     """
 
     aliases: tuple[str, ...] = ()
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict, hash=False)
     former: tuple[str, ...] = ()
     resume: Resume | None = None
     per_machine: bool = False

@@ -1,14 +1,15 @@
 """Callbacks: objects of a program whose methods are called during training, for plots, logs and decisions of its own.
 
 A callback has one or several of the methods of `Callback`; it may extend the class, and need not. Its exceptions save
-the run and reach the caller of `heedful.train`, so that the same call resumes.
+the run and reach the caller of `heedful.train`, so that the same call resumes. Of several processes the first one calls
+its callbacks, and the others wait.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.errors import InputError
+from heedful.errors import InputError, RunError
 from heedful.models import Model
 
 
@@ -90,6 +91,11 @@ class Callbacks:
 
 
 NO_CALLBACKS = Callbacks()
+
+
+def failed_elsewhere(reason: str) -> CallbackError:
+    """Make the error of a process that did not call the callback that has failed."""
+    return CallbackError(RunError(f"a callback of the first process has failed ({reason}); the run is saved"))
 
 
 def check_callback(callback: object) -> None:

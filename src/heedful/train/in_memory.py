@@ -19,6 +19,7 @@ from heedful.decode.inputs import described
 from heedful.errors import InputError
 from heedful.registry import TASKS
 from heedful.storage.atomic import atomic_file
+from heedful.train.media_in_memory import MediaWriter, is_one
 from heedful.wording import counted
 
 FOLDER = "examples"  # in the folder of a run
@@ -28,6 +29,7 @@ WITH_PAIRS = ("classification", "regression")  # a second text may stand between
 SPECIAL = ("tagging", "span_qa")
 TAGGED = (("words", "tokens"), ("tags", "labels", "ner_tags"))
 FIELDS = {1: ("source",), 2: ("source", "target"), 3: ("source", "pair", "target")}  # by the number of values of a row
+ALONE = (1,)  # numbers of values where a row is one text or one file
 PLAINEST = ("source", "text", "target", "label")  # names that come before others that are usual
 USUAL = {
     "source": TEXT_NAMES | FILE_NAMES,
@@ -42,7 +44,8 @@ def with_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
     Args:
         recipe: the recipe, whose task says what a row is.
         data: rows for training; or a mapping from "train", "valid" and "test" to rows. Rows are an iterable of
-            dictionaries, tuples or texts, a mapping from names of columns to values, or a data frame.
+            dictionaries, tuples or texts, a mapping from names of columns to values, or a data frame. Pictures, sounds
+            and videos are files, arrays or images of Pillow.
         folder: the folder of the run; the files are in `examples` below it, and are written only where they differ.
 
     Raises:
@@ -76,7 +79,8 @@ def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusC
         articles = [question(row, f"{name}, row {n}", n) for n, row in numbered]
         file, lines = folder / f"{name}.json", iter([json.dumps({"data": articles})] if articles else [])
     else:
-        examples = (example(row, recipe, name, n) for n, row in numbered)
+        media = None if recipe.data.modality == "text" else MediaWriter(recipe, folder / name)
+        examples = (example(row, recipe, name, n, media) for n, row in numbered)
         file, lines = folder / f"{name}.jsonl", map(json.dumps, examples)
     first = next(lines, None)
     if first is None:
@@ -91,7 +95,7 @@ def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusC
 
 
 def rows_of(data: Any, name: str) -> Iterator[Any]:
-    """Iterate over the rows of a data frame, of a mapping of columns, or of an iterable.
+    """Iterate over the rows of a data frame, of a mapping of columns, of an iterable, or of a data set with a length.
 
     Raises:
         InputError: the data is none of these, or its columns differ in length.
@@ -108,6 +112,10 @@ def rows_of(data: Any, name: str) -> Iterator[Any]:
             told = ", ".join(f"{key!r}: {lengths.get(key, type(data[key]).__name__)}" for key in data)
             raise InputError(f"{name}: the columns of a mapping are lists of one length; these have {told}")
         return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, Iterable):
+        return (
+            data[number] for number in range(len(data))
+        )  # of torch.utils.data, which need not raise an IndexError at its end
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise InputError(
             f"{name}: {described(data)} is not training data; give a list of rows, columns in a dictionary, or a data "
@@ -121,24 +129,27 @@ def is_column(values: object) -> bool:
     return isinstance(values, Iterable) and hasattr(values, "__len__") and not isinstance(values, str | bytes)
 
 
-def example(row: object, recipe: Recipe, name: str, number: int) -> dict[str, object]:
-    """Return a row as an object with the keys of `FIELDS`.
+def example(row: object, recipe: Recipe, name: str, number: int, media: MediaWriter | None = None) -> dict[str, object]:
+    """Return a row as an object with the keys of `FIELDS`; `media` writes pictures, sounds and videos to files.
 
     Raises:
         InputError: the row does not have the values that the task needs.
+        RunError: a file cannot be written.
     """
     place = f"{name}, row {number}"
     widths = widths_of(recipe.task)
+    if media and widths == ALONE and is_one(row):
+        row = (row,)
     values = named(row, recipe, widths, place) if isinstance(row, Mapping) else listed(row, widths, place)
-    if recipe.data.modality != "text":
-        values["source"] = path_of(values["source"], place)
+    if media:
+        values["source"] = media.name(values["source"], number, place)
     return {key: plain(value, place) for key, value in values.items()}
 
 
 def widths_of(task: str) -> tuple[int, ...]:
     """The numbers of values that a row of a task may have; a task of one's own may have any."""
     if task in TEXTS:
-        return (1,)
+        return ALONE
     return (2, 3) if task in WITH_PAIRS else (1, 2, 3) if TASKS.is_own(task) else (2,)
 
 
@@ -153,7 +164,7 @@ def listed(row: object, widths: Sequence[int], place: str) -> dict[str, object]:
 
 def named(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[int], place: str) -> dict[str, object]:
     """Choose the values of a dictionary: as the recipe's corpus names them, by usual names, or by the order of keys."""
-    if len(row) == 1 and isinstance(inner := next(iter(row.values())), Mapping):
+    if widths != ALONE and len(row) == 1 and isinstance(inner := next(iter(row.values())), Mapping):
         row = inner  # {"translation": {"en": ..., "de": ...}}, as data sets of translations have it
     languages = (recipe.data.source_language, recipe.data.target_language)
     if widths == (2,) and set(languages) <= row.keys():
@@ -210,17 +221,6 @@ def plain(value: Any, place: str) -> object:
 def is_missing(value: Any) -> bool:
     """True for None, for NaN and for the NA and NaT of pandas, which is not imported for it."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
-
-
-def path_of(value: object, place: str) -> str:
-    """Return the absolute name of a file.
-
-    Raises:
-        InputError: the value does not name a file.
-    """
-    if not isinstance(value, str | PathLike):
-        raise InputError(f"{place}: {described(value)} does not name a file; training reads files, so save it as one")
-    return str(Path(value).absolute())
 
 
 def tagged(row: object, place: str) -> str:

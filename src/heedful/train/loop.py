@@ -56,7 +56,7 @@ def train(
         console: the terminal.
         data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
         resumption: how the run resumes if the folder holds an interrupted one.
-        callbacks: called during training; each process calls its own.
+        callbacks: called during training; of several processes the first one calls its own.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
@@ -85,6 +85,7 @@ def train(
             logger.say(rate_line(trainer.recipe, known_updates(trainer)))
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks
+                trainer.calls_back = reducer.from_first(lambda: bool(callbacks.callbacks))
                 trainer.begin(logger)
                 while not trainer.is_finished() and not interruption.of_any(reducer):
                     trainer.update(logger)

@@ -20,14 +20,13 @@ from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
-from heedful.evaluate.class_report import ClassReport
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.progress import printer
 from heedful.tasks.task import Batch, Evaluation, Mean, Results, Scores, Task, best_score, score_names
-from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
+from heedful.train.callbacks import NO_CALLBACKS, CallbackError, TrainingEvent, failed_elsewhere
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
     Updates,
@@ -51,6 +50,7 @@ from heedful.train.warning_signs import WarningSigns
 
 if TYPE_CHECKING:
     from heedful.checkpoint import CheckpointStore
+    from heedful.evaluate.class_report import ClassReport
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 
@@ -103,6 +103,7 @@ class Trainer:
         self.saved_at = time.monotonic()
         self.signs = WarningSigns(recipe, self.state.watch)
         self.callbacks = NO_CALLBACKS
+        self.calls_back = False  # as the first process does
         self.work = Work()
 
     def store(self) -> "CheckpointStore":
@@ -348,23 +349,36 @@ class Trainer:
                 self.warn(line)
         logger.restart_clock()
 
-    def signs_of(self, scores: Scores, classes: ClassReport | None) -> list[str]:
+    def signs_of(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
         """Sentences on signs of trouble in a validation that was noted."""
         silence = silence_line(self.state, scores, self.best_name)
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
-        """Call a method of the callbacks after an update, after a validation or at the end.
+        """Call a method of the callbacks, in the first process, after an update, after a validation or at the end.
 
         Raises:
-            CallbackError: a callback has raised an exception.
+            CallbackError: a callback has raised an exception, or one of the first process has.
         """
+        if not self.calls_back:
+            return
+        failures: list[CallbackError] = []
 
         def event() -> TrainingEvent:
             scores = dict(what) if isinstance(what, dict) else self.scores_of_update(what)
             return TrainingEvent(self.state.update, scores, self.model, self.folder, finished)
 
-        self.callbacks.call(method, event)
+        def called() -> str | None:
+            try:
+                self.callbacks.call(method, event)
+            except CallbackError as failed:
+                failures.append(failed)
+                return f"{type(failed.error).__name__}: {failed.error}"
+            return None
+
+        reason = self.reducer.from_first(called)
+        if reason is not None:
+            raise next(iter(failures), None) or failed_elsewhere(reason)
 
     def scores_of_update(self, update: Update) -> Scores:
         """Mean losses of one update, its learning rate and the norm of its gradient."""

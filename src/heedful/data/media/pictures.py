@@ -141,13 +141,21 @@ def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
     Raises:
         InputError: The array has another shape, other numbers, or no pixels.
     """
+    return np.asarray(resized(upright(image_of(values)), config)).reshape(*config.size, config.channels)
+
+
+def image_of(values: np.ndarray) -> Any:
+    """Make an image of Pillow of pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4).
+
+    Raises:
+        InputError: The array has another shape, other numbers, or no pixels.
+    """
     if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no picture; give pixels from 0 to 255 as "
             "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; several go in a list"
         )
-    picture = pillow().fromarray(np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values))
-    return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
+    return pillow().fromarray(np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values))
 
 
 def pixels_of(picture: Any) -> UInt8[np.ndarray, "H W *C"]:
@@ -245,10 +253,14 @@ RESIZES: dict[str, Callable[[Any, tuple[int, int], Any], Any]] = {
 }
 
 
-def png(pixels: Pixels) -> bytes:
-    """Encode pixels as the bytes of a PNG file."""
+def png(pixels: UInt8[np.ndarray, "H W *C"]) -> bytes:
+    """Encode pixels of 8 bits as the bytes of a PNG file.
+
+    Raises:
+        InputError: The array is not a picture; see `image_of`.
+    """
     stream = BytesIO()
-    pillow().fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(stream, "PNG")
+    image_of(pixels).save(stream, "PNG")
     return stream.getvalue()
 
 

@@ -82,6 +82,16 @@ def as_samples(values: np.ndarray, rate: int) -> Samples:
     return checked(np.ascontiguousarray(values, dtype=np.float32))
 
 
+def au(samples: Samples, rate: int) -> bytes:
+    """Encode samples of one channel as the bytes of an AU file of 32-bit floats, so that none is rounded.
+
+    Equal samples are equal bytes: a WAV file of floats would hold the time at which it was written.
+    """
+    stream = BytesIO()
+    soundfile().write(stream, samples, rate, format="AU", subtype="FLOAT")
+    return stream.getvalue()
+
+
 def read_channels(content: bytes, most: float, *, truncated: bool = False) -> tuple[Float32[np.ndarray, "N C"], int]:
     """Read all channels of a sound file (N C), and its samples a second; at most so many seconds.
 

@@ -4,6 +4,7 @@ T frames, H height, W width, C channels.
 """
 
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from jaxtyping import UInt8
 
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.data.media.containers import HEAD, VIDEO_ENDINGS, container_format, container_frames
-from heedful.data.media.pictures import Pixels, check_size, from_pixels, opened, resized, upright
+from heedful.data.media.pictures import Pixels, check_size, from_pixels, image_of, opened, resized, upright
 from heedful.errors import InputError
 
 ENDINGS = (".gif", ".webp", ".png", ".apng", *VIDEO_ENDINGS)
@@ -77,13 +78,36 @@ def from_frames(values: np.ndarray, video: VideoConfig, image: ImageConfig) -> F
     Raises:
         InputError: The array has another shape, other numbers, no pixels, or more than `max_frames` frames.
     """
+    check_pixels(values)
+    check_frames(len(values), video)
+    return np.stack([from_pixels(values[number], image) for number in chosen_frames(len(values), video)])
+
+
+def check_pixels(values: np.ndarray) -> None:
+    """Check that an array holds frames of 8 bits.
+
+    Raises:
+        InputError: It has another shape, other numbers, or no pixels.
+    """
     if values.dtype != np.uint8 or not values.size or values.ndim not in (3, 4):
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no video; give pixels from 0 to 255 as "
             "uint8, (frames, height, width) or (frames, height, width, channels); several go in a list"
         )
-    check_frames(len(values), video)
-    return np.stack([from_pixels(values[number], image) for number in chosen_frames(len(values), video)])
+
+
+def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
+    """Encode frames of 8 bits, (T H W) or (T H W C), as the bytes of an animated PNG file; transparent ones on white.
+
+    Raises:
+        InputError: The array does not hold frames.
+    """
+    check_pixels(values)
+    first, *others = [upright(image_of(frame)) for frame in values]
+    stream = BytesIO()
+    # Pillow joins frames that are equal and blended alike; over opaque ones, both ways to blend are the same.
+    first.save(stream, "PNG", save_all=True, append_images=others, blend=[number % 2 for number in range(len(values))])
+    return stream.getvalue()
 
 
 def check_frames(count: int, config: VideoConfig) -> None:

@@ -20,7 +20,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.digest import data_digest, file_dates
 from heedful.data.preparation.overlap import Texts, report_overlap
 from heedful.data.readers.filters import DropReport, left_out_line
-from heedful.data.stores.mapped_files import MappedFile
+from heedful.data.stores.arrays import MappedFile
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.storage.manifest import MANIFEST
