@@ -107,9 +107,9 @@ def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
         count: the examples of the test set.
     """
     if isinstance(task, SequenceToSequence):
-        decode, alone = replace(loaded.recipe.decode, n_best=1), Evaluation()
+        decode, write, alone = replace(loaded.recipe.decode, n_best=1), task.write, Evaluation()
         chosen = range(0, count, -(-count // SENTENCES))
-        counts = [count_flops(lambda i=i: list(task.write(loaded.model, decode, [i], alone))) for i in chosen]
+        counts = [count_flops(lambda i=i: list(write(loaded.model, decode, [i], alone))) for i in chosen]
         return sum(counts) / len(chosen)
     batches = list(islice(task.data.valid_plan() or (), BATCHES))
     data, device = task.data, next(loaded.model.parameters()).device

@@ -40,7 +40,7 @@ class Metric:
     resampled: bool = True
 
 
-def per_example(compute: Callable[[Any], Sequence[float]]) -> Metric:
+def per_example(compute: Callable[[Any], Sequence[float] | np.ndarray]) -> Metric:
     """Make a metric that is the mean of the scores of single examples; `compute` returns these."""
     return Metric(compute, mean)
 

@@ -170,7 +170,7 @@ def _of_side(side: Literal["text", "image"], measure: Callable[[Sequence[Ranking
 
 def mean_rank_of_sides(matches: Matches) -> np.ndarray:
     """Mean of both reciprocal ranks of each example, (N,)."""
-    return sum(matches.scored(side, mean_reciprocal_rank) for side in ("text", "image")) / 2
+    return (matches.scored("text", mean_reciprocal_rank) + matches.scored("image", mean_reciprocal_rank)) / 2
 
 
 MRR = per_example(lambda rankings: rankings.scored(mean_reciprocal_rank))

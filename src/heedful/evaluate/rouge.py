@@ -93,8 +93,8 @@ def _lengths(first: Sequence[str], second: Sequence[str]) -> list[list[int]]:
     return table
 
 
-ROUGE_1 = per_example(lambda texts: [rouge_n(*pair, 1).f1 for pair in texts.pairs()])
-ROUGE_2 = per_example(lambda texts: [rouge_n(*pair, 2).f1 for pair in texts.pairs()])
+ROUGE_1 = per_example(lambda texts: [rouge_n(output, reference, 1).f1 for output, reference in texts.pairs()])
+ROUGE_2 = per_example(lambda texts: [rouge_n(output, reference, 2).f1 for output, reference in texts.pairs()])
 ROUGE_L = per_example(lambda texts: [rouge_l(*pair).f1 for pair in texts.pairs()])
 DISTINCT_1 = Metric(lambda texts: distinct_n(texts.compared[0], 1), resampled=False)
 DISTINCT_2 = Metric(lambda texts: distinct_n(texts.compared[0], 2), resampled=False)

@@ -130,8 +130,7 @@ class Passages(Dataset[MaskedBatch]):
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> MaskedBatch:
         """Read the passages of one batch of the validation text, with masks that are always the same."""
-        store = self.passages.train[0] if self.held_out is None else self.held_out.store
-        return self.hide(store, ids, (0, 0), device)
+        return self.hide(self.passages.stores[-1], ids, (0, 0), device)
 
     def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> MaskedBatch:
         """Read passages and mask some of their tokens; `key` is a seed and an epoch."""

@@ -269,8 +269,8 @@ def check_metrics(task: type[Task], recipe: Recipe) -> None:
             f'evaluate.metrics: task = "{recipe.task}" has the scores {", ".join(task.metrics)} and no others; leave '
             "it out"
         )
-    for name in recipe.evaluate.metrics if task.predicts else ():
-        find_metric(name, task.predicts.kind)
+    for name in recipe.evaluate.metrics:
+        find_metric(name, task.predicts.kind if task.predicts else "")
 
 
 EXTENDED = {  # what a class of the user's own extends to be of a family

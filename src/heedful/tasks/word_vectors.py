@@ -76,8 +76,7 @@ class WordStream(RunningText[WordBatch]):
     def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
         super().__init__(recipe, text)
         self.options = options_of(recipe)
-        words = text.train[0] if text.train or text.valid is None else text.valid
-        self.counts = count_words(words.ids, len(text.tokenizers.source))
+        self.counts = count_words(text.stores[0].ids, len(text.tokenizers.source))
         self.keep = keep_probabilities(self.counts, self.options.subsample)
         self.noise = NoiseDistribution(self.counts, self.options.noise_power)
 
@@ -87,7 +86,7 @@ class WordStream(RunningText[WordBatch]):
     ) -> Any:
         """Prepare the words of a recipe's text, or open prepared ones."""
         text = prepare_words(recipe, options_of(recipe), folder, report, tokenizers)
-        if all(np.diff(part.offsets).max() <= 2 for part in text.train or (text.valid,)):  # a word and <eos>
+        if np.diff(text.stores[0].offsets).max() <= 2:  # a word and <eos>
             cut = recipe.data.documents
             remedy = "give running text" if cut == "file" else 'set data.documents = "file"'
             raise InputError(

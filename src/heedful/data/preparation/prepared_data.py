@@ -69,13 +69,18 @@ class PreparedData(Generic[S]):
     digest: str
     report: DropReport
 
+    @property
+    def stores(self) -> tuple[S, ...]:
+        """All stores, that of the validation data last."""
+        return self.train if self.valid is None else (*self.train, self.valid)
+
     def check_unchanged(self) -> None:
         """Check that no file of the stores has changed since it was opened.
 
         Raises:
             RunError: one has.
         """
-        for store in (*self.train, *([self.valid] if self.valid is not None else [])):
+        for store in self.stores:
             for file in store.files:
                 file.check()
 

@@ -125,13 +125,8 @@ class MediaFiles(Dataset[B]):
 
     @property
     def valid(self) -> MediaStore:
-        """The store of the validation or test set.
-
-        Raises:
-            InputError: there is none.
-        """
-        _, store = self.valid_corpus, self.examples.valid
-        return store
+        """The store of the validation or test set."""
+        return self.examples.stores[-1]
 
     def check_unchanged(self) -> None:
         """Check that the prepared data has not changed since it was opened."""

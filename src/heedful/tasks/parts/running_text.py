@@ -68,8 +68,7 @@ class RunningText(Dataset[B]):
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
         """Read the windows of one batch from the validation text; what is drawn in it is always the same."""
-        text = self.text.train[0] if self.text.valid is None else self.text.valid
-        return self.read(text, ids, (0, 0), device)
+        return self.read(self.text.stores[-1], ids, (0, 0), device)
 
     def check_unchanged(self) -> None:
         """Check that the prepared data has not changed since it was opened."""

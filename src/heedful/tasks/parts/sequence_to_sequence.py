@@ -33,7 +33,7 @@ from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models.architectures import model_class
 from heedful.models.model import SourceToTarget
 from heedful.tasks.dataset import Dataset
-from heedful.tasks.task import Evaluation, Mean, Scores, Task
+from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -176,8 +176,7 @@ class Pairs(Dataset[PairBatch]):
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> PairBatch:
         """Assemble the pairs of one batch of the validation set."""
-        store = self.prepared.valid
-        return collate(*assemble([] if store is None else [store], ids), device)
+        return collate(*assemble(self.prepared.stores[-1:], ids), device)
 
     @property
     def references(self) -> list[str]:
@@ -241,6 +240,14 @@ class SequenceToSequence(Task[PairBatch]):
             return None
         decode = replace(self.recipe.decode, n_best=1)
         return self.decoded(model, decode if run.is_test else replace(decode, beam=1), run)
+
+    def evaluate(self, model: SourceToTarget, run: Evaluation = ALONE) -> Results | None:
+        """Score a model as for other tasks; the losses, which every validation has, come before the scores of texts."""
+        results = super().evaluate(model, run)
+        if results is None or results.outcomes is None:
+            return results
+        texts = results.outcomes.whole or {}
+        return replace(results, scores={name: x for name, x in results.scores.items() if name not in texts} | texts)
 
     def decoded(self, model: SourceToTarget, config: DecodeConfig, run: Evaluation) -> Texts:
         """Decode all sources of the validation set as the settings say; each process decodes its share."""

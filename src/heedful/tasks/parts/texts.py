@@ -140,8 +140,7 @@ class TextRows(Dataset[B]):
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
         """Assemble the examples of one batch of the validation set."""
-        store = self.examples.valid
-        return self.collate(*assemble([] if store is None else [store], ids), device)
+        return self.collate(*assemble(self.examples.stores[-1:], ids), device)
 
     def check_unchanged(self) -> None:
         """Check that the prepared data has not changed since it was opened."""
