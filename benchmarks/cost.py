@@ -20,7 +20,7 @@ from train_step import VOCAB, batch, heedful
 from heedful.config.schema import ModelConfig
 from heedful.machine.limits import matmul_speed
 from heedful.machine.process import keep_freed_memory
-from heedful.tasks.sequence_to_sequence import PairBatch
+from heedful.tasks.parts.sequence_to_sequence import PairBatch
 
 
 @dataclass(frozen=True)

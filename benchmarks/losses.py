@@ -24,7 +24,7 @@ from heedful.losses import Loss, reference_cross_entropy
 from heedful.models import EncoderDecoder
 from heedful.nn.attention import Attention
 from heedful.tasks import find_task
-from heedful.tasks.sequence_to_sequence import PairBatch, SequenceToSequence
+from heedful.tasks.parts.sequence_to_sequence import PairBatch, SequenceToSequence
 from heedful.train.training_step import TrainingStep
 
 
@@ -62,8 +62,8 @@ def losses(task: SequenceToSequence, path: str, updates: int) -> list[float]:
     """Measure the loss at each update, in nats per token."""
     learner, found, epoch = PATHS[path](task), [], 0
     while len(found) < updates:
-        for ids in track(task.epoch(epoch)[: updates - len(found)], f"{path}, epoch {epoch + 1}", transient=True):
-            update = learner.update([task.batch(ids, epoch, torch.device("cpu"))], len(found) + 1)
+        for ids in track(task.data.epoch(epoch)[: updates - len(found)], f"{path}, epoch {epoch + 1}", transient=True):
+            update = learner.update([task.data.batch(ids, epoch, torch.device("cpu"))], len(found) + 1)
             found.append(update.losses[0] / update.counts[0])
         epoch += 1
     return found

@@ -41,8 +41,8 @@ def measure(name: str, data: Path, folder: Path) -> dict[str, float | str]:
     recipe = load_recipe(RECIPES / name, data_root=data)
     task_class = find_task(recipe.task)
     prepare_process()
-    task = task_class.prepare(task_class.resolve(recipe), folder / name, lambda _: None)
-    batches = [task.batch(ids, 0, record.CPU) for ids in task.epoch(0)[: WARM_UP + UPDATES]]
+    task = task_class.prepare(task_class.dataset.resolve(recipe), folder / name, lambda _: None)
+    batches = [task.data.batch(ids, 0, record.CPU) for ids in task.data.epoch(0)[: WARM_UP + UPDATES]]
     seconds: dict[str, list[float]] = {"float32": [], "bfloat16": []}
     learners = {precision: learner(task, recipe, precision) for precision in seconds}
     for batch in batches:

@@ -23,7 +23,7 @@ from heedful.config.schema import ParallelConfig
 from heedful.models import EncoderDecoder
 from heedful.parallel import SINGLE_PROCESS, Reducer, end_process, join_process_group, kind_of_group
 from heedful.parallel.launch import launch
-from heedful.tasks.sequence_to_sequence import PairBatch, collate, loss
+from heedful.tasks.parts.sequence_to_sequence import PairBatch, collate, loss
 from heedful.train.training_step import TrainingStep
 
 VOCABULARY = 8000

@@ -21,7 +21,7 @@ from train_step import CELLS, VOCAB, batches
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import OptimizerConfig, Recipe, TrainConfig
 from heedful.models.recurrent import RecurrentEncoderDecoder
-from heedful.tasks.sequence_to_sequence import PairBatch, loss
+from heedful.tasks.parts.sequence_to_sequence import PairBatch, loss
 from heedful.train.training_step import TrainingStep
 
 PEERS = Path("build/peers/joeynmt")

@@ -18,16 +18,17 @@ from heedful.compare.statistics import METRICS as COMPARED
 from heedful.compare.statistics import DrawnSample, ScoredTexts
 from heedful.evaluate import METRICS, Comparison, Scoring
 from heedful.evaluate.answers import answer_f1, exact_match
+from heedful.evaluate.classes import Classes
 from heedful.evaluate.correlation import pearson, spearman
 from heedful.evaluate.error_rate import character_errors, word_errors
 from heedful.evaluate.f1 import F1Counts
+from heedful.evaluate.metrics import find_metric, names_of
+from heedful.evaluate.outputs import Outputs, outcomes_of
 from heedful.evaluate.rouge import rouge_l, rouge_n
 from heedful.evaluate.significance import Outcomes, compare_outcomes, draw_outcomes, mean_outcomes
 from heedful.evaluate.translation import resampled
-from heedful.tasks.classification import label_outcomes
 from heedful.tasks.image_text_retrieval import retrieval
 from heedful.tasks.ranking import retrieval as ranking
-from heedful.tasks.sequence_to_sequence import exact_match as same_words
 
 WORDS = [f"w{number}" for number in range(50)]
 EXAMPLES = 100  # of each null pair
@@ -77,7 +78,7 @@ def written(systems: Systems) -> Outcomes:
             "rougeL": [rouge_l(*pair).f1 for pair in pairs],
             "rouge1": [rouge_n(*pair, 1).f1 for pair in pairs],
             "rouge2": [rouge_n(*pair, 2).f1 for pair in pairs],
-            "exact_match": [same_words([output], [wanted]) for output, wanted in short],
+            "exact_match": [output.split() == wanted.split() for output, wanted in short],
         }
     )
 
@@ -104,7 +105,7 @@ def classes(count: int) -> Callable[[Systems], Outcomes]:
         expected = np.tile(rng.integers(count, size=systems.examples), 2)
         wrong = rng.random(len(expected)) < np.repeat(systems.rates, systems.examples)
         predicted = np.where(wrong, rng.integers(count, size=len(expected)), expected)
-        return label_outcomes(predicted, expected, [f"c{number}" for number in range(count)])
+        return with_all_metrics(Classes(predicted, expected, [f"c{number}" for number in range(count)]))
 
     return results
 
@@ -150,12 +151,18 @@ def vectors(systems: Systems) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def pictures_and_texts(systems: Systems) -> Outcomes:
     """Return the results of two systems that find texts for pictures, and pictures for texts."""
     numbers = np.arange(systems.examples)
-    return one_after_other([retrieval(*pair, numbers, numbers) for pair in vectors(systems)])
+    return one_after_other([with_all_metrics(retrieval(*pair, numbers, numbers)) for pair in vectors(systems)])
 
 
 def passages(systems: Systems) -> Outcomes:
     """Return the results of two systems that find passages for queries."""
-    return one_after_other([ranking(*pair, [{number} for number in range(len(pair[0]))]) for pair in vectors(systems)])
+    right = [{number} for number in range(systems.examples)]
+    return one_after_other([with_all_metrics(ranking(*pair, right)) for pair in vectors(systems)])
+
+
+def with_all_metrics(outputs: Outputs) -> Outcomes:
+    """Compute all metrics of outputs."""
+    return outcomes_of(outputs, {name: find_metric(name, outputs.kind) for name in names_of(outputs.kind)})
 
 
 def one_after_other(results: list[Outcomes]) -> Outcomes:

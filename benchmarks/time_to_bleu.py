@@ -27,8 +27,9 @@ from train_step import marian_logits, marian_model
 
 from decode import marian_search
 from heedful.config.load import load_recipe
+from heedful.evaluate import Scoring, score
 from heedful.optim import learning_rate
-from heedful.tasks.sequence_to_sequence import PairBatch
+from heedful.tasks.parts.sequence_to_sequence import PairBatch
 from heedful.tasks.translation import Translation
 
 PUBLISHED = (
@@ -118,7 +119,7 @@ def marian_trainer(task: Translation) -> tuple[Callable[[list[PairBatch], int], 
     torch.manual_seed(recipe.train.seed)
     model = marian_model(recipe.model, len(task.tokenizers.target))
     optimizer = torch.optim.Adam(model.parameters(), betas=recipe.optimizer.betas, eps=recipe.optimizer.eps)
-    sources, references = zip(*task.prepared.valid_text, strict=True)
+    sources, references = zip(*task.data.prepared.valid_text, strict=True)
     rows = task.tokenizers.source.encode_batch(list(sources))
 
     def update(batches: list[PairBatch], number: int) -> None:
@@ -136,7 +137,8 @@ def marian_trainer(task: Translation) -> tuple[Callable[[list[PairBatch], int], 
 
     def bleu() -> float:
         outputs = marian_search(model.eval(), 1)(rows)
-        return task.measure([task.tokenizers.target.decode(ids) for ids in outputs], references)["bleu"]
+        lines = [task.tokenizers.target.decode(ids) for ids in outputs]
+        return score(lines, [references], Scoring(metrics=("bleu",), language=recipe.data.target_language))[0].value
 
     return update, bleu
 
@@ -145,8 +147,8 @@ def groups(task: Translation, pieces: int) -> Iterator[list[PairBatch]]:
     """Iterate over the batches of each update, without end."""
     epoch, waiting = 0, []
     while True:
-        for ids in task.epoch(epoch):
-            waiting.append(task.batch(ids, epoch, CPU))
+        for ids in task.data.epoch(epoch):
+            waiting.append(task.data.batch(ids, epoch, CPU))
             if len(waiting) == pieces:
                 yield waiting
                 waiting = []

@@ -24,7 +24,7 @@ from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainCon
 from heedful.data.batches import BatchPlan
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
-from heedful.tasks.sequence_to_sequence import PairBatch, collate, loss
+from heedful.tasks.parts.sequence_to_sequence import PairBatch, collate, loss
 from heedful.train.training_step import TrainingStep
 
 VOCAB = 9712

@@ -101,7 +101,7 @@ def gensim(seed: int, options: argparse.Namespace, file: Path) -> dict[str, Any]
     }
     asked = {
         "store": str(options.out / "data" / "train"),
-        "dtype": str(task.text.train[0].ids.dtype),
+        "dtype": str(task.data.text.train[0].ids.dtype),
         "words": [names.get(i, "") for i in range(len(task.tokenizers.source))],
         "settings": settings,
         "file": str(file),

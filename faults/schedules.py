@@ -20,6 +20,7 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoints
 from heedful.parallel import Reducer
 from heedful.parallel.reducer import SingleProcess
+from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.translation import Translation
 from heedful.train.logger import NoLogger
 from heedful.train.trainer import Trainer
@@ -30,8 +31,8 @@ QUIET = Console(quiet=True)
 Read = list[list[list[int]]]  # the ids of the examples of each batch of each update
 
 
-class ReadingTask(Translation):
-    """Task that notes the examples of each batch."""
+class NotedPairs(Pairs):
+    """Data that notes the examples of each batch."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -41,6 +42,12 @@ class ReadingTask(Translation):
         """Read the examples of a batch, and note their ids."""
         self.noted.append(ids.tolist())
         return super().batch(ids, epoch, device)
+
+
+class ReadingTask(Translation):
+    """Translation of data that notes what is read of it."""
+
+    dataset = NotedPairs
 
 
 class ReadingTrainer(Trainer):
@@ -140,9 +147,9 @@ class Run:
 
 def examples(trainer: ReadingTrainer, task: ReadingTask) -> list[list[int]]:
     """Make one update, and return the examples of the batches that the process read."""
-    task.noted.clear()
+    task.data.noted.clear()
     trainer.update(NoLogger())
-    return list(task.noted)
+    return list(task.data.noted)
 
 
 if __name__ == "__main__":

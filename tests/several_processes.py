@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from heedful.parallel import Reducer
+from heedful.tasks.task import Evaluation
 
 
 class OneOfSeveral(Reducer):
@@ -66,9 +67,8 @@ def validated(task: Any, model: nn.Module, count: int) -> list[Any]:
     """The scores that each of several processes reports of the validation of one model."""
 
     def work(reducer: Reducer) -> Any:
-        one = copy(task)
-        one.reducer = reducer
         with torch.no_grad():
-            return one.validate(model)
+            results = copy(task).evaluate(model, Evaluation(reducer))
+        return results and results.scores
 
     return in_processes(count, work)

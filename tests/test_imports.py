@@ -17,10 +17,10 @@ try:
 finally:
     sys.stderr.write("\\n" + json.dumps([name for name in sys.modules if name.split(".")[0] == "heedful"]))
 """
-MOST_OF_A_GPT = 130
+MOST_OF_A_GPT = 123
 MOST_OF_THE_VERSION = 10
 NOT_OF_A_GPT = (
-    r"cli\.(?!commands|hints|stopping|train)",
+    r"cli\.(?!commands|hints|options|stopping|train)",
     r"config\.(word2vec|dual_encoder|recurrent|convolutional|bag_of_words|presets)",
     r"(compare|convert|decode|inspector|jobs|plan|predict|replay|runs|serve|verify)\b",
     r"data\.(media|word_vectors|proposals|scenes|shapes|passages|batches)",
@@ -28,7 +28,7 @@ NOT_OF_A_GPT = (
     r"models\.(bag_of_words|convolutional|dual_encoder|masked|recurrent|task_heads|text_|transformer|word2vec)",
     r"nn\.(convolution|recurrent|frames|patches|tubelets|int8)",
     r"parallel\.sharded_group",
-    r"tasks\.(?!task$|language_model$|running_text$)",
+    r"tasks\.(?!task$|dataset$|language_model$|parts$|parts\.running_text$)",
     r"text\.(hugging_face|sentencepiece|speech_tokens|unigram|bpe_dropout)",
     r"train\.(warm_start|sharding|agreement)",
     r"workers",

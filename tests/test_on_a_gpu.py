@@ -8,6 +8,7 @@ import torch
 
 from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, generator, translator
 from every_task import RECIPES
+from heedful.models.word_vectors import place_vectors
 from heedful.tasks import find_task
 from heedful.train.training_step import TrainingStep
 from resumed import check_resumes_exactly
@@ -34,11 +35,11 @@ def test_the_first_updates_on_a_gpu_are_those_on_a_cpu_but_for_rounding(recipe, 
     still = replace(task.recipe, model=replace(task.recipe.model, **no_dropout(task.recipe.model)))
     torch.manual_seed(3)
     on_cpu = task.build(still, task.tokenizers)
-    task.initialise(on_cpu)
+    place_vectors(on_cpu, still, task.tokenizers)
     on_gpu, found = copy.deepcopy(on_cpu).to("cuda"), {}
     for model, device in ((on_cpu, "cpu"), (on_gpu, "cuda")):
         step = TrainingStep(model, task.loss, still)
-        batches = [task.batch(ids, 0, torch.device(device)) for ids in task.epoch(0)[:2]]
+        batches = [task.data.batch(ids, 0, torch.device(device)) for ids in task.data.epoch(0)[:2]]
         found[device] = [step.update([batch], number) for number, batch in enumerate(batches, start=1)]
     for one, other in zip(found["cpu"], found["cuda"], strict=True):
         assert other.losses == pytest.approx(one.losses, rel=1e-4)

@@ -53,7 +53,8 @@ def test_the_workflow_runs_tests_that_are_there_on_every_version_of_python_that_
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     promised = [name.split(" :: ")[-1] for name in project["classifiers"] if "Python :: 3." in name]
-    assert json.loads(re.findall(r"python: (\[.*\])", workflow)[0]) == promised
+    (versions,) = re.findall(r"python: (\[.*\])", workflow)
+    assert json.loads(versions) == promised
     assert project["requires-python"] == f">={promised[0]}"
     paths = re.findall(r"tests/[\w/.]+", workflow)
     assert len(paths) > 9

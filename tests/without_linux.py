@@ -17,11 +17,13 @@ import psutil
 LIBRARIES = filelock, portalocker, psutil
 GONE = ("fork", "sysconf", "sched_getaffinity", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "pread", "mkfifo")
 
-for name in ("fcntl", "resource"):
-    sys.modules[name] = None
-for name in GONE:
-    if hasattr(os, name):
-        delattr(os, name)
+
+def take_away() -> None:
+    for name in ("fcntl", "resource"):
+        sys.modules[name] = None
+    for name in GONE:
+        if hasattr(os, name):
+            delattr(os, name)
 
 
 def main() -> None:
@@ -37,5 +39,7 @@ def main() -> None:
                 raise
 
 
+if __name__ in ("__main__", "__mp_main__"):  # the second in a process that multiprocessing has started
+    take_away()
 if __name__ == "__main__":
     main()

@@ -10,11 +10,16 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from heedful.config.architecture_options import OPTIONS
-from heedful.config.keys import hints_of, table_of
+from heedful.config.keys import hints_of, hints_of_keys, resumption, table_of
 from heedful.config.presets import PRESETS
 from heedful.config.schema import ModelConfig, Recipe
-from heedful.config.setting import bare, bounds, descriptions, range_text
+from heedful.config.setting import Fixed, Resume, bare, bounds, descriptions, range_text, setting_in
 
+RESUMING: dict[Resume, str] = {
+    "free": "A run resumes with other values of these settings, on which none of its results depends",
+    "length": "The end of the run may move, unless the learning rate falls towards it (`cosine` and `linear`)",
+    "ask": "With `--allow-change KEY` these may change, and so do the results",
+}
 NUMBERS = {int: "whole number", float: "number"}
 PAGE = Path(__file__).with_suffix(".md")
 INTRODUCTION = """# Recipe keys
@@ -35,7 +40,7 @@ heedful's own, for a laptop:
 def page() -> str:
     """The whole page."""
     presets = fill(", ".join(f"`{name}`" for name in PRESETS), 120, break_on_hyphens=False) + ".\n"
-    return "\n".join([INTRODUCTION, presets, *section(Recipe, "", {})]) + "\n"
+    return "\n".join([INTRODUCTION, presets, *section(Recipe, "", {}), *resuming()]) + "\n"
 
 
 def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:
@@ -73,6 +78,38 @@ def rows(table: type, some: list[Field[Any]]) -> Iterator[str]:
         meaning = plain(meanings.get(field.name, ""))
         yield f"| `{field.name}` | {values(hints[field.name])} | {default(field)} | {meaning} |"
     yield ""
+
+
+def resuming() -> Iterator[str]:
+    """What may change when a run resumes: one paragraph for each kind of settings."""
+    groups: dict[Resume, list[str]] = {}
+    for key, hint in hints_of_keys().items():
+        if table_of(hint) is None:
+            groups.setdefault(resumption(key), []).append(key)
+    yield "## When a run resumes\n"
+    for kind, sentence in RESUMING.items():
+        yield fill(f"{sentence}: {listed(groups.pop(kind), kind)}.", 120, break_on_hyphens=False) + "\n"
+    yield "The others cannot change, unless nothing in the run depends on them:\n"
+    for kind, keys in groups.items():
+        assert isinstance(kind, Fixed)
+        yield fill(f"* {listed(keys, kind)}: {kind.reason}.", 120, break_on_hyphens=False, subsequent_indent="  ")
+
+
+def listed(keys: list[str], kind: Resume) -> str:
+    """Keys of one kind in words."""
+    return ", ".join(dict.fromkeys(place(key, set(keys), kind) for key in keys))
+
+
+def place(key: str, keys: set[str], kind: Resume) -> str:
+    """A key or, if all keys of its table are of the same kind or the table is, the table."""
+    hints, parts = hints_of_keys(), key.split(".")
+    for table in (".".join(parts[:depth]) for depth in range(1, len(parts))):
+        inside = {other for other in hints if other.startswith(f"{table}.") and not table_of(hints[other])}
+        if table in hints and inside <= keys:
+            return f"`[{table}]`"
+        if table in hints and setting_in(hints[table]).resume == kind:
+            return f"the other keys of `[{table}]`"
+    return f"`{key}`"
 
 
 def values(hint: Any) -> str:

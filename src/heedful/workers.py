@@ -13,7 +13,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import cycle
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -114,7 +114,8 @@ class Workers(Generic[T, R]):
         handled = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
         of_parent = self.connections if copied else []
         process = context.Process(target=serve, args=(function, there, of_parent, handled), daemon=True)
-        process.start()
+        with held_back(handled):  # a new process holds them back too, until it ignores them
+            process.start()
         self.processes.append(process)
         there.close()
 
@@ -156,6 +157,19 @@ class Workers(Generic[T, R]):
         for connection in self.connections:
             connection.close()
         self.processes, self.connections = [], []
+
+
+@contextmanager
+def held_back(signals: Iterable[int]) -> Iterator[None]:
+    """Hold signals back within the block, for this thread and the processes that it starts; Windows cannot."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 OPEN: WeakSet[Workers[Any, Any]] = WeakSet()

@@ -18,6 +18,7 @@ from heedful.config.schema import DecodeConfig, Recipe
 from heedful.decode.cut_outputs import CutOutputs
 from heedful.models import weights
 from heedful.tasks import TASKS
+from heedful.tasks.task import Evaluation
 from heedful.text.tokenizer import EOS
 from heedful.train.loop import train
 
@@ -133,11 +134,10 @@ def test_validation_and_test_count_the_outputs_that_are_cut(task, tmp_path):
     recipe = recipe_of(task, tmp_path, {"max_extra": 3})
     prepared = TASKS[task].prepare(recipe, tmp_path / "data", lambda _: None)
     told = []
-    prepared.tell = told.append
     model = endless(prepared, recipe)
-    prepared.validate(model)
-    prepared.test(model)
-    count = len(prepared.prepared.valid_text) if task in TEXTS else len(prepared.references)
+    for is_test in (False, True):
+        prepared.evaluate(model, Evaluation(warn=told.append, is_test=is_test))
+    count = len(prepared.data.references)
     lines = [line for line in told if "cut at the length limit" in line]
     assert len(lines) == 2
     assert all(line.startswith(f"{count} of {count} outputs were cut") for line in lines)

@@ -12,7 +12,6 @@ from rich.console import Console
 from heedful.checkpoint import load_model
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
-from heedful.progress import silent
 from heedful.tasks import TASKS
 from heedful.train.loop import train
 from toy_spans import write_questions, write_tagged
@@ -81,7 +80,7 @@ def test_a_test_set_that_was_the_validation_set_has_the_same_scores(task, tmp_pa
     assert (found["system"], found["task"]) == (str(run), task)
     assert found["scores"] == pytest.approx(expected, rel=1e-5)
     assert ("classes" in found) == (task in ("classification", "tagging"))  # tests/cli/test_evaluate_classes.py
-    assert set(expected) <= set(TASKS[task].scores)
+    assert set(expected) <= set(TASKS[task].metrics)
     [reporter] = reporters[-1:]
     assert (reporter.work, reporter.unit) == (f"evaluating {run}", LAST_COUNTED.get(task, "batches"))
     assert reporter.total == reporter.done > 0
@@ -299,7 +298,6 @@ def test_a_model_that_has_diverged_is_validated_as_nan(tmp_path, task):
     with torch.no_grad():
         for weight in loaded.model.parameters():
             weight.fill_(math.nan)
-    with torch.no_grad(), loaded.testing(loaded.recipe.data, lambda _: None, silent("testing")) as loaded_task:
-        scores = loaded_task.validate(loaded.model) or {}
+    scores = loaded.test(loaded.recipe.data, lambda _: None)
     assert math.isnan(scores["loss"])
-    assert set(scores) >= set(TASKS[task].scores) - {"next_sentence_accuracy"}
+    assert set(scores) >= set(TASKS[task].metrics) - {"next_sentence_accuracy"}

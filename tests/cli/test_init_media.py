@@ -185,8 +185,11 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
             ["whole"],
             "all files are of the class 'left'; if a table there tells the classes, name it, as in: heedful init ",
         ),
-        (["flat"], "flat: holds no folders with pictures"),
-        (["lost.csv"], r"lost.csv: no file can be read; the first: lost.csv, line 2: nowhere/0.wav: cannot be read"),
+        (["flat"], "flat: holds 20 pictures, and nothing shows their classes or texts"),
+        (
+            ["lost.csv"],
+            "the first: lost.csv, line 2: nowhere/0.wav: there is no such file",
+        ),
         (["taken"], "config.toml is there already and stays as it is"),
     ],
 )
@@ -206,6 +209,69 @@ def test_what_cannot_become_a_recipe_is_refused_and_nothing_is_written(
     with pytest.raises(InputError, match=message):
         run(*arguments)
     assert sorted(here.rglob("*")) == before
+
+
+KINDS = ["pictures", "sounds"]
+
+
+def write_loose(kind: str, folder: Path, names: list[str]) -> list[str]:
+    """Write files of one kind into a folder without folders; return their names."""
+    write, label, ending = (write_pictures, SIDES[0], ".png") if kind == "pictures" else (write_sounds, "low", ".wav")
+    write(folder, label, len(names))
+    for file, name in zip(sorted(folder.glob(f"*{ending}")), names, strict=True):
+        file.rename(folder / f"{name}{ending}")
+    return [f"{name}{ending}" for name in names]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("names", "suggestion"),
+    [
+        ([f"rec-{n}" for n in range(9)], r"no table\. Put"),
+        ([f"{('dog', 'cat')[n % 2]}{n}" for n in range(8)], r"begin with cat, dog: .* as mine/cat/cat1"),
+        ([f"{n % 3}_anna_{n}" for n in range(12)], r"begin with 0, 1, 2: .* as mine/0/0_anna_0"),
+    ],
+    ids=["no classes", "words", "digits"],
+)
+def test_loose_files_are_refused_in_one_way_which_names_what_is_missing(
+    kind: str, names: list[str], suggestion: str, here: Path
+) -> None:
+    write_loose(kind, here / "mine", names)
+    with pytest.raises(InputError, match=f"mine: holds {len(names)} {kind}, and nothing shows .*{suggestion}") as error:
+        run("mine")
+    assert "folder for each class, taken" not in str(error.value)
+    assert not [path for path in here.iterdir() if path.name.startswith("mine-")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", ["", "files/"])
+def test_a_table_in_the_folder_names_loose_files(kind: str, place: str, here: Path) -> None:
+    names = write_loose(kind, here / "mine" / place, [f"rec{n}" for n in range(16)])
+    rows = [f"{place}{name},a text of number {number}\n" for number, name in enumerate(names)]
+    Path("mine/metadata.csv").write_text("".join(["file_name,text\n", *rows]))
+    assert run("mine", "--out", "out").startswith(f"mine/metadata.csv: a table of {kind}, taken for ")
+    shutil.copy("mine/metadata.csv", "mine/other.csv")
+    with pytest.raises(InputError, match=r"2 tables name .* heedful init mine/metadata.csv or heedful init mine/other"):
+        run("mine")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", ["one", "blank", "tab"])
+def test_transcripts_next_to_loose_files_are_named(kind: str, layout: str, here: Path) -> None:
+    names = [f"rec{n}" for n in range(6)]
+    write_loose(kind, here / "mine", names)
+    lines = [f"{name}{chr(9) if layout == 'tab' else ' '}a text\n" for name in names]
+    files = dict.fromkeys(names, "a text\n") if layout == "one" else {"said": "".join(lines)}
+    for name, text in files.items():
+        Path("mine", f"{name}.txt").write_text(text)
+    first = "rec0.txt and the like" if layout == "one" else "said.txt"
+    with pytest.raises(InputError, match=f"holds 6 {kind}, and {first} with their texts, as it seems; name each file"):
+        run("mine")
+
+
+def test_files_next_to_the_folders_of_classes_are_counted(here: Path) -> None:
+    shutil.copy("pictures/left/00.png", "pictures/00.png")
+    assert "not used: '1 picture in no folder'" in run("pictures", "--out", "out")
 
 
 def test_texts_are_still_texts_beside_some_pictures(here: Path) -> None:

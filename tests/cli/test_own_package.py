@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/own-package.md"
 FILES = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
 PACKAGE = tomllib.loads(FILES["pyproject.toml"])["project"]
 MODULE = "sample_parts"
-TABLES = (*REGISTRIES.values(), registry.POSITIONS, registry.TOKENIZERS)
+TABLES = (*REGISTRIES.values(), registry.METRICS, registry.POSITIONS, registry.TOKENIZERS)
 TEXT = "there was sun and rain"
 FEW = ("--set", "train.batch_tokens=256", "--set", "train.validate_every=2", "--set", "train.save_every=2")
 
@@ -55,7 +55,7 @@ def test_its_parts_are_trained_resumed_evaluated_used_and_inspected(installed):
     assert invoke("config", "check", "moods.toml").exit_code == 0
     train(2)
     train(4)
-    assert "accuracy" in invoke("evaluate", "run").stdout
+    assert invoke("evaluate", "run").stdout.split()[:6:2] == ["accuracy", "worst_recall", "loss"]
     assert invoke("predict", "--model", "run", TEXT).stdout.split()[0] in ("good", "bad")
     assert "--out" not in invoke("inspect", "run", TEXT, "--out", "page.html").stderr
     assert TEXT.split(maxsplit=1)[0] in Path("page.html").read_text("utf-8")
@@ -77,6 +77,7 @@ def test_a_resumed_run_ends_with_the_weights_of_one_without_a_break(installed):
     [
         ("task", "focal_classificaton", "no such task; did you mean focal_classification"),
         ("model.architecture", "max_out", r'model\.architecture = "max_out".* did you mean maxout'),
+        ("evaluate.metrics", '["best_recall"]', 'no metric "best_recall" of classes; did you mean .*worst_recall'),
         ("model.positions", "log", r'model\.positions must be "sinusoidal" or .*, but is "log"'),
         ("tokenizer.kind", "letter_pair", r'tokenizer\.kind must be "word" or .*, but is "letter_pair"'),
     ],

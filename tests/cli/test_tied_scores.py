@@ -12,6 +12,7 @@ import reversal
 import toy_tasks
 from heedful.checkpoint import load_model
 from heedful.config.schema import Recipe
+from heedful.tasks.task import Results
 from heedful.train.trainer import Trainer
 from interrupted import stop_after, train
 
@@ -35,11 +36,11 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Recipe:
 def tied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every validation have one and the same selecting score."""
 
-    def scores(self: Trainer) -> dict[str, float]:
-        others = dict.fromkeys(self.task.scores, 0.5)
-        return others | {self.task.best: request.param, "loss": LOSSES[self.state.update]}
+    def evaluated(self: Trainer) -> Results:
+        others = dict.fromkeys(self.task.metrics, 0.5)
+        return Results(others | {self.best_name: request.param, "loss": LOSSES[self.state.update]})
 
-    monkeypatch.setattr(Trainer, "scores", scores)
+    monkeypatch.setattr(Trainer, "evaluated", evaluated)
 
 
 class Killed(BaseException):

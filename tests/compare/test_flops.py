@@ -59,7 +59,7 @@ def test_an_update_takes_its_products_and_leaves_the_model_as_it_was(tmp_path):
     model = task.build(toy, task.tokenizers).eval()
     before = {name: value.clone() for name, value in weights(model).items()}
     found = flops_per_update(task, model, toy)
-    batches = [task.batch(ids, 0, torch.device("cpu")) for ids in task.epoch(0)[:4]]
+    batches = [task.data.batch(ids, 0, torch.device("cpu")) for ids in task.data.epoch(0)[:4]]
 
     def step(number):
         model.zero_grad()

@@ -10,6 +10,7 @@ import pytest
 from commands import LONGEST, Command
 
 from heedful.checkpoint import claim
+from heedful.compare.comparison import ended
 from heedful.errors import InputError
 from reversal import fingerprint
 
@@ -59,3 +60,9 @@ def test_no_training_goes_on_without_the_comparison_that_began_it(compare, tmp_p
     else:
         pytest.fail("the training still runs")
     assert list((tmp_path / "out/runs/a/checkpoints").glob("step-*"))
+
+
+@pytest.mark.parametrize(("code", "words"), [(-9, "when memory runs out"), (-15, "exit code -15"), (3, "exit code 3")])
+def test_the_end_of_a_process_is_explained_on_a_system_without_signals_too(code, words, monkeypatch):
+    monkeypatch.delattr(signal, "SIGKILL")  # as on Windows
+    assert words in ended(code)

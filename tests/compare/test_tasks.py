@@ -60,7 +60,7 @@ def check_scores(settings, tmp_path):
 
 def test_classifiers_of_other_classes_are_not_compared(text, tmp_path, monkeypatch):
     plain = recipe("classification", text, train={"max_updates": 1})
-    labels = find_task("classification").resolve(plain).data.labels
+    labels = find_task("classification").dataset.resolve(plain).data.labels
     for name, own in (("a", labels), ("b", labels[::-1])):
         settings = recipe("classification", text, train={"max_updates": 1}, data={"labels": list(own)})
         loop.train(settings, tmp_path / name, Console(quiet=True))

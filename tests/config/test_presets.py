@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from heedful.config.load import load_preset, make_recipe, recipe_from_dict
-from heedful.config.presets import PRESETS, TABLE_3, merge
+from heedful.config.load import load_preset, make_recipe, merge, recipe_from_dict
+from heedful.config.presets import FILES, PRESETS, TABLE_3, read_tables, resolved
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.tasks.model_size import count_model
 
@@ -115,3 +115,29 @@ def test_a_model_of_running_text_is_not_trained_as_the_translators_of_the_paper_
     assert (paper.lr, paper.warmup) == (1.0, 4000)
     named = make_recipe({"task": task, "preset": "vaswani-base", "model": {"family": recipe.model.family}})
     assert (named.train.label_smoothing, named.optimizer.schedule) == (0.1, "vaswani")
+
+
+def test_a_preset_takes_another_one_of_its_file() -> None:
+    tables = {
+        "small": {"preset": "base", "model": {"heads": 2}, "printed": {"bleu": 1.0}},
+        "base": {"task": "translation", "model": {"heads": 8, "d_ff": 7}},
+        "tiny": {"preset": "small", "model": {"d_ff": 3}},
+    }
+    assert resolved("tiny", tables) == {"task": "translation", "model": {"heads": 2, "d_ff": 3}}
+    assert resolved("small", tables)["model"] == {"heads": 2, "d_ff": 7}
+
+
+def test_files_of_presets_hold_recipes_and_no_table_says_what_its_preset_says() -> None:
+    for file in FILES:
+        tables = read_tables(file)
+        for name, table in tables.items():
+            assert {*table} <= {*Recipe.__dataclass_fields__, "preset", "printed"}
+            below = resolved(table["preset"], tables) if "preset" in table else {}
+            same = [
+                (key, inner)
+                for key, values in table.items()
+                if isinstance(values, dict) and key in below
+                for inner, value in values.items()
+                if below[key].get(inner) == value
+            ]
+            assert not same, name

@@ -56,6 +56,7 @@ def test_every_setting_has_a_description(options: type) -> None:
         (Count, "at least 1"),
         (Count | None, "at least 1"),
         (Annotated[Count | None, Setting()], "at least 1"),
+        (Annotated[Annotated[Count, Setting(values={"one": "1"})] | None, Setting()], "at least 1"),
         (tuple[Count, ...], "at least 1"),
         (Dropout, "at least 0 and less than 1"),
     ],

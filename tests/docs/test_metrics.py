@@ -6,16 +6,15 @@ import pytest
 from pages import ROOT, rows
 
 from heedful.evaluate import METRICS
-from heedful.evaluate.significance import LOWER_IS_BETTER
+from heedful.evaluate.metrics import lower_is_better
 from heedful.tasks import TASKS
 
 BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("高", "低")}
-LOWER = LOWER_IS_BETTER | {"ter"}
-PRINTED = {name for task in TASKS.values() for name in task.scores} | set(METRICS)
+PRINTED = {name for task in TASKS.values() for name in task.metrics} | set(METRICS)
 
 
 @pytest.mark.parametrize("page", BETTER)
 def test_every_score_is_explained_with_its_direction(page: str) -> None:
     told = [row for row in rows(ROOT / page) if row[-1] in BETTER[page]]
     found = {(name, row[-1]) for row in told for name in re.findall("`([^`]+)`", row[0])}
-    assert found == {(name, BETTER[page][name in LOWER]) for name in PRINTED}
+    assert found == {(name, BETTER[page][lower_is_better(name)]) for name in PRINTED}

@@ -7,7 +7,10 @@ import pytest
 from heedful.compare.statistics import Translations, metrics_of
 from heedful.config.schema import Recipe, TokenizerConfig
 from heedful.evaluate import LOWER_CASED, METRICS, Scoring, is_lower_cased, paired_bootstrap, score
+from heedful.evaluate.outputs import outcomes_of
 from heedful.tasks import TASKS
+from heedful.tasks.parts.sequence_to_sequence import texts_of
+from heedful.tasks.task import output_metrics
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -20,10 +23,9 @@ WORST = {"wer", "cer"}  # of which 0 is right
 
 def measured(task, outputs, references, **tokenizer):
     """Scores of a task whose model has a tokenizer with some settings."""
-    found = TASKS[task].__new__(TASKS[task])
     trained = train_tokenizer(REFERENCES, TokenizerConfig(kind="word", **tokenizer))
-    found.recipe, found.tokenizers = Recipe(), TokenizerPair(trained, trained)
-    return found.measure(outputs, references)
+    texts = texts_of(outputs, references, Recipe(), TokenizerPair(trained, trained))
+    return outcomes_of(texts, output_metrics(TASKS[task], Recipe())).whole
 
 
 @pytest.mark.parametrize("task", WRITING)

@@ -66,5 +66,5 @@ def test_translations_are_compared_by_the_test_whose_level_is_measured():
 def test_the_level_of_every_score_of_a_task_is_measured():
     systems = Systems(examples=10)
     measured = {name for kind in KINDS.values() for name in kind.results(systems).scores}
-    scores = {name for task in TASKS.values() for name in task.scores}
+    scores = {name for task in TASKS.values() for name in task.metrics}
     assert scores - measured - WHOLE == {"bleu"}  # which is called BLEU where it is compared

@@ -70,8 +70,11 @@ def test_a_spare_pool_changes_no_bit_of_a_result(three_threads):
 
 
 def test_what_other_processes_use_is_told_from_what_this_one_uses(monkeypatch):
-    times = iter([(0.0, 100.0, 7.0), (0.5, 101.0, 7.25), (2.0, 103.5, 8.0), (2.0, 103.5, 8.0)])
-    monkeypatch.setattr(OtherWork, "now", lambda _: next(times))
+    clock = iter([0.0, 0.5, 2.0, 2.0])  # the last one is read with the times of the processors
+    processors, own = iter([100.0, 103.5]), iter([7.0, 8.0])
+    monkeypatch.setattr(other_work.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(other_work.time, "process_time", lambda: next(own))
+    monkeypatch.setattr(other_work, "busy_seconds", lambda: next(processors))
     others = OtherWork()
     assert others.cores() is None  # half a second tells nothing
     assert others.cores() == pytest.approx((3.5 - 1.0) / 2.0)

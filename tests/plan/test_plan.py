@@ -175,7 +175,7 @@ def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
     )
     task = find_task("language_model").prepare(recipe, tmp_path / "data", lambda _: None)
     plan = make_plan(recipe, Circumstances(), tmp_path / "data")
-    batches = len(task.epoch(0))
+    batches = len(task.data.epoch(0))
     assert plan.work.epochs == 3
     assert plan.work.updates == 3 * -(-batches // 2)
     assert plan.work.origin == "the prepared data"
@@ -236,7 +236,8 @@ def test_a_classifier_is_planned_from_the_data_that_a_run_prepared(task: str, tm
     else:
         recipe = toy_media.recipe(task, toy_media.write_files(task, tmp_path / "files"))
     kind = find_task(recipe.task)
-    kind.prepare(kind.resolve(recipe), tmp_path / "data", lambda _: None)  # as a run does
+    kind.prepare(kind.dataset.resolve(recipe), tmp_path / "data", lambda _: None)  # as a run does
     plan = make_plan(recipe, Circumstances(gpu="cpu"), tmp_path / "data")
-    model = kind.build(kind.resolve(recipe), kind.prepare(kind.resolve(recipe), tmp_path / "data", str).tokenizers)
+    resolved = kind.dataset.resolve(recipe)
+    model = kind.build(resolved, kind.prepare(resolved, tmp_path / "data", str).tokenizers)
     assert plan.parameters == sum(parameter.numel() for parameter in model.parameters())

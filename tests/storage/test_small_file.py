@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 
 
 def test_a_file_is_read_whole(tmp_path):

@@ -41,8 +41,8 @@ def task(recipe, tmp_path):
 def targets(task) -> list[int]:
     """The class of each training example or word."""
     found = []
-    for ids in task.epoch(0):
-        batch = task.batch(ids, 0, CPU)
+    for ids in task.data.epoch(0):
+        batch = task.data.batch(ids, 0, CPU)
         if hasattr(batch, "shares"):
             found += batch.shares.argmax(-1).tolist()
         elif task.recipe.task == "tagging":
@@ -75,15 +75,15 @@ def test_corpora_count_by_their_weights(tmp_path):
 
 
 def test_the_table_is_kept_with_the_model_and_stays_as_it_is(task):
-    assert TASKS[task.recipe.task].resolve(task.recipe) == task.recipe
+    assert TASKS[task.recipe.task].dataset.resolve(task.recipe) == task.recipe
     label = task.recipe.data.labels[1]
-    own = TASKS[task.recipe.task].resolve(weighted(task.recipe, {label: 3.5}))
+    own = TASKS[task.recipe.task].dataset.resolve(weighted(task.recipe, {label: 3.5}))
     assert own.train.class_weights == dict.fromkeys(task.recipe.data.labels, 1.0) | {label: 3.5}
 
 
 def test_a_weight_for_what_is_not_a_class_is_refused(recipe):
     with pytest.raises(InputError, match=r"train\.class_weights names 'gnu', and the classes are "):
-        TASKS[recipe.task].resolve(weighted(recipe, {"gnu": 2.0}))
+        TASKS[recipe.task].dataset.resolve(weighted(recipe, {"gnu": 2.0}))
 
 
 def built(task):
@@ -96,7 +96,7 @@ def gradient(task, parts: list[np.ndarray], reducer=SINGLE_PROCESS, model=None) 
     learner = TrainingStep(model or built(task), task.loss, task.recipe, reducer)
     learner.step = max  # leave the gradient where it is
     own = list(reducer.share(reducer.rounds(parts)))
-    update = learner.update([task.batch(part, 0, CPU) for part in own], 1, len(parts))
+    update = learner.update([task.data.batch(part, 0, CPU) for part in own], 1, len(parts))
     return [p.grad for p in learner.model.parameters() if p.grad is not None], update.losses[0] / update.counts[0]
 
 

@@ -7,11 +7,15 @@ import pytest
 import torch
 
 from heedful.checkpoint import load_model
+from heedful.config.schema import Recipe
 from heedful.errors import InputError
+from heedful.evaluate.outputs import outcomes_of
+from heedful.evaluate.retrieval import connected
 from heedful.evaluate.significance import compare_outcomes
 from heedful.losses import Loss
 from heedful.predict.image_text_retriever import ImageTextRetriever
-from heedful.tasks.image_text_retrieval import ImageTextRetrieval, connected, kinds, retrieval
+from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
+from heedful.tasks.task import best_score, output_metrics
 from interrupted import train
 from toy_retrieval import COUNTS, TEXTS, recipe, write_tables
 
@@ -53,7 +57,7 @@ def cross_entropy(scores, answers, smoothing):
 def test_the_loss_is_the_mean_of_both_cross_entropies(folder, smoothing, tmp_path):
     task = prepared(folder, tmp_path, train={"label_smoothing": smoothing})
     model = built(task)
-    batch = task.read(task.examples.train, np.arange(23), None, CPU)  # the first five texts are there twice
+    batch = task.data.read(task.data.examples.train, np.arange(23), None, CPU)  # the first five texts are there twice
     pictures, texts = ([vectors(model, batch, i)[side].double() for i in range(23)] for side in (0, 1))
     scores = [[(a @ b).item() / 0.07 for b in texts] for a in pictures]
     equal = [[i % 18 == j % 18 for j in range(23)] for i in range(23)]
@@ -76,8 +80,8 @@ def vectors(model, batch, i):
 
 
 def test_equal_texts_and_equal_pictures_are_no_negatives_of_each_other(task):
-    store = task.examples.train[0]
-    batch = task.read([store], np.array([0, 1, 18, 1, 4]), None, CPU)
+    store = task.data.examples.train[0]
+    batch = task.data.read([store], np.array([0, 1, 18, 1, 4]), None, CPU)
     texts = [0, 1, 0, 1, 4]
     assert batch.answers.tolist() == [[a == b for b in texts] for a in texts]
     assert batch.tokens == 5 * 7 + 5 * 9  # class token and six patches; <bos>, seven words and <eos>
@@ -90,10 +94,10 @@ def test_a_picture_with_two_texts_has_both_as_answers(folder, tmp_path):
     (folder / "twice.tsv").write_text(table)
     corpus = {"source": "twice.tsv", "source_field": "1", "target_field": "2"}
     task = prepared(folder, tmp_path, data={"train": [corpus], "valid": corpus})
-    batch = task.read(task.examples.train, np.arange(4), None, CPU)
+    batch = task.data.read(task.data.examples.train, np.arange(4), None, CPU)
     assert batch.answers.tolist() == [[i // 2 == j // 2 for j in range(4)] for i in range(4)]
     with torch.no_grad():
-        outcomes = task.outcomes(built(task))
+        outcomes = task.evaluate(built(task)).outcomes
     assert outcomes.count == 2
     assert outcomes.scores["text_recall@5"] == outcomes.scores["image_recall@5"] == 1.0
 
@@ -106,7 +110,8 @@ def test_scores_are_those_of_the_places_of_right_answers():
     rng = np.random.default_rng(5)
     pictures, texts = (rng.normal(size=(29, 7)).astype(np.float32) for _ in range(2))
     of_pictures, of_texts = (kinds(rng.integers(0, bound, 29).tolist()) for bound in (23, 11))
-    found = retrieval(pictures, texts, of_pictures, of_texts).scores
+    matches = retrieval(pictures, texts, of_pictures, of_texts)
+    found = outcomes_of(matches, output_metrics(ImageTextRetrieval, Recipe())).whole
     wanted = {name: [] for name in found}
     for i in range(29):
         for name, x, y, own, other in (
@@ -140,7 +145,9 @@ def test_more_texts_of_the_same_pictures_make_no_difference_more_certain(other_t
     def compared(repeats):
         pictures = np.repeat(np.arange(60), repeats)
         texts = np.arange(len(pictures)) if other_texts else pictures
-        found = [retrieval(noisy[pictures], meanings[pictures], pictures, texts) for noisy in systems]
+        metrics = output_metrics(ImageTextRetrieval, Recipe())
+        matches = [retrieval(noisy[pictures], meanings[pictures], pictures, texts) for noisy in systems]
+        found = [outcomes_of(outputs, metrics) for outputs in matches]
         assert [one.count for one in found] == [60, 60]
         return compare_outcomes(*found, samples=199)
 
@@ -153,16 +160,16 @@ def test_more_texts_of_the_same_pictures_make_no_difference_more_certain(other_t
 
 @torch.no_grad()
 def test_a_task_has_the_scores_that_it_names(task):
-    scores = task.validate(built(task))
-    assert tuple(scores) == task.scores
-    assert task.best == "mrr"
-    assert tuple(task.outcomes(built(task)).scores) == task.scores[:-1]
+    scores = task.evaluate(built(task)).scores
+    assert tuple(scores) == task.metrics
+    assert best_score(type(task), task.recipe) == "mrr"
+    assert tuple(task.evaluate(built(task)).outcomes.scores) == task.metrics[:-1]
 
 
 def test_without_validation_data_there_are_no_scores(folder, tmp_path):
     corpus = {"source": "train.jsonl", "source_field": "file", "target_field": "text"}
     task = prepared(folder, tmp_path, data={"train": [corpus], "valid": None})
-    assert task.validate(built(task)) is None
+    assert task.evaluate(built(task)) is None
 
 
 def test_a_batch_holds_texts_of_all_lengths_and_no_more_than_its_size(folder, tmp_path):
@@ -170,16 +177,16 @@ def test_a_batch_holds_texts_of_all_lengths_and_no_more_than_its_size(folder, tm
     (folder / "lengths.tsv").write_text("".join(lines))
     corpus = {"source": "lengths.tsv", "source_field": "1", "target_field": "2"}
     task = prepared(folder, tmp_path, data={"train": [corpus]})
-    batches = [task.batch(ids, 0, CPU) for ids in task.epoch(0)]
-    assert sorted(int(i) for ids in task.epoch(0) for i in ids) == list(range(COUNTS["train"]))
+    batches = [task.data.batch(ids, 0, CPU) for ids in task.data.epoch(0)]
+    assert sorted(int(i) for ids in task.data.epoch(0) for i in ids) == list(range(COUNTS["train"]))
     for batch in batches[:2]:
         assert len(batch.answers) == 251 // 9  # the longest text has nine tokens, and a picture seven positions
         assert len(set(batch.texts.padding_mask.sum(1).tolist())) > 3
 
 
 def test_only_training_is_augmented_and_each_epoch_otherwise(task):
-    stores, ids = task.examples.train, np.arange(5)
-    plain, first, again, second = (task.read(stores, ids, epoch, CPU).pictures for epoch in (None, 0, 0, 1))
+    stores, ids = task.data.examples.train, np.arange(5)
+    plain, first, again, second = (task.data.read(stores, ids, epoch, CPU).pictures for epoch in (None, 0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, second)
     assert not torch.equal(first, plain)
@@ -190,19 +197,19 @@ def test_a_long_text_loses_its_end_and_that_is_told(folder, tmp_path):
     settings = recipe(folder, data={"max_length": 8})
     task = ImageTextRetrieval.prepare(settings, tmp_path / "prepared", told.append)
     assert told[-1] == "train.jsonl: 126 texts of data.max_length = 8 tokens; longer ones lost their end"
-    assert set(task.examples.train[0].lengths[:, 1].tolist()) == {8}
-    assert task.examples.train[0].target(0).tolist()[-1] == 3
+    assert set(task.data.examples.train[0].lengths[:, 1].tolist()) == {8}
+    assert task.data.examples.train[0].target(0).tolist()[-1] == 3
 
 
 def test_another_length_of_texts_prepares_the_data_again(folder, tmp_path):
     for longest, found in ((8, 8), (11, 9)):
         task = prepared(folder, tmp_path, data={"max_length": longest})
-        assert set(task.examples.train[0].lengths[:, 1].tolist()) == {found}
+        assert set(task.data.examples.train[0].lengths[:, 1].tolist()) == {found}
 
 
 def test_accumulated_batches_have_the_gradient_of_their_mean(task):
     model = built(task)
-    batches = [task.read(task.examples.train, ids, None, CPU) for ids in (np.arange(3), np.arange(3, 10))]
+    batches = [task.data.read(task.data.examples.train, ids, None, CPU) for ids in (np.arange(3), np.arange(3, 10))]
     terms: list[Loss] = [task.loss(model, batch)[0] for batch in batches]
     assert sum(term.count for term in terms) == 10
     (terms[0].sum + terms[1].sum).div(10).backward()

@@ -13,6 +13,7 @@ from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
 from heedful.tasks import TASKS
 from heedful.tasks.regression import Regression, numbers
+from heedful.tasks.task import ALONE
 from heedful.text.tokenizer import BOS, EOS
 from heedful.train.training_step import TrainingStep
 from toy_tasks import recipe, write_text
@@ -63,7 +64,7 @@ def test_the_loss_of_a_class_is_its_cross_entropy(tmp_path, smoothing):
     logits, rows = outputs(task, model)
     losses = np.log(np.exp(logits).sum(1, keepdims=True)) - logits
     nll = losses[range(len(rows)), [LABELS.index(row[1]) for row in rows]]
-    got = [task.loss(model, batch)[0] for batch in task.batches_of(task.examples.valid, model)]
+    got = [task.loss(model, batch)[0] for batch in ALONE.batches(task.data, model)]
     assert sum(loss.nll.item() for loss in got) == pytest.approx(nll.sum(), rel=1e-5)
     want = ((1 - smoothing) * nll + smoothing * losses.mean(1)).sum()
     assert sum(loss.sum.item() for loss in got) == pytest.approx(want, rel=1e-5)
@@ -76,7 +77,7 @@ def test_the_scores_of_a_classifier_are_those_of_its_decisions(tmp_path):
     model = built(task)
     logits, rows = outputs(task, model)
     right = [LABELS[place] == row[1] for place, row in zip(logits.argmax(1), rows, strict=True)]
-    scores = task.validate(model) or {}
+    scores = task.evaluate(model).scores
     assert scores["accuracy"] == sum(right) / len(rows)
     assert set(scores) == {"loss", "accuracy", "macro_f1", "matthews"}
 
@@ -86,7 +87,7 @@ def test_outcomes_are_in_the_order_of_the_file_whatever_the_batches_are(tmp_path
     task = prepared("classification", tmp_path)
     model = built(task)
     logits, rows = outputs(task, model)
-    found = task.outcomes(model)
+    found = task.evaluate(model).outcomes
     right = [LABELS[place] == row[1] for place, row in zip(logits.argmax(1), rows, strict=True)]
     assert found.count == len(rows)
     assert [found.measure(np.array([i]))["accuracy"] for i in range(len(rows))] == right
@@ -102,7 +103,7 @@ def test_the_loss_of_a_number_is_its_squared_error(tmp_path):
     assert scale is not None
     found = found * scale + mean
     errors = found[:, 0] - [float(row[3]) for row in rows]
-    scores = task.validate(model) or {}
+    scores = task.evaluate(model).scores
     assert scores["loss"] == pytest.approx((errors**2).mean(), rel=1e-5)
     assert scores["rmse"] == pytest.approx((errors**2).mean() ** 0.5, rel=1e-5)
     expected = np.array([float(row[3]) for row in rows])
@@ -114,7 +115,7 @@ def test_a_model_that_says_the_same_of_all_has_no_correlation_and_that_counts_as
     task = prepared("regression", tmp_path)
     model = built(task)
     torch.nn.init.zeros_(model.output.weight)
-    scores = task.validate(model) or {}
+    scores = task.evaluate(model).scores
     assert (scores["spearman"], scores["pearson"]) == (0.0, 0.0)
 
 
@@ -131,7 +132,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one(task):
         torch.manual_seed(0)
         learner = TrainingStep(task.build(settings, task.tokenizers), task.loss, settings)
         learner.step = max  # leave the gradient where it is
-        learner.update([task.batch(part, 0, CPU) for part in parts], 1)
+        learner.update([task.data.batch(part, 0, CPU) for part in parts], 1)
         gradients.append([parameter.grad for parameter in learner.model.parameters() if parameter.grad is not None])
     assert len(gradients[0]) == len(gradients[1]) > 20
     for whole, cut in zip(*gradients, strict=True):
@@ -139,10 +140,10 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one(task):
 
 
 def test_an_epoch_shows_each_example_once_with_its_target(task):
-    seen = sorted(int(i) for ids in task.epoch(3) for i in ids)
+    seen = sorted(int(i) for ids in task.data.epoch(3) for i in ids)
     rows = lines(task)
     assert seen == [*range(len(rows))]
-    batch = task.batch(np.array([5, 0, 7]), 3, CPU)
+    batch = task.data.batch(np.array([5, 0, 7]), 3, CPU)
     if isinstance(task, Regression):
         assert numbers(batch.targets).tolist() == [float(rows[i][3]) for i in (5, 0, 7)]
     else:
@@ -181,7 +182,7 @@ def test_a_longer_limit_is_not_answered_with_what_was_cut_before(tmp_path):
     lengths = {}
     for limit in (8, 17, 8):
         task = prepared("classification", tmp_path, data={"max_length": limit})
-        lengths.setdefault(limit, []).append(int(task.examples.train[0].lengths[:, 0].max()))
+        lengths.setdefault(limit, []).append(int(task.data.examples.train[0].lengths[:, 0].max()))
     assert lengths == {8: [8, 8], 17: [10]}
 
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from heedful.tasks.language_model import CausalLanguageModelling, collate, loss
+from heedful.tasks.task import Evaluation
 from toy_tasks import recipe, write_text
 
 CPU = torch.device("cpu")
@@ -59,21 +60,21 @@ def test_the_loss_is_that_of_each_token_given_those_before_it(task, cross, smoot
 
 def test_every_token_of_the_validation_text_is_predicted_once_and_in_order(task):
     predicted = []
-    for starts in task.plan_of(task.text.valid).cover():
-        batch = task.read(task.text.valid, starts, CPU)
+    for starts in task.data.valid_plan():
+        batch = task.data.valid_batch(starts, CPU)
         predicted += batch.targets[batch.targets != 0].tolist()
         assert batch.counts == (batch.tokens,) == (int((batch.targets != 0).sum()),)
-    assert predicted == task.text.valid.ids.tolist()
+    assert predicted == task.data.text.valid.ids.tolist()
 
 
 def test_perplexities_are_those_of_a_token_and_of_a_byte(task):
     model = built(task)
     with torch.no_grad():
-        scores = task.validate(model) or {}
-        rows = np.array([3, *task.text.valid.ids])
+        scores = task.evaluate(model).scores
+        rows = np.array([3, *task.data.text.valid.ids])
         windows = [rows[i : i + 18].tolist() for i in range(0, len(rows) - 1, 17)]
         nll = plain_loss(model, windows, 0.0)[1]
-    tokens, size = len(task.text.valid), len(text(task))
+    tokens, size = len(task.data.text.valid), len(text(task))
     assert scores["loss"] == pytest.approx(nll / tokens, rel=1e-5)
     assert scores["perplexity"] == pytest.approx(math.exp(nll / tokens), rel=1e-4)
     assert scores["byte_perplexity"] == pytest.approx(math.exp(nll / size), rel=1e-4)
@@ -88,20 +89,19 @@ def text(task: CausalLanguageModelling) -> bytes:
 def test_a_model_that_reads_one_document_at_a_time_scores_otherwise(tmp_path):
     apart, across = (prepared(tmp_path / str(x), data={"cross_documents": x}) for x in (False, True))
     with torch.no_grad():
-        scores = [(task.validate(built(task)) or {})["loss"] for task in (apart, across)]
+        scores = [(task.evaluate(built(task)).scores)["loss"] for task in (apart, across)]
     assert scores[0] != pytest.approx(scores[1], rel=1e-4)
 
 
 def test_without_validation_text_there_is_no_score(tmp_path):
     task = prepared(tmp_path, data={"valid": None})
-    assert task.validate(built(task)) is None
+    assert task.evaluate(built(task)) is None
 
 
 @pytest.mark.parametrize(("byte_fallback", "told"), [(True, 0), (False, 1)])
 def test_unknown_tokens_that_flatter_the_perplexity_of_a_byte_are_told(tmp_path, byte_fallback, told):
     words = {"kind": "word", "vocab_size": 7 + 256 * byte_fallback, "byte_fallback": byte_fallback}
     task, said = prepared(tmp_path, tokenizer=words), []
-    task.tell = said.append
-    task.validate(built(task))
+    task.evaluate(built(task), Evaluation(warn=said.append))
     assert len(said) == told
     assert all("of the tokens are <unk>" in line for line in said)

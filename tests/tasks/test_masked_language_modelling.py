@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling
-from heedful.tasks.task import check
+from heedful.tasks.task import ALONE, check
 from heedful.text.sequence import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
 from heedful.train.early_stopping import higher_is_better
@@ -34,7 +34,7 @@ def built(task):
 
 @torch.no_grad()
 def test_the_loss_is_that_of_chosen_tokens_and_of_neighbours(task):
-    model, batch = built(task), task.batch(task.epoch(0)[0], 0, CPU)
+    model, batch = built(task), task.data.batch(task.data.epoch(0)[0], 0, CPU)
     tokens, neighbours = task.loss(model, batch)
     logits = model(batch.inputs, batch.padding_mask, batch.segments).double()
     want = sum(
@@ -50,15 +50,15 @@ def test_the_loss_is_that_of_chosen_tokens_and_of_neighbours(task):
 
 @torch.no_grad()
 def test_what_was_not_chosen_does_not_count(task):
-    model, batch = built(task), task.batch(task.epoch(0)[0], 0, CPU)
+    model, batch = built(task), task.data.batch(task.data.epoch(0)[0], 0, CPU)
     other = replace(batch, targets=torch.where(batch.chosen, batch.targets, 7))
     assert task.loss(model, other)[0].sum == task.loss(model, batch)[0].sum
     assert not torch.equal(other.targets, batch.targets)
 
 
 def test_hidden_tokens_are_those_that_differ_and_nothing_else_changes(task):
-    for ids in task.epoch(1):
-        batch = task.batch(ids, 1, CPU)
+    for ids in task.data.epoch(1):
+        batch = task.data.batch(ids, 1, CPU)
         assert torch.equal(batch.inputs[~batch.chosen], batch.targets[~batch.chosen])
         assert bool((batch.targets[batch.chosen] > MASK).all())
         assert torch.equal(batch.padding_mask, batch.targets != PAD)
@@ -66,35 +66,36 @@ def test_hidden_tokens_are_those_that_differ_and_nothing_else_changes(task):
 
 
 def test_segments_are_those_that_a_reader_of_pairs_would_give(task):
-    for ids in task.epoch(0):
-        batch = task.batch(ids, 0, CPU)
+    for ids in task.data.epoch(0):
+        batch = task.data.batch(ids, 0, CPU)
         assert (segments(batch.targets.numpy()) == batch.segments.numpy()).all()
         assert ((batch.targets == EOS).sum(1) == 2).all()
 
 
 def test_masks_depend_on_seed_epoch_and_sequence_and_not_on_the_batch(task):
-    rows = np.concatenate(task.epoch(0))
-    together = task.hide(task.passages.train[0], rows, (1, 0), CPU)
+    rows = np.concatenate(task.data.epoch(0))
+    together = task.data.hide(task.data.passages.train[0], rows, (1, 0), CPU)
     order = np.random.default_rng(3).permutation(len(rows))
-    shuffled = task.hide(task.passages.train[0], rows[order], (1, 0), CPU)
+    shuffled = task.data.hide(task.data.passages.train[0], rows[order], (1, 0), CPU)
     assert torch.equal(shuffled.inputs, together.inputs[order])
     assert torch.equal(shuffled.chosen, together.chosen[order])
     for row in range(0, len(rows), 29):
-        alone = task.hide(task.passages.train[0], rows[row : row + 1], (1, 0), CPU)
+        alone = task.data.hide(task.data.passages.train[0], rows[row : row + 1], (1, 0), CPU)
         assert torch.equal(alone.inputs[0], together.inputs[row, : alone.inputs.size(1)])
-    ids = task.epoch(0)[0]
+    ids = task.data.epoch(0)[0]
     for epoch in (0, 3):
         assert torch.equal(
-            task.batch(ids, epoch, CPU).inputs, task.hide(task.passages.train[0], ids, (1, epoch), CPU).inputs
+            task.data.batch(ids, epoch, CPU).inputs,
+            task.data.hide(task.data.passages.train[0], ids, (1, epoch), CPU).inputs,
         )
     for key in ((1, 1), (2, 0)):
-        assert not torch.equal(task.hide(task.passages.train[0], rows, key, CPU).chosen, together.chosen)
+        assert not torch.equal(task.data.hide(task.data.passages.train[0], rows, key, CPU).chosen, together.chosen)
 
 
 def test_strangers_come_from_another_document_and_neighbours_from_the_same(task):
     """In this text all words of a document name its topic, and neighbours share it."""
     tokenizer = task.tokenizers.source
-    pairs = [batch for ids in task.epoch(0) for batch in [task.batch(ids, 0, CPU)]]
+    pairs = [batch for ids in task.data.epoch(0) for batch in [task.data.batch(ids, 0, CPU)]]
     strange = 0
     for batch in pairs:
         for row, segment, stranger in zip(batch.targets.tolist(), batch.segments, batch.not_next.tolist(), strict=True):
@@ -111,13 +112,13 @@ def test_strangers_come_from_another_document_and_neighbours_from_the_same(task)
 def test_uneven_batches_accumulate_to_the_gradient_of_one_for_both_terms(task):
     """Each term has a divisor of its own, so that a mean of means could not give this."""
     settings = replace(task.recipe, model=replace(task.recipe.model, dropout=0.0))
-    rows = np.concatenate(task.epoch(0))[:11]
+    rows = np.concatenate(task.data.epoch(0))[:11]
     gradients, updates = [], []
     for parts in ([rows], [rows[:1], rows[1:8], rows[8:]]):
         torch.manual_seed(0)
         learner = TrainingStep(MaskedLanguageModelling.build(settings, task.tokenizers), task.loss, settings)
         learner.step = max  # leave the gradient where it is
-        batches = [task.hide(task.passages.train[0], part, (1, 0), CPU) for part in parts]
+        batches = [task.data.hide(task.data.passages.train[0], part, (1, 0), CPU) for part in parts]
         updates.append(learner.update(batches, 1))
         gradients.append([parameter.grad for parameter in learner.model.parameters()])
     for whole, cut in zip(*gradients, strict=True):
@@ -129,18 +130,18 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one_for_both_terms(task):
 def test_single_passages_have_one_loss(tmp_path):
     task = prepared(tmp_path, masking={"next_sentence": False})
     with torch.no_grad():
-        model, batch = built(task), task.batch(task.epoch(0)[0], 0, CPU)
+        model, batch = built(task), task.data.batch(task.data.epoch(0)[0], 0, CPU)
         assert len(task.loss(model, batch)) == len(batch.counts) == 1
-        assert set(task.validate(model)) == {"loss", "perplexity", "accuracy"}
+        assert set(task.evaluate(model).scores) == {"loss", "perplexity", "accuracy"}
 
 
 @torch.no_grad()
 def test_scores_are_always_of_the_same_masks_and_count_what_is_right(task):
     model = built(task)
-    scores = task.validate(model) or {}
-    assert task.validate(model) == scores
+    scores = task.evaluate(model).scores
+    assert task.evaluate(model).scores == scores
     right = chosen = told = pairs = 0
-    for batch in task.batches_of(task.valid_plan, model):
+    for batch in ALONE.batches(task.data, model):
         logits = model(batch.inputs, batch.padding_mask, batch.segments).argmax(-1)
         right += int((logits == batch.targets)[batch.chosen].sum())
         chosen += int(batch.chosen.sum())
@@ -155,8 +156,8 @@ def test_whole_words_are_hidden_together(tmp_path):
     tables = {"tokenizer": {"kind": "character", "mask": True, "pretokenized": False}, "data": {"max_length": 61}}
     tables["train"] = {"batch_tokens": 1009}
     task = prepared(tmp_path, **tables, masking={"whole_words": True})
-    batch = task.batch(task.epoch(0)[0], 0, CPU)
-    words = torch.from_numpy(task.words(batch.targets.numpy()))
+    batch = task.data.batch(task.data.epoch(0)[0], 0, CPU)
+    words = torch.from_numpy(task.data.words(batch.targets.numpy()))
     for row in range(len(words)):
         for word in words[row, batch.chosen[row]].unique():
             assert batch.chosen[row][words[row] == word].all()

@@ -14,7 +14,7 @@ from heedful.data.media.medium import Pictures
 from heedful.data.stores.media_store import MediaExample, MediaStore
 from heedful.errors import InputError
 from heedful.tasks import TASKS as ALL
-from heedful.tasks.media import place_of
+from heedful.tasks.parts.media import place_of
 from heedful.text.tokenizer_pair import NoTokenizers
 from heedful.train.preflight import preflight
 from heedful.train.training_step import TrainingStep
@@ -56,7 +56,7 @@ def one_by_one(task, model, store) -> torch.Tensor:
     """The logits of each example of a store, read alone and without augmentation."""
     found = []
     for index in range(len(store)):
-        rows = task.medium.features(task.medium.read(store.content(index)))[None]
+        rows = task.data.medium.features(task.data.medium.read(store.content(index)))[None]
         found.append(model(rows, torch.ones(1, rows.size(1), dtype=torch.bool))[0])
     return torch.stack(found)
 
@@ -68,9 +68,9 @@ def test_the_classes_are_those_of_the_training_files(task):
 
 
 def test_an_epoch_shows_each_file_once_with_its_class(task):
-    seen = sorted(int(i) for ids in task.epoch(3) for i in ids)
+    seen = sorted(int(i) for ids in task.data.epoch(3) for i in ids)
     assert seen == [*range(COUNTS["train"] * len(task.recipe.data.labels))]
-    batch = task.read(task.examples.train, np.array([12, 0, 11]), None, CPU)
+    batch = task.data.read(task.data.examples.train, np.array([12, 0, 11]), None, CPU)
     assert batch.shares.argmax(1).tolist() == [1, 0, 1]
     assert (batch.shares.sum(1) == 1).all()
     _, real = built(task).backbone.embedding.embed(batch.inputs, batch.padding_mask)
@@ -82,23 +82,23 @@ def test_an_epoch_shows_each_file_once_with_its_class(task):
 @pytest.mark.parametrize("name", TASKS)
 def test_loss_and_scores_of_validation_are_those_of_each_file_alone(name, smoothing, tmp_path):
     task = prepared(name, tmp_path, train={"label_smoothing": smoothing})
-    model, store = built(task), task.examples.valid
+    model, store = built(task), task.data.examples.valid
     logits = one_by_one(task, model, store).double()
     classes = torch.tensor([int(store.target(index)[0]) for index in range(len(store))])
     assert sorted(classes.tolist()) == classes.tolist()
-    scores = task.validate(model) or {}
+    scores = task.evaluate(model).scores
     want = F.cross_entropy(logits, classes, label_smoothing=smoothing)
     assert scores["loss"] == pytest.approx(want.item(), rel=1e-5)
     right = logits.argmax(1) == classes
     assert scores["accuracy"] == pytest.approx(right.double().mean().item())
-    outcomes = task.outcomes(model)
+    outcomes = task.evaluate(model).outcomes
     assert [outcomes.measure(np.array([i]))["accuracy"] for i in range(len(store))] == right.tolist()
 
 
 def test_nothing_is_random_in_validation_and_each_epoch_of_training_is_another(task):
     ids = np.array([5, 0, 7])
-    train = task.examples.train
-    batches = [task.read(train, ids, epoch, CPU).inputs for epoch in (None, None, 1, 1, 2)]
+    train = task.data.examples.train
+    batches = [task.data.read(train, ids, epoch, CPU).inputs for epoch in (None, None, 1, 1, 2)]
     assert torch.equal(batches[0], batches[1])
     assert torch.equal(batches[2], batches[3])
     assert not torch.equal(batches[0], batches[2][:, : batches[0].size(1)])
@@ -109,7 +109,9 @@ def test_nothing_is_random_in_validation_and_each_epoch_of_training_is_another(t
 def test_without_augmentation_training_reads_what_validation_reads(name, tmp_path):
     task = prepared(name, tmp_path, **PLAIN[name])
     ids = np.arange(13)
-    assert torch.equal(task.batch(ids, 3, CPU).inputs, task.read(task.examples.train, ids, None, CPU).inputs)
+    assert torch.equal(
+        task.data.batch(ids, 3, CPU).inputs, task.data.read(task.data.examples.train, ids, None, CPU).inputs
+    )
 
 
 def test_another_seed_augments_otherwise(tmp_path):
@@ -118,13 +120,13 @@ def test_another_seed_augments_otherwise(tmp_path):
         replace(task.recipe, train=replace(task.recipe.train, seed=2)), tmp_path / "data", lambda _: None
     )
     ids = np.arange(7)
-    assert not torch.equal(task.batch(ids, 1, CPU).inputs, other.batch(ids, 1, CPU).inputs)
+    assert not torch.equal(task.data.batch(ids, 1, CPU).inputs, other.data.batch(ids, 1, CPU).inputs)
 
 
 def test_what_an_example_looks_like_depends_on_no_other_in_its_batch(task):
-    whole = task.batch(np.arange(13), 2, CPU)
+    whole = task.data.batch(np.arange(13), 2, CPU)
     for place in (0, 5, 12):
-        alone = task.batch(np.array([place]), 2, CPU)
+        alone = task.data.batch(np.array([place]), 2, CPU)
         real = alone.padding_mask[0].sum()
         assert torch.equal(whole.inputs[place][:real], alone.inputs[0])
         assert torch.equal(whole.shares[place], alone.shares[0])
@@ -133,11 +135,11 @@ def test_what_an_example_looks_like_depends_on_no_other_in_its_batch(task):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_change_no_bit(task, threads, monkeypatch):
-    wanted = task.batch(np.arange(13), 2, CPU)
+    wanted = task.data.batch(np.arange(13), 2, CPU)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        found = task.batch(np.arange(13), 2, CPU)
+        found = task.data.batch(np.arange(13), 2, CPU)
     finally:
         torch.set_num_threads(before)
     assert torch.equal(found.inputs, wanted.inputs)
@@ -146,12 +148,12 @@ def test_threads_change_no_bit(task, threads, monkeypatch):
 
 def test_mixed_pictures_and_classes_are_shares_of_two(pictures):
     ids, epoch = np.arange(11), 3
-    others, weights = pictures.partners(ids, epoch)
-    train = pictures.examples.train
-    first, _ = pictures.inputs(train, ids, epoch)
-    second, _ = pictures.inputs(train, others, epoch)
+    others, weights = pictures.data.partners(ids, epoch)
+    train = pictures.data.examples.train
+    first, _ = pictures.data.inputs(train, ids, epoch)
+    second, _ = pictures.data.inputs(train, others, epoch)
     share = weights[:, None, None, None]
-    batch = pictures.batch(ids, epoch, CPU)
+    batch = pictures.data.batch(ids, epoch, CPU)
     torch.testing.assert_close(batch.inputs, share * first + (1 - share) * second)
     for row, (one, other, weight) in enumerate(zip(ids, others, weights.tolist(), strict=True)):
         wanted = torch.zeros(3)
@@ -162,13 +164,13 @@ def test_mixed_pictures_and_classes_are_shares_of_two(pictures):
 
 def test_a_video_is_mixed_as_far_as_it_lasts(tmp_path):
     task = prepared(VIDEOS, tmp_path)
-    ids, train = np.arange(13), task.examples.train
-    others, weights = task.partners(ids, 3)
-    batch = task.batch(ids, 3, CPU)
+    ids, train = np.arange(13), task.data.examples.train
+    others, weights = task.data.partners(ids, 3)
+    batch = task.data.batch(ids, 3, CPU)
     lengths = set()
     for place in range(13):
-        first, _ = task.inputs(train, ids[place : place + 1], 3)
-        second, _ = task.inputs(train, others[place : place + 1], 3)
+        first, _ = task.data.inputs(train, ids[place : place + 1], 3)
+        second, _ = task.data.inputs(train, others[place : place + 1], 3)
         frames, share = first.size(1), float(weights[place])
         wanted = share * first[0]
         wanted[: second.size(1)] += (1 - share) * second[0, :frames]
@@ -179,13 +181,13 @@ def test_a_video_is_mixed_as_far_as_it_lasts(tmp_path):
 
 
 def test_partners_are_a_function_of_seed_epoch_and_example(pictures):
-    others, weights = pictures.partners(np.arange(11), 3)
+    others, weights = pictures.data.partners(np.arange(11), 3)
     for ids in (np.array([7]), np.arange(11)[::-1].copy()):
-        again, shares = pictures.partners(ids, 3)
+        again, shares = pictures.data.partners(ids, 3)
         assert again.tolist() == others[ids].tolist()
         assert shares.tolist() == weights[ids.tolist()].tolist()
-    assert pictures.partners(np.arange(11), 4)[0].tolist() != others.tolist()
-    drawn = np.concatenate([pictures.partners(np.arange(33), epoch)[0] for epoch in range(40)])
+    assert pictures.data.partners(np.arange(11), 4)[0].tolist() != others.tolist()
+    drawn = np.concatenate([pictures.data.partners(np.arange(33), epoch)[0] for epoch in range(40)])
     assert set(drawn.tolist()) == set(range(33))
 
 
@@ -202,9 +204,9 @@ def test_examples_are_numbered_through_the_stores(tmp_path):
 def test_several_corpora_are_read_by_their_weights(tmp_path):
     corpora = [{"source": "train", "weight": 1.0}, {"source": "valid", "weight": 2.0}]
     task = prepared(PICTURES, tmp_path, data={"train": corpora})
-    counts = np.bincount(np.concatenate(task.epoch(1)), minlength=48)
+    counts = np.bincount(np.concatenate(task.data.epoch(1)), minlength=48)
     assert counts.tolist() == [1] * 33 + [2] * 15
-    batch = task.read(task.examples.train, np.array([32, 33, 47]), None, CPU)
+    batch = task.data.read(task.data.examples.train, np.array([32, 33, 47]), None, CPU)
     assert batch.shares.argmax(1).tolist() == [2, 0, 2]
 
 
@@ -215,7 +217,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one(task):
         torch.manual_seed(0)
         learner = TrainingStep(task.build(settings, task.tokenizers), task.loss, settings)
         learner.step = max  # leave the gradient where it is
-        learner.update([task.batch(part, 0, CPU) for part in parts], 1)
+        learner.update([task.data.batch(part, 0, CPU) for part in parts], 1)
         gradients.append([parameter.grad for parameter in learner.model.parameters() if parameter.grad is not None])
     assert len(gradients[0]) == len(gradients[1]) > 15
     for whole, cut in zip(*gradients, strict=True):
@@ -276,5 +278,5 @@ def test_a_model_of_unknown_classes_is_not_built():
 def test_classes_that_are_named_keep_their_order(tmp_path):
     task = prepared(PICTURES, tmp_path, data={"labels": ["top", "bottom", "left", "right"]})
     assert task.recipe.data.labels == ("top", "bottom", "left", "right")
-    assert isinstance(task.medium, Pictures)
-    assert task.read(task.examples.train, np.array([0, 32]), None, CPU).shares.argmax(1).tolist() == [2, 0]
+    assert isinstance(task.data.medium, Pictures)
+    assert task.data.read(task.data.examples.train, np.array([0, 32]), None, CPU).shares.argmax(1).tolist() == [2, 0]

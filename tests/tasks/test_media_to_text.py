@@ -13,9 +13,12 @@ from heedful.checkpoint import load_model, write_model
 from heedful.config.load import make_recipe
 from heedful.decode.speech_rules import SpeechState
 from heedful.errors import InputError
+from heedful.evaluate.outputs import outcomes_of
 from heedful.losses import reference_cross_entropy
 from heedful.models import weights
 from heedful.tasks import TASKS as ALL
+from heedful.tasks.parts.sequence_to_sequence import texts_of
+from heedful.tasks.task import best_score, output_metrics
 from heedful.text.pipeline import BOS
 from heedful.text.tokenizer import EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -46,8 +49,8 @@ def built(task):
 
 def test_a_batch_holds_inputs_and_their_texts_shifted_behind_bos(task):
     ids = np.array([3, 0, 4])
-    batch = task.read(task.examples.train, ids, None, CPU)
-    store = task.examples.train[0]
+    batch = task.data.read(task.data.examples.train, ids, None, CPU)
+    store = task.data.examples.train[0]
     for row, index in enumerate(ids):
         wanted = store.target(index).tolist()
         length = int(batch.target_padding_mask[row].sum())
@@ -55,18 +58,18 @@ def test_a_batch_holds_inputs_and_their_texts_shifted_behind_bos(task):
         assert wanted[-1] == EOS
         assert task.tokenizers.target.decode(wanted[:-1]) in TEXTS.values()
         assert (batch.target_out[row, length:] == PAD).all()
-        rows = task.medium.features(task.medium.read(store.content(index)))
+        rows = task.data.medium.features(task.data.medium.read(store.content(index)))
         assert torch.equal(batch.source[row, : len(rows)], rows)
         assert int(batch.source_padding_mask[row].sum()) == len(rows)
 
 
 @torch.no_grad()
 def test_loss_is_that_of_each_example_alone(task):
-    model, store = built(task), task.examples.train[0]
-    together = task.loss(model, task.read([store], np.arange(5), None, CPU))[0]
+    model, store = built(task), task.data.examples.train[0]
+    together = task.loss(model, task.data.read([store], np.arange(5), None, CPU))[0]
     total = 0.0
     for index in range(5):
-        rows = task.medium.features(task.medium.read(store.content(index)))[None]
+        rows = task.data.medium.features(task.data.medium.read(store.content(index)))[None]
         target = torch.from_numpy(store.target(index))[None]
         shifted = torch.cat([torch.full((1, 1), 2), target[:, :-1]], dim=1)
         mask = torch.ones(1, rows.size(1), dtype=torch.bool)
@@ -77,8 +80,8 @@ def test_loss_is_that_of_each_example_alone(task):
 
 
 def test_only_training_is_augmented_and_each_epoch_otherwise(task):
-    stores, ids = task.examples.train, np.arange(4)
-    plain, first, again, second = (task.read(stores, ids, epoch, CPU).source for epoch in (None, 0, 0, 1))
+    stores, ids = task.data.examples.train, np.arange(4)
+    plain, first, again, second = (task.data.read(stores, ids, epoch, CPU).source for epoch in (None, 0, 0, 1))
     assert torch.equal(first, again)
     assert first.shape != second.shape or not torch.equal(first, second)
     assert first.shape != plain.shape or not torch.equal(first, plain)
@@ -86,21 +89,21 @@ def test_only_training_is_augmented_and_each_epoch_otherwise(task):
 
 @torch.no_grad()
 def test_a_task_has_the_scores_that_it_names(task):
-    scores = task.validate(built(task))
+    scores = task.evaluate(built(task)).scores
     assert tuple(scores) != ()
-    assert set(scores) == set(task.scores)
-    assert task.best == task.scores[0]
+    assert set(scores) == set(task.metrics)
+    assert best_score(type(task), task.recipe) == task.metrics[0]
     assert scores["perplexity"] == pytest.approx(math.exp(scores["loss"]))
-    outcomes = task.outcomes(built(task))
-    of_examples = {"captioning": {"exact_match"}, "speech_recognition": {"wer", "cer", "exact_match"}}
+    outcomes = task.evaluate(built(task)).outcomes
+    of_examples = {"captioning": {"exact_match", "bleu"}, "speech_recognition": {"wer", "cer", "exact_match"}}
     assert outcomes.scores.keys() == of_examples[task.recipe.task]
 
 
 @torch.no_grad()
 def test_without_decoding_the_loss_is_left(tmp_path):
     task = prepared(CAPTIONS, tmp_path, train={"validate_decoding": False})
-    assert task.validate(built(task)).keys() == {"loss", "perplexity"}
-    assert task.best == "loss"
+    assert task.evaluate(built(task)).scores.keys() == {"loss", "perplexity"}
+    assert best_score(type(task), task.recipe) == "loss"
 
 
 @pytest.mark.parametrize("name", [SPEECH])  # that captions are learned, recipes/shapes-caption shows
@@ -123,8 +126,8 @@ def test_a_text_that_is_too_long_is_dropped_from_training_and_counted(tmp_path):
     settings = replace(settings, decode=replace(settings.decode, max_extra=7))
     task = ALL[CAPTIONS].prepare(settings, tmp_path / "data", told.append)
     kept = sum(len(text.split()) + 1 <= 5 for text in TEXTS.values() if "bright" in text) * COUNTS["train"]
-    assert len(task.examples.train[0]) == kept < 3 * COUNTS["train"]
-    assert len(task.examples.valid) == 3 * COUNTS["valid"]
+    assert len(task.data.examples.train[0]) == kept < 3 * COUNTS["train"]
+    assert len(task.data.examples.valid) == 3 * COUNTS["valid"]
     assert any("too many tokens" in sentence for sentence in told)
 
 
@@ -156,9 +159,10 @@ def test_a_table_that_names_a_missing_file_is_refused_before_training(tmp_path):
 
 def test_error_rates_of_a_resample_are_sums_of_errors_over_sums_of_lengths(tmp_path):
     task = prepared(SPEECH, tmp_path)
-    outcomes = task.resampled(["one", "two or four", "five"], ["one", "two three four", "six"])
+    texts = texts_of(["one", "two or four", "five"], ["one", "two three four", "six"], task.recipe, task.tokenizers)
+    outcomes = outcomes_of(texts, output_metrics(type(task), task.recipe))
     assert outcomes.measure(np.array([1, 1, 0])) == {"wer": 2 / 7, "cer": 8 / 31, "exact_match": 1 / 3}
-    assert outcomes.scores == task.measure(["one", "two or four", "five"], ["one", "two three four", "six"])
+    assert outcomes.scores == outcomes.whole
 
 
 @pytest.fixture
@@ -175,12 +179,12 @@ def test_a_whisper_learns_behind_the_prompt_with_which_it_transcribes(whisper, t
     start, transcriber = whisper
     files = write_table(SPEECH, tmp_path / "files")
     settings = recipe(SPEECH, files, train={"start": str(start)}, data={"target_language": "de"})
-    settings = ALL[SPEECH].resolve(with_warm_start(settings))
+    settings = ALL[SPEECH].dataset.resolve(with_warm_start(settings))
     spoken = settings.transcribe
     assert (spoken.language, spoken.languages) == ("de", tuple(SPOKEN))
     assert (spoken.suppress, spoken.timestamps) == ((7,), "never")
     task = ALL[SPEECH].prepare(settings, tmp_path / "data", lambda _: None)
-    learned = task.examples.train[0].target(0).tolist()
+    learned = task.data.examples.train[0].target(0).tolist()
     fed = []
 
     class Heard(SpeechState):

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
+from heedful.evaluate.outputs import outcomes_of
 from heedful.models import SentenceEncoder, weights
 from heedful.tasks.ranking import TEMPERATURE, Ranking, kinds, ranking_loss, retrieval
+from heedful.tasks.task import output_metrics
 from heedful.train.training_step import TrainingStep
 from matching import learned, matching, recipe, write_matching, write_rows
 
@@ -47,7 +49,7 @@ def test_what_answers_a_query_is_no_negative_of_it(tmp_path):
     write_rows(tmp_path / "train.tsv", pairs)
     write_rows(tmp_path / "valid.tsv", pairs)
     task = prepared(tmp_path)
-    batch = task.batch(np.arange(6), 0, CPU)
+    batch = task.data.batch(np.arange(6), 0, CPU)
     expected = [[(query, answer) in pairs for _, answer in pairs] for query, _ in pairs]
     assert batch.answers.tolist() == expected
     assert batch.tokens == 2 * 6 * 3  # <bos>, a word and <eos>
@@ -62,7 +64,7 @@ def test_the_loss_of_a_batch_is_that_of_cosines_over_the_temperature(tmp_path):
     write_matching(tmp_path)
     task = prepared(tmp_path)
     model = task.build(task.recipe, task.tokenizers).eval()
-    batch = task.batch(np.arange(11), 0, CPU)
+    batch = task.data.batch(np.arange(11), 0, CPU)
     x, y = ([vector(model, texts, i) for i in range(11)] for texts in (batch.queries, batch.passages))
     cosines = [[(a @ b / a.norm() / b.norm() / TEMPERATURE).item() for b in y] for a in x]
     [found] = task.loss(model, batch)
@@ -74,7 +76,7 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(tmp_path):
     task = prepared(tmp_path)
     torch.manual_seed(3)
     learner = TrainingStep(task.build(task.recipe, task.tokenizers), task.loss, task.recipe)
-    batches = [task.batch(ids, 0, CPU) for ids in (np.arange(3), np.arange(3, 10))]
+    batches = [task.data.batch(ids, 0, CPU) for ids in (np.arange(3), np.arange(3, 10))]
     for number, batch in enumerate(batches):
         learner.backward(batch, (1, number), [10])
     found = [parameter.grad.clone() for parameter in learner.model.parameters()]
@@ -84,11 +86,15 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(tmp_path):
         torch.testing.assert_close(ours, parameter.grad)
 
 
+def scores_of(rankings):
+    return outcomes_of(rankings, output_metrics(Ranking, Recipe())).whole
+
+
 def test_scores_are_those_of_the_places_of_right_passages():
     rng = np.random.default_rng(5)
     queries, passages = rng.normal(size=(23, 5)), rng.normal(size=(17, 5))
     answers = [set(rng.choice(17, rng.integers(1, 4), replace=False).tolist()) for _ in range(23)]
-    found = retrieval(queries, passages, answers).scores
+    found = scores_of(retrieval(queries, passages, answers))
     sums = dict.fromkeys(found, 0.0)
     for query, right in zip(queries, answers, strict=True):
         order = sorted(range(17), key=lambda j: -(query @ passages[j]))
@@ -105,16 +111,16 @@ def test_queries_are_ranked_a_few_at_a_time(monkeypatch):
     rng = np.random.default_rng(7)
     queries, passages = rng.normal(size=(11, 5)), rng.normal(size=(13, 5))
     answers = [{int(place)} for place in rng.integers(0, 13, 11)]
-    whole = retrieval(queries, passages, answers).scores
+    whole = scores_of(retrieval(queries, passages, answers))
     monkeypatch.setattr("heedful.tasks.ranking.QUERIES", 3)
-    assert retrieval(queries, passages, answers).scores == pytest.approx(whole)
+    assert scores_of(retrieval(queries, passages, answers)) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("family", ["encoder", "decoder"])
 def test_an_encoder_learns_which_passage_belongs_to_a_query(family, tmp_path):
     write_matching(tmp_path)
     scores = learned(recipe(tmp_path, task="ranking", model={"family": family}), tmp_path / "run")
-    assert list(scores) == ["update", *Ranking.scores]
+    assert list(scores) == ["update", *Ranking.metrics]
     assert scores["mrr"] > 0.9
     assert scores["loss"] < 0.5
 
@@ -125,7 +131,7 @@ def test_an_equal_query_is_ranked_once_with_all_its_passages(tmp_path):
     write_rows(tmp_path / "valid.tsv", rows)
     task = prepared(tmp_path)
     model = task.build(task.recipe, task.tokenizers).eval()
-    scores = task.validate(model)
+    scores = task.evaluate(model).scores
     assert scores["recall@10"] == 1.0  # both passages are right for one query, one of them for the other
     assert scores["recall@1"] in (0.25, 0.75)  # half of two passages, and nothing or all of one
 
@@ -151,14 +157,14 @@ def test_pairs_without_a_text_are_left_out_and_counted(tmp_path):
     write_rows(tmp_path / "train.tsv", [("q1", "a1"), ("", "a2"), ("q3", " "), ("q4", "a4")])
     write_rows(tmp_path / "valid.tsv", [("q1", "a1")])
     task = prepared(tmp_path)
-    assert len(task.examples.train[0]) == 2
-    assert task.examples.report.counts == {"empty source": 1, "empty target": 1}
+    assert len(task.data.examples.train[0]) == 2
+    assert task.data.examples.report.counts == {"empty source": 1, "empty target": 1}
 
 
 def test_a_long_text_loses_its_end(tmp_path):
     write_rows(tmp_path / "train.tsv", [("q1 " * 23, "a1"), ("q2", "a2 " * 19)])
     write_rows(tmp_path / "valid.tsv", [("q1", "a1")])
-    assert prepared(tmp_path).examples.train[0].lengths.tolist() == [[11, 3], [3, 11]]
+    assert prepared(tmp_path).data.examples.train[0].lengths.tolist() == [[11, 3], [3, 11]]
 
 
 def test_a_translator_cannot_rank(tmp_path):
@@ -171,6 +177,6 @@ def test_both_sides_count_in_the_size_of_a_batch(tmp_path):
     write_rows(tmp_path / "train.tsv", [(f"q{i}", f"a{i} " * 9) for i in range(97)])
     write_rows(tmp_path / "valid.tsv", [("q1", "a1")])
     task = prepared(tmp_path)
-    sizes = [task.batch(ids, 0, CPU).passages.ids.numel() for ids in task.epoch(0)]
+    sizes = [task.data.batch(ids, 0, CPU).passages.ids.numel() for ids in task.data.epoch(0)]
     assert sum(sizes) == 97 * 11
     assert max(sizes) == 242  # 22 rows of 11 tokens; 251 are allowed

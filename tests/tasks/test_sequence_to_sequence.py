@@ -7,10 +7,13 @@ from heedful.config.load import load_recipe
 from heedful.config.schema import ModelConfig
 from heedful.decode.translator import Translator
 from heedful.evaluate import Scoring, score
+from heedful.evaluate.outputs import outcomes_of
+from heedful.evaluate.texts import Texts
 from heedful.losses import reference_cross_entropy
 from heedful.models import EncoderDecoder
 from heedful.tasks import find_task
-from heedful.tasks.sequence_to_sequence import collate, loss
+from heedful.tasks.parts.sequence_to_sequence import collate, loss, texts_of
+from heedful.tasks.task import Evaluation, best_score, output_metrics
 from matching import learned, recipe, write_matching
 
 SOURCE = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
@@ -67,9 +70,9 @@ def test_a_task_has_the_scores_that_it_names(name, tmp_path):
     task = prepared(tmp_path, name)
     model = task.build(task.recipe, task.tokenizers).eval()
     with torch.no_grad():
-        scores = task.validate(model)
-    assert set(scores) == set(task.scores) == {"loss", "perplexity"} | MEASURES[name]
-    assert task.best == task.scores[0]
+        scores = task.evaluate(model).scores
+    assert set(scores) == set(task.metrics) == {"loss", "perplexity"} | MEASURES[name]
+    assert best_score(type(task), task.recipe) == task.metrics[0]
     assert task.command == ("heedful translate" if name == "translation" else "heedful write")
 
 
@@ -78,31 +81,36 @@ def test_without_decoding_the_loss_is_left(name, tmp_path):
     task = prepared(tmp_path, name, train={"validate_decoding": False})
     model = task.build(task.recipe, task.tokenizers).eval()
     with torch.no_grad():
-        assert set(task.validate(model)) == {"loss", "perplexity"}
-        assert set(task.test(model)) == set(task.scores)
-    assert task.best == "loss"
+        assert set(task.evaluate(model).scores) == {"loss", "perplexity"}
+        assert set(task.evaluate(model, Evaluation(is_test=True)).scores) == set(task.metrics)
+    assert best_score(type(task), task.recipe) == "loss"
 
 
 def test_a_test_searches_as_the_recipe_says_and_a_validation_greedily(tmp_path, monkeypatch):
     task = prepared(tmp_path, "text_to_text", decode={"beam": 3, "n_best": 2, "max_extra": 7})
     model = task.build(task.recipe, task.tokenizers).eval()
-    configs = []
-    monkeypatch.setattr(task, "outputs", lambda _, config: configs.append(config) or [("w1", "w1")])
+    configs, texts = [], Texts(["w1"], ["w1"])
+    monkeypatch.setattr(task, "decoded", lambda _, config, __: configs.append(config) or texts)
     with torch.no_grad():
-        task.validate(model)
-        task.test(model)
+        task.evaluate(model)
+        task.evaluate(model, Evaluation(is_test=True))
     assert [(c.beam, c.n_best, c.max_extra) for c in configs] == [(1, 1, 7), (3, 1, 7)]
 
 
 def test_measures_are_means_over_texts(tmp_path):
     outputs, references = ["the cat sat", "a dog", "no"], ["the cat", "a  dog", "yes"]
-    measured = {name: prepared(tmp_path / name, name).measure(outputs, references) for name in folders(tmp_path)}
+    measured = {name: measure(prepared(tmp_path / name, name), outputs, references) for name in folders(tmp_path)}
     assert measured["text_to_text"] == {"exact_match": pytest.approx(1 / 3)}
     assert measured["summarisation"] == pytest.approx(
         {"rouge1": (0.8 + 1 + 0) / 3, "rouge2": (2 / 3 + 1 + 0) / 3, "rougeL": (0.8 + 1 + 0) / 3}
     )
     assert measured["dialogue"] == pytest.approx({"rougeL": 0.6, "distinct_1": 1.0, "distinct_2": 3 / 6})
     assert measured["translation"] == {"bleu": score(outputs, [references], Scoring(metrics=("bleu",)))[0].value}
+
+
+def measure(task, outputs, references):
+    texts = texts_of(outputs, references, task.recipe, task.tokenizers)
+    return outcomes_of(texts, output_metrics(type(task), task.recipe)).whole
 
 
 def folders(place):
@@ -116,8 +124,8 @@ def test_a_dialogue_is_read_from_turns(tmp_path):
     corpus = {"source": "train.jsonl"}
     settings = recipe(tmp_path, task="dialogue", data={"train": [corpus], "valid": corpus})
     task = find_task("dialogue").prepare(settings, tmp_path / "prepared", str)
-    assert task.prepared.valid_text == [("q1", "a1"), ("q1\ta1", "q2"), ("q3", "a3")]
-    assert [len(store) for store in task.prepared.train] == [3]
+    assert task.data.prepared.valid_text == [("q1", "a1"), ("q1\ta1", "q2"), ("q3", "a3")]
+    assert [len(store) for store in task.data.prepared.train] == [3]
 
 
 def test_outputs_of_any_length_are_the_default_of_all_but_translation(tmp_path):
@@ -139,7 +147,7 @@ def test_bpe_dropout_makes_no_text_longer_than_the_learned_positions(tmp_path):
     for name, model in (("free", {}), ("learned", {"positions": "learned", "max_positions": 9})):
         (tmp_path / name).mkdir()
         task = prepared(tmp_path / name, "translation", model=model, **tables)
-        batches = [task.batch(ids, 0, torch.device("cpu")) for ids in task.epoch(0)]
+        batches = [task.data.batch(ids, 0, torch.device("cpu")) for ids in task.data.epoch(0)]
         widths.append([max(getattr(each, side).shape[1] for each in batches) for side in ("source", "target_in")])
     assert min(widths[0]) > 9
     assert widths[1] == [9, 9]

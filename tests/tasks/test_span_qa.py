@@ -61,7 +61,7 @@ def write_one(path: Path, context: str, answer: str, question: str = "Which?", s
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_marked_word_is_found(trained, family):
     scores = json.loads((trained(family) / "result.json").read_text())
-    assert set(scores) == {"update", *SpanQuestionAnswering.scores}
+    assert set(scores) == {"update", *SpanQuestionAnswering.metrics}
     assert min(scores["f1"], scores["exact_match"]) > 0.9
     rng = random.Random(5)
     before, after = (" ".join(rng.choices(FILLERS, k=29)) for _ in range(2))  # of many windows
@@ -81,7 +81,7 @@ def test_each_window_is_learned_from_with_the_answer_that_it_holds(prepare, kind
     task = prepare(**tables, data={"max_length": longest}, train={"batch_tokens": 997})
     questions = {q.id: q for q in read_squad(task.recipe.data.train[0], task.recipe.data)}
     answers = [[a.text for a in q.answers] for q in questions.values()]
-    store, text = task.examples.train[0], task.tokenizers.source
+    store, text = task.data.examples.train[0], task.tokenizers.source
     found: list[str] = []
     for row in range(len(store)):
         ids, (begin, end) = store.source(row).tolist(), store.target(row).tolist()
@@ -105,15 +105,15 @@ def test_the_loss_is_the_cross_entropy_of_both_places(prepare, family, smoothing
     task = prepare(model={"family": family}, train={"label_smoothing": smoothing})
     model = task.build(task.recipe, task.tokenizers).eval()
     total = nll = 0.0
-    for ids in task.epoch(0):
-        batch = task.batch(ids, 0, torch.device("cpu"))
+    for ids in task.data.epoch(0):
+        batch = task.data.batch(ids, 0, torch.device("cpu"))
         (loss,) = task.loss(model, batch)
         loss.sum.backward()
         assert (loss.count,) == batch.counts == (len(ids),)
         total, nll = total + loss.sum.item(), nll + loss.nll.item()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
     expected = spread = 0.0
-    store = task.examples.train[0]
+    store = task.data.examples.train[0]
     for row in range(len(store)):
         ids = torch.from_numpy(store.source(row))[None]
         begin = ids[0].tolist().index(EOS) + 1
@@ -133,13 +133,13 @@ def test_answers_are_compared_by_the_convention_of_their_language(prepare, tmp_p
     write_one(tmp_path / "valid", "我吃苹果。", "苹果")
     task = prepare(data={"target_language": language})
     monkeypatch.setattr(Answerer, "predict_lines", lambda _, texts: (Answered("苹果。", 2, 5, 1.0) for text in texts))
-    scores = task.validate(task.build(task.recipe, task.tokenizers).eval())
+    scores = task.evaluate(task.build(task.recipe, task.tokenizers).eval()).scores
     assert (scores["exact_match"], scores["f1"]) == (exact, exact)
 
 
 def test_a_tokenizer_is_trained_on_each_text_once(prepare, tmp_path):
     task = prepare()
-    texts = list(SpanQuestionAnswering.texts(CorpusConfig(source="train"), task.recipe))
+    texts = list(SpanQuestionAnswering.dataset.texts(CorpusConfig(source="train"), task.recipe))
     assert texts.count("Which?") == 23
     assert len(set(texts)) == len(texts) - 22
 
@@ -147,7 +147,7 @@ def test_a_tokenizer_is_trained_on_each_text_once(prepare, tmp_path):
 def test_space_around_an_answer_is_not_learned(prepare, tmp_path):
     write_one(tmp_path / "train", "the house under  ada", " under  ", start=9)
     task = prepare(tokenizer={"kind": "character"}, data={"max_length": 97})
-    ids, (begin, end) = (list(getattr(task.examples.train[0], side)(0)) for side in ("source", "target"))
+    ids, (begin, end) = (list(getattr(task.data.examples.train[0], side)(0)) for side in ("source", "target"))
     assert task.tokenizers.source.decode(ids[begin : end + 1]) == "under"
 
 
@@ -159,4 +159,4 @@ def test_a_long_question_is_refused_with_its_name(prepare, tmp_path):
 
 def test_without_validation_data_there_are_no_scores(prepare):
     task = prepare(data={"valid": None})
-    assert task.validate(task.build(task.recipe, task.tokenizers)) is None
+    assert task.evaluate(task.build(task.recipe, task.tokenizers)) is None

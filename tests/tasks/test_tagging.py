@@ -53,7 +53,7 @@ def prepare(tmp_path):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_names_are_learned(trained, family):
     scores = json.loads((trained(family) / "result.json").read_text())
-    assert set(Tagging.scores) <= set(scores)
+    assert set(Tagging.metrics) <= set(scores)
     assert min(scores["f1"], scores["precision"], scores["recall"], scores["accuracy"]) > 0.9
     tagger = load_model(trained(family)).use_as(Tagger)
     (answer,) = tagger.predict([Text("yesterday mr florence jordan saw in ada")])
@@ -99,7 +99,7 @@ def test_every_word_is_learned_from_once_at_a_piece_of_its_own(prepare, kind, fa
     task = prepare(**tables, data={"max_length": longest}, train={"batch_tokens": 997})
     corpus, labels = task.recipe.data.train[0], task.recipe.data.labels
     sentences = list(read_tagged(corpus, task.recipe.data))
-    store = task.examples.train[0]
+    store = task.data.examples.train[0]
     pairs = [
         (i, labels[target - 1])
         for row in range(len(store))
@@ -112,7 +112,7 @@ def test_every_word_is_learned_from_once_at_a_piece_of_its_own(prepare, kind, fa
     words = [word for sentence in sentences for word in sentence.words]
     ends = [text.decode([int(i)]).strip(" ")[place] for i, _ in pairs]
     assert ends == [word[place] for word in words]
-    assert sum(task.batch(ids, 0, torch.device("cpu")).counts[0] for ids in task.epoch(0)) == len(words)
+    assert sum(task.data.batch(ids, 0, torch.device("cpu")).counts[0] for ids in task.data.epoch(0)) == len(words)
     assert (len(store) > len(sentences)) == (longest < 997)
 
 
@@ -121,13 +121,13 @@ def test_the_loss_is_the_cross_entropy_of_the_words(prepare, smoothing):
     task = prepare(train={"label_smoothing": smoothing})
     model = task.build(task.recipe, task.tokenizers).eval()
     total = nll = count = 0.0
-    for ids in task.epoch(0):
-        batch = task.batch(ids, 0, torch.device("cpu"))
+    for ids in task.data.epoch(0):
+        batch = task.data.batch(ids, 0, torch.device("cpu"))
         (loss,) = task.loss(model, batch)
         assert (loss.count,) == batch.counts
         total, nll, count = total + loss.sum.item(), nll + loss.nll.item(), count + loss.count
     expected = expected_nll = 0.0
-    store = task.examples.train[0]
+    store = task.data.examples.train[0]
     for row in range(len(store)):
         ids = torch.from_numpy(store.source(row))[None]
         surprise = -model(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids)).log_softmax(-1)[0]
@@ -144,7 +144,7 @@ def test_the_old_scheme_of_conll_is_learned_as_bio(prepare, tmp_path):
     (tmp_path / "train").write_text(text)
     (tmp_path / "valid").write_text(text)
     task = prepare(data={"labels": ["O", "B-person", "I-person"]})
-    targets = [task.examples.train[0].target(row).tolist() for row in (0, 1)]
+    targets = [task.data.examples.train[0].target(row).tolist() for row in (0, 1)]
     assert [[target for target in row if target] for row in targets] == [[2, 3, 2], [1, 2]]
 
 
@@ -169,20 +169,20 @@ def test_what_rows_depend_on_prepares_them_again(prepare, change):
 def test_skipped_sentences_are_counted_and_not_scored(prepare, tmp_path):
     (tmp_path / "valid").write_bytes(b"ada\tB-person\n\n\xff\tO\nsaw\tO\n\nhouse\tO\n")
     task = prepare(data={"bad_utf8": "skip"})
-    assert task.examples.report.counts == {"bad UTF-8": 1}
-    scores = task.validate(task.build(task.recipe, task.tokenizers).eval())
+    assert task.data.examples.report.counts == {"bad UTF-8": 1}
+    scores = task.evaluate(task.build(task.recipe, task.tokenizers).eval()).scores
     assert scores is not None
     assert scores["accuracy"] in (0.0, 0.5, 1.0)
 
 
 def test_without_validation_data_there_are_no_scores(prepare):
     task = prepare(data={"valid": None})
-    assert task.validate(task.build(task.recipe, task.tokenizers)) is None
+    assert task.evaluate(task.build(task.recipe, task.tokenizers)) is None
 
 
 def test_a_sentence_of_one_endless_word_is_learned_from_once(tmp_path):
     (tmp_path / "train").write_text("a" * 97 + "\tB-x\n\nb\tO\n")
-    settings = Tagging.resolve(recipe("tagging", tmp_path, data={"valid": None}, tokenizer={"kind": "byte"}))
+    settings = Tagging.dataset.resolve(recipe("tagging", tmp_path, data={"valid": None}, tokenizer={"kind": "byte"}))
     tokenizer = train_tokenizer([], settings.tokenizer)
-    rows = list(Tagging.rows(settings.data.train[0], settings, tokenizer, DropReport()))
+    rows = list(Tagging.dataset.rows(settings.data.train[0], settings, tokenizer, DropReport()))
     assert [[target for target in targets if target] for _, targets in rows] == [[2], [1]]

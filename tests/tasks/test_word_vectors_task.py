@@ -23,7 +23,7 @@ from heedful.tasks.word2vec_objectives import (
     reference_negative_sampling,
     softmax,
 )
-from heedful.tasks.word_vectors import WordVectorTraining, predictions
+from heedful.tasks.word_vectors import WordStream, WordVectorTraining, predictions
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
 from toy_vectors import PEOPLE, toy_recipe
@@ -51,7 +51,7 @@ def filled(task, dtype=torch.float64) -> Any:
 
 
 def batch_of(task):
-    return task.batch(task.epoch(0)[0], 0, CPU)
+    return task.data.batch(task.data.epoch(0)[0], 0, CPU)
 
 
 def plain_loss(model, batch, options):
@@ -82,7 +82,7 @@ def test_loss_and_gradients_are_those_of_the_formula_word_by_word(kind, tmp_path
     [loss] = task.loss(model, batch)
     loss.sum.backward()
     got = [weight.grad.to_dense() for weight in model.parameters()]
-    want = plain_loss(model, batch, task.options)
+    want = plain_loss(model, batch, task.data.options)
     torch.testing.assert_close(loss.sum, want)
     torch.testing.assert_close(loss.nll, want.detach())
     for mine, theirs in zip(got, torch.autograd.grad(want, list(model.parameters())), strict=True):
@@ -94,7 +94,7 @@ def test_the_full_softmax_is_torchs_cross_entropy_of_every_pair(kind, tmp_path):
     options = {"kind": kind, "objective": "softmax", "window": 2}
     task = task_of(tmp_path, model=options, train={"batch_tokens": 64})
     model, batch = filled(task), batch_of(task)
-    hidden, targets = predictions(model, batch, task.options)
+    hidden, targets = predictions(model, batch, task.data.options)
     want = F.cross_entropy(hidden @ model.output.weight.T, targets, reduction="sum")
     theirs = [gradient.to_dense() for gradient in torch.autograd.grad(want, list(model.parameters()))]
     [loss] = task.loss(model, batch)
@@ -255,7 +255,7 @@ def test_a_batch_holds_the_predictions_of_its_pairs(kind, tmp_path):
     options = {"kind": kind, "window": 2, "objective": "softmax"}
     task = task_of(tmp_path, model=options, train={"batch_tokens": 64})
     model, batch = filled(task), batch_of(task)
-    hidden, targets = predictions(model, batch, task.options)
+    hidden, targets = predictions(model, batch, task.data.options)
     assert batch.counts == (len(hidden),) == (len(targets),)
     if kind == "cbow":
         first = batch.words[batch.contexts[batch.centres == 0]]
@@ -275,10 +275,10 @@ def test_hierarchical_softmax_is_a_distribution_over_the_words():
 
 def test_a_batch_split_in_two_trains_as_the_whole_one_where_nothing_is_shared(tmp_path):
     task = task_of(tmp_path, model={"objective": "hierarchical_softmax"}, train={"batch_tokens": 128})
-    starts = task.epoch(0)[0]
+    starts = task.data.epoch(0)[0]
     whole, halves = (filled(task, torch.float32) for _ in range(2))
-    TrainingStep(whole, task.loss, task.recipe).update([task.batch(starts, 0, CPU)], 1)
-    parts = [task.batch(starts[:1], 0, CPU), task.batch(starts[1:], 0, CPU)]
+    TrainingStep(whole, task.loss, task.recipe).update([task.data.batch(starts, 0, CPU)], 1)
+    parts = [task.data.batch(starts[:1], 0, CPU), task.data.batch(starts[1:], 0, CPU)]
     TrainingStep(halves, task.loss, task.recipe).update(parts, 1)
     for mine, theirs in zip(whole.parameters(), halves.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs)
@@ -291,7 +291,9 @@ def test_a_batch_without_a_prediction_changes_nothing(subsample, kind, objective
     options = {"kind": kind, "objective": objective, "subsample": subsample}
     recipe = toy_recipe(tmp_path, text="alone\nbereft\n" * 19, model=options)
     words = prepare_words(recipe, recipe.model, tmp_path / "data", lambda _: None)
-    task = WordVectorTraining(recipe, words)  # which `prepare` refuses, as no batch of this text has a prediction
+    task = WordVectorTraining(
+        WordStream(recipe, words)
+    )  # which `prepare` refuses, as no batch of this text has a prediction
     model, batch = filled(task, torch.float32), batch_of(task)
     before = [weight.clone() for weight in model.parameters()]
     update = TrainingStep(model, task.loss, task.recipe).update([batch], 1)
@@ -318,6 +320,6 @@ def test_validation_gives_the_loss_of_text_that_is_not_learned_from(tmp_path):
     recipe = replace(recipe, data=replace(recipe.data, valid=replace(recipe.data.train[0], part=(0.0, 0.3))))
     task = find_task(recipe.task).prepare(recipe, tmp_path / "data", lambda _: None)
     model = filled(task, torch.float32)
-    assert task.validate(model) == task.validate(model)
-    assert set(task.validate(model)) == {"loss"}
-    assert task_of(tmp_path).validate(model) is None
+    assert task.evaluate(model) == task.evaluate(model)
+    assert set(task.evaluate(model).scores) == {"loss"}
+    assert task_of(tmp_path).evaluate(model) is None

@@ -9,7 +9,7 @@ import sys
 from toy_step import CPU, learner, rows
 
 from heedful.nn.stack import stacks
-from heedful.tasks.sequence_to_sequence import collate
+from heedful.tasks.parts.sequence_to_sequence import collate
 from heedful.train.training_step import TrainingStep
 
 

@@ -15,7 +15,7 @@ from heedful.nn.stack import stacks
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, ProcessGroup, ShardedGroup, end_process, join_process_group, whole
 from heedful.storage.disk import Storage
-from heedful.tasks.sequence_to_sequence import collate
+from heedful.tasks.parts.sequence_to_sequence import collate
 from heedful.text.tokenizer_pair import NoTokenizers
 
 CASES = {

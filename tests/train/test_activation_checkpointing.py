@@ -13,7 +13,7 @@ from heedful.errors import InputError
 from heedful.models import LanguageModel
 from heedful.nn.masks import AttentionMask
 from heedful.nn.stack import stacks
-from heedful.tasks.sequence_to_sequence import collate
+from heedful.tasks.parts.sequence_to_sequence import collate
 from heedful.train.activation_checkpointing import checkpoint_activations
 
 

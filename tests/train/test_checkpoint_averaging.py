@@ -171,7 +171,7 @@ def test_what_the_numbers_of_a_run_mean_is_said_at_its_beginning(text, tmp_path)
 def test_a_run_that_ended_says_so_and_does_nothing(text, tmp_path, monkeypatch):
     train(recipe(text), tmp_path / "run")
     before = fingerprint(tmp_path / "run")
-    monkeypatch.setattr(Trainer, "scores", lambda _: pytest.fail("it validates again"))
+    monkeypatch.setattr(Trainer, "evaluated", lambda _: pytest.fail("it validates again"))
     monkeypatch.setattr(Trainer, "save", lambda _: pytest.fail("it saves again"))
     outcome, said = train_aloud(recipe(text), tmp_path / "run")
     assert outcome == loop.Outcome(19, 0)

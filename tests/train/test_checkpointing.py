@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -141,7 +142,7 @@ def held(saver: CheckpointSaver) -> list[int]:
 
 def test_a_crash_in_a_validation_loses_no_update_and_changes_nothing(whole, text, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Translation, "validate", lambda *_: 1 / 0)
+        patch.setattr(Translation, "evaluate", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(recipe(text), tmp_path / "run")
     assert newest(tmp_path / "run") == 7
@@ -171,14 +172,16 @@ def unexpected(update: int) -> Callable[..., None]:
 
 
 def test_a_score_that_is_not_a_number_is_never_the_best_and_ends_no_run(text, tmp_path, monkeypatch):
-    honest = Translation.validate
+    honest = Translation.evaluate
 
-    def validate(task, model):
+    def evaluate(task, model, run):
         calls.append(model)
-        scores = honest(task, model) or {}
-        return {**scores, "bleu": float("nan"), "loss": float("inf")} if len(calls) == 1 else scores
+        results = honest(task, model, run)
+        if len(calls) > 1:
+            return results
+        return replace(results, scores={**results.scores, "bleu": float("nan"), "loss": float("inf")})
 
-    monkeypatch.setattr(Translation, "validate", validate)
+    monkeypatch.setattr(Translation, "evaluate", evaluate)
     calls: list = []
     train(recipe(text), tmp_path / "whole")
     log = (tmp_path / "whole" / "log.jsonl").read_text()
@@ -235,18 +238,18 @@ def test_a_slow_disk_gets_the_weights_of_the_update_that_was_saved(text, tmp_pat
 
 
 def test_a_validation_waits_until_its_checkpoint_is_written(text, tmp_path, monkeypatch):
-    honest_save, honest_validate, written = Checkpoints.save, Translation.validate, []
+    honest_save, honest_evaluate, written = Checkpoints.save, Translation.evaluate, []
 
     def save(checkpoints, checkpoint):
         time.sleep(0.3)
         honest_save(checkpoints, checkpoint)
 
-    def validate(task, model):
+    def evaluate(task, model, run):
         written.append(newest(tmp_path / "run"))
-        return honest_validate(task, model)
+        return honest_evaluate(task, model, run)
 
     monkeypatch.setattr(Checkpoints, "save", save)
-    monkeypatch.setattr(Translation, "validate", validate)
+    monkeypatch.setattr(Translation, "evaluate", evaluate)
     train(recipe(text, train={"average_last": 1}), tmp_path / "run")
     assert written[:2] == [7, 14]
 

@@ -13,7 +13,7 @@ import torch
 from heedful.config.load import load_recipe
 from heedful.machine import choose_precision
 from heedful.models import EncoderDecoder
-from heedful.tasks.sequence_to_sequence import collate, loss
+from heedful.tasks.parts.sequence_to_sequence import collate, loss
 from heedful.train.training_step import TrainingStep
 from timing import times_as_long
 

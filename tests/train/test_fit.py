@@ -45,7 +45,7 @@ def test_trying_it_changes_no_bit_of_the_result(precision, text, monkeypatch):
 
 
 def test_a_batch_that_does_not_fit_ends_the_run_before_its_first_update(text, monkeypatch):
-    from heedful.tasks import sequence_to_sequence
+    from heedful.tasks.parts import sequence_to_sequence
 
     honest, updates = sequence_to_sequence.loss, []
 

@@ -156,7 +156,7 @@ def examples(task: str, folder: Path) -> list:
         return (folder / TEXT_TASKS[task]).read_text().splitlines()
     if task == "masked_patches":
         return files(folder)
-    if task == "image_text_retrieval" or find_task(task).reads_files:
+    if task == "image_text_retrieval" or find_task(task).dataset.reads_files:
         sides = ("left", "right") if task != "image_text_retrieval" else map("picture {}".format, range(999))
         return list(zip(files(folder), cycle(sides), strict=False))
     return special.get(task, [("w1 w2 w3", "w3 w2 w1"), ("w5 w7", "w7 w5")]) * 9

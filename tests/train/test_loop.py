@@ -218,7 +218,7 @@ def test_other_settings_or_other_text_cannot_go_on_with_a_run(text, tmp_path):
 
 
 def test_a_gradient_that_is_not_finite_is_left_out_and_many_end_the_run(text, tmp_path, monkeypatch):
-    from heedful.tasks import sequence_to_sequence
+    from heedful.tasks.parts import sequence_to_sequence
 
     honest, calls = sequence_to_sequence.loss, []
 

@@ -28,9 +28,9 @@ READ_AHEAD = ("image_classification", "speech_recognition", "masked_patches", "i
 
 @pytest.fixture
 def prepared(tmp_path):
-    """A task with prepared pictures."""
+    """Prepared pictures."""
     recipe = RECIPES["image_classification"](tmp_path)
-    return find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None)
+    return find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None).data
 
 
 def with_workers(recipe, workers):
@@ -71,8 +71,8 @@ def test_batches_are_planned_through_all_epochs_from_where_a_run_stands():
 def test_files_are_read_for_a_gpu_by_all_cores_but_one(device, name, asked, workers, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "usable_cores", lambda: 7)
     recipe = with_workers(RECIPES[name](tmp_path), asked)
-    task = find_task(name).prepare(recipe, tmp_path / "prepared", lambda _: None)
-    assert reading.number_of_workers(task, torch.device(device)) == workers
+    data = find_task(name).prepare(recipe, tmp_path / "prepared", lambda _: None).data
+    assert reading.number_of_workers(data, torch.device(device)) == workers
 
 
 @pytest.mark.parametrize(("asked", "workers"), [(None, 0), (0, 0), (3, 3)])
@@ -93,10 +93,10 @@ def test_a_process_that_may_have_no_children_has_no_workers(prepared, monkeypatc
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_task_that_is_sent_to_another_process_reads_the_same_batches_from_its_folder(name, tmp_path):
     recipe = RECIPES[name](tmp_path)
-    task = find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None)
-    here = BatchReader(task, CPU)
+    data = find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None).data
+    here = BatchReader(data, CPU)
     there = pickle.loads(pickle.dumps(here))
-    for ids in task.epoch(1)[:3]:
+    for ids in data.epoch(1)[:3]:
         assert all(map(torch.equal, tensors_of(here((1, ids))), tensors_of(there((1, ids)))))
 
 

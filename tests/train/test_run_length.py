@@ -5,8 +5,7 @@ import pytest
 from heedful.config.schema import OptimizerConfig, Recipe, TrainConfig
 from heedful.optim import learning_rate
 from heedful.train.log_file import LOG
-from heedful.train.run_length import last_update, note_time, rate_line
-from heedful.train.trainer_state import TrainerState
+from heedful.train.trainer_state import TrainerState, last_update, note_time, rate_line
 from interrupted import train
 from reversal import recipe
 

@@ -85,13 +85,13 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("work", ["rehearse", "gradient", "validate"])
+@pytest.mark.parametrize("work", ["rehearse", "gradient", "evaluate"])
 def test_a_run_that_was_stopped_within_an_update_or_a_validation_equals_a_whole_run(
     work, task, text, tmp_path, monkeypatch
 ):
     settings = recipe(task, text)
     train(settings, tmp_path / "whole")
-    holder, times = {"validate": (TASK_CLASSES[task], 2), "gradient": (TrainingStep, 2), "rehearse": (TrainingStep, 1)}[
+    holder, times = {"evaluate": (TASK_CLASSES[task], 2), "gradient": (TrainingStep, 2), "rehearse": (TrainingStep, 1)}[
         work
     ]
     with monkeypatch.context() as stopped:
@@ -99,7 +99,7 @@ def test_a_run_that_was_stopped_within_an_update_or_a_validation_equals_a_whole_
         with pytest.raises(Killed):
             train(settings, tmp_path / "parts")
     last = max(path.name for path in (tmp_path / "parts" / "checkpoints").glob("step-*"))
-    assert last == {"rehearse": "step-00000000", "gradient": "step-00000001", "validate": "step-00000008"}[work]
+    assert last == {"rehearse": "step-00000000", "gradient": "step-00000001", "evaluate": "step-00000008"}[work]
     train(settings, tmp_path / "parts")
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 

@@ -3,7 +3,7 @@ import torch
 from toy_step import CPU, learner, rows
 
 from heedful.data.random_numbers import seed_of
-from heedful.tasks.sequence_to_sequence import collate
+from heedful.tasks.parts.sequence_to_sequence import collate
 from several_processes import in_processes
 
 

@@ -6,7 +6,7 @@ import torch
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.models import EncoderDecoder
 from heedful.parallel import SINGLE_PROCESS
-from heedful.tasks.sequence_to_sequence import loss
+from heedful.tasks.parts.sequence_to_sequence import loss
 from heedful.train.freezing import freeze
 from heedful.train.training_step import TrainingStep
 

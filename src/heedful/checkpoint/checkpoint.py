@@ -14,8 +14,8 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.parallel import local
 from heedful.storage.atomic import Content
+from heedful.storage.disk import MOST
 from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest
-from heedful.storage.small_file import MOST
 from heedful.text.tokenizer_pair import TokenizerPair
 
 OPTIMIZER = "optimizer.safetensors"

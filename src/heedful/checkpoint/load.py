@@ -1,13 +1,12 @@
 """Loads trained models from a folder, a run or the box of models that come with heedful.
 
-From checkpoint to line: `load_model` reads recipe, tokenizers and weights; the task (`tasks.sequence_to_sequence`)
-builds the model (`models.transformer`) and its predictor (`decode.translator`), which encodes lines, batches them and
-restores their order; `decode.beam` searches through the model's `DecodingState`, or `decode.greedy` for a beam of 1.
+From checkpoint to line: `load_model` reads recipe, tokenizers and weights; `tasks.parts.sequence_to_sequence` builds
+the model (`models.transformer`) and its predictor (`decode.translator`), which encodes lines, batches them and restores
+their order; `decode.beam` searches through the model's `DecodingState`, or `decode.greedy` for a beam of 1.
 On the way `storage.manifest` only verifies files, and `tasks.translation` only adds BLEU.
 """
 
 import logging
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,10 +24,9 @@ from heedful.checkpoint.model_folder import read_description, read_weights
 from heedful.checkpoint.run_folder import Checkpoints
 from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_of
 from heedful.config.load import FILE
-from heedful.config.schema import DataConfig, FilterConfig, Recipe
+from heedful.config.schema import DataConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
-from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
 from heedful.machine.process import own_random_numbers
 from heedful.models import SentenceEncoder
@@ -40,15 +38,12 @@ from heedful.progress import ProgressReporter
 from heedful.storage.manifest import MANIFEST, Manifest, read_manifest
 from heedful.storage.paths import first_lost, near_paths
 from heedful.tasks import find_task
-from heedful.tasks.task import Scores, Task
+from heedful.tasks.task import Evaluation, Results, Scores, Task
 from heedful.text.tokenizer_pair import TokenizerPair
 
 LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
-
-# Filter settings that leave out no example of a test set.
-EVERYTHING = FilterConfig(max_characters=sys.maxsize, max_tokens=sys.maxsize, max_ratio=None, duplicates=True)
 
 U = TypeVar("U")
 
@@ -114,52 +109,36 @@ class LoadedModel:
         Raises:
             InputError: there is no test set, or the test set cannot be used.
         """
-        with self.testing(data, report, progress) as task:
-            return task.test(self.model) or {}
+        return self.results(data, report, progress).scores
 
-    def outcomes(
+    def results(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
-    ) -> Outcomes:
-        """Score the model on each example of `data.test`, for a comparison of two models; arguments as for `test`.
-
-        Raises:
-            InputError: as for `test`; or the task has no score that can be computed from single examples.
-        """
-        with self.testing(data, report, progress) as task:
-            return task.outcomes(self.model)
-
-    @contextmanager
-    def testing(
-        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
-    ) -> Iterator[Task[Any]]:
-        """Set up the model's task on a test set, which replaces the training set as well: nothing is learned.
-
-        Args:
-            data: the test set and how it is read, as for `test`.
-            report: called with sentences about the progress.
-            progress: receives the progress of each part of the work; None: no report.
+    ) -> Results:
+        """Score the model on `data.test` with all that a comparison of two models needs; arguments as for `test`.
 
         Raises:
             InputError: as for `test`.
         """
-        if data.test is None:
-            raise InputError("there is nothing to test a model on; set data.test")
-        test = replace(data.test, weight=1.0)
-        learned = labels_learned(data, self.recipe.data)
-        alone = replace(learned, train=(test,), valid=test, test=test, filters=EVERYTHING)
+        run = Evaluation(warn=report, is_test=True)
+        with self.testing(data, report) as task:
+            return task.evaluate(self.model, replace(run, progress=progress) if progress else run) or Results({})
+
+    @contextmanager
+    def testing(self, data: DataConfig, report: Callable[[str], None]) -> Iterator[Task[Any]]:
+        """Open the model's task with the test set `data.test`.
+
+        Args:
+            data: the test set and how it is read, as for `test`.
+            report: called with sentences about the progress.
+
+        Raises:
+            InputError: as for `test`.
+        """
+        decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)  # as if it had been measured
+        recipe = replace(self.recipe, data=labels_learned(data, self.recipe.data), decode=decode)
+        kind = find_task(recipe.task)
         with TemporaryDirectory() as folder, torch.no_grad():
-            decode = replace(
-                self.recipe.decode, max_extra=self.recipe.decode.extra
-            )  # nothing is measured on a test set
-            recipe = replace(self.recipe, data=alone, decode=decode)
-            if any(self.tokenizers.sizes):
-                self.tokenizers.save(Path(folder) / "tokenizer")
-                tokenizer = replace(recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
-                recipe = replace(recipe, tokenizer=tokenizer)
-            task = find_task(recipe.task).prepare(recipe, Path(folder) / "data", report)
-            task.tell = report
-            task.progress = progress or task.progress
-            yield task
+            yield kind(kind.dataset.open_test(recipe, self.tokenizers, Path(folder), report))
 
 
 def labels_learned(data: DataConfig, trained: DataConfig) -> DataConfig:

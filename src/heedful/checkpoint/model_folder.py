@@ -21,9 +21,8 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.models.model import wrong_types
 from heedful.storage.atomic import Content, write_folder
-from heedful.storage.disk import DISK, Storage
+from heedful.storage.disk import DISK, MOST, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
-from heedful.storage.small_file import MOST
 from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION, LARGEST
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 

@@ -95,7 +95,7 @@ def check(
     from heedful.config.load import load_recipe
     from heedful.data.preparation.digest import files_of
     from heedful.train.preflight import preflight
-    from heedful.train.run_length import rate_line
+    from heedful.train.trainer_state import rate_line
 
     settings = load_recipe(recipe, overrides or [], data)
     text = settings.data
@@ -122,11 +122,7 @@ def presets() -> None:
     from rich.table import Table
 
     from heedful.config.families import FAMILIES
-    from heedful.config.presets import TABLE_3
-    from heedful.config.presets_bert_gpt import CHILDREN
-    from heedful.config.presets_clip import CLIP
-    from heedful.config.presets_vision import VISION
-    from heedful.config.presets_whisper import WHISPER
+    from heedful.config.presets import PRESETS, TABLE_3
 
     table = Table(box=None, pad_edge=False)
     for heading in ("preset", "what it is"):
@@ -139,7 +135,10 @@ def presets() -> None:
         what = ", ".join(changes) or "6+6 layers, d_model 512"
         printed = "" if row.millions is None else str(row.millions)
         table.add_row(f"vaswani-{row.name}", what, printed, f"{row.perplexity:.2f}", f"{row.bleu:.1f}")
-    for name, values in {**CHILDREN, **VISION, **CLIP, **WHISPER}.items():
+    listed = {"tiny", *(f"vaswani-{row.name}" for row in TABLE_3)}
+    for name, values in PRESETS.items():
+        if name in listed:
+            continue
         model = values["model"]
         layers = "+".join(str(model[layers]) for layers in FAMILIES[model["family"]].layers)
         table.add_row(name, f"{values['task']}, {layers} layers, d_model {model['d_model']}")

@@ -43,14 +43,14 @@ def export(
     from heedful.models import weights
     from heedful.storage.manifest import MANIFEST
     from heedful.tasks import find_task
+    from heedful.tasks.task import usage
 
     replaced = ", in place of the model that was there" if (out / MANIFEST).is_file() else ""
     with writing_folder(out, "OUT") as folder, show_progress(f"exporting {model}"):
         loaded = load_model(model)
         write_model(folder, without_paths(loaded.recipe), loaded.tokenizers, weights(loaded.model), dtype.value)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    task = find_task(loaded.recipe.task)
-    typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {task.usage(out)}")
+    typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {usage(find_task(loaded.recipe.task), out)}")
 
 
 def without_paths(recipe: "Recipe") -> "Recipe":

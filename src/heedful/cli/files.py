@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
     from heedful.config.schema import DataConfig, Recipe
     from heedful.data.media.media_files import MediaFile
-    from heedful.progress import ProgressReporter
     from heedful.tasks.task import Task
 
 T = TypeVar("T")
@@ -91,13 +90,13 @@ class ScoredFiles:
 
     @contextmanager
     def testing(
-        self, loaded: "LoadedModel", data: "DataConfig", report: Callable[[str], None], progress: "ProgressReporter"
+        self, loaded: "LoadedModel", data: "DataConfig", report: Callable[[str], None]
     ) -> "Iterator[Task[Any]]":
         """Set up the task of a model on the files of a test set that can be read; see `LoadedModel.testing`."""
         truncated = "read" if self.options.truncated else data.truncated_files
         lenient = replace(data, bad_files="skip_all", truncated_files=truncated)
-        with loaded.testing(lenient, report, progress) as task:
-            examples = getattr(task, "examples", None)
+        with loaded.testing(lenient, report) as task:
+            examples = getattr(task.data, "examples", None)
             if examples is not None:
                 bad = dict.fromkeys(examples.report.bad_files)
                 self.bad |= bad

@@ -31,6 +31,9 @@ def init_folder(request: InitRequest) -> None:
     if is_made(request.source):
         raise InputError(f"{request.source}: holds a run, a model or a recipe, not data; name the folder of the data")
     note_made_folders(request.source)
+    if request.wanted.task not in OF_ONE_TEXT and (table := table_of_files(request)):
+        init_file(replace(request, source=table))
+        return
     if media := media_request(request.source, request.wanted, request.out, request.bad_utf8):
         request.check_options(media.task)
         init_media(media)
@@ -48,6 +51,25 @@ def init_folder(request: InitRequest) -> None:
         if not as_text:
             check_documents(request.source, request.bad_utf8)
         init_understood(UnderstoodFile(request.source, request.source, "a folder of texts"), {}, request)
+
+
+def table_of_files(request: InitRequest) -> Path | None:
+    """The table that names the pictures, sounds or videos of a folder without folders of classes; None for other ones.
+
+    Raises:
+        InputError: There are several, or nothing shows what the files are.
+    """
+    from heedful.data.proposals.loose_media import loose_media, nothing_tells, several_tables, tables_of
+
+    media = loose_media(request.source)
+    if media is None:
+        return None
+    tables = tables_of(media, request.bad_utf8)
+    if len(tables) > 1:
+        raise several_tables(media, tables)
+    if not tables and any(path.parent == request.source for path in media.files):
+        raise nothing_tells(media)
+    return tables[0] if tables else None
 
 
 def init_languages(request: InitRequest, layout: "FolderLayout") -> None:

@@ -53,6 +53,7 @@ class LabelledRequest:
         given: Text for validation and test, as far as it is not to be held out.
         notation: How the numbers of a regression are written; the parts have them with a decimal point.
         copied: True if the file is a temporary copy of the user's, whose lines are not those of the user's file.
+        labels: The classes as the parts have them, where these are known: 2 for labels that are written 2.0.
     """
 
     corpus: CorpusConfig
@@ -62,11 +63,12 @@ class LabelledRequest:
     given: Given = field(default_factory=dict)
     notation: "Notation" = "point"
     copied: bool = False
+    labels: tuple[str, ...] = ()
 
     @property
     def data(self) -> DataConfig:
         """The settings by which the text is read."""
-        return DataConfig(bad_utf8=self.bad_utf8)
+        return DataConfig(bad_utf8=self.bad_utf8, labels=self.labels)
 
     def line(self, example: "Example") -> str:
         """Format a labelled example as a line of JSON, with the columns of the corpus as keys."""

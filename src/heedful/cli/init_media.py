@@ -70,7 +70,12 @@ class MediaRequest:
     @property
     def data(self) -> DataConfig:
         """The settings by which the files are found."""
-        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8)
+        from heedful.data.readers.labelled import MOST_LABELS, whole_labels
+
+        target = [column for column in self.columns if column.name == self.reading.choice.target and not self.writes]
+        labels = [label for column in target for label in whole_labels(map(str.strip, column.values))]
+        known = tuple(labels) if len(labels) <= MOST_LABELS else ()
+        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=known)
 
     @property
     def writes(self) -> bool:
@@ -126,10 +131,11 @@ def reading_of_folder(source: Path, kind: "Kind") -> Reading:
     Raises:
         InputError: It has parts without classes.
     """
-    from heedful.data.media.media_files import NOUNS
+    from heedful.data.media.media_files import NOUNS, files_below
     from heedful.data.proposals.media_layout import other_kinds, parts_of_folder
 
     parts = parts_of_folder(source, DataConfig(modality=kind))
+    loose = sum(path.parent == source for path in files_below(source, DataConfig(modality=kind)))
     content = f"{NOUNS[kind]}, a folder for each class"
     command: tuple[str, ...] = ()
     if parts.folders["train"] != source:
@@ -140,6 +146,7 @@ def reading_of_folder(source: Path, kind: "Kind") -> Reading:
     others = [
         f"{name} ({counted(count, 'files')} of another kind)" for name, count in other_kinds(source, kind).items()
     ]
+    others += [f"{counted(loose, NOUNS[kind])} in no folder"] if loose else []
     unused = (*(name for name in parts.unused if not any(other.startswith(f"{name} (") for other in others)), *others)
     return Reading(source, content, TaskChoice(TASKS[kind]), "certain", None, unused, command)
 

@@ -247,13 +247,15 @@ def init_targets(file: UnderstoodFile, request: "LabelledRequest", columns: "lis
     """
     from heedful.cli.init_labelled import init_labelled
     from heedful.cli.init_replies import init_replies
+    from heedful.data.readers.labelled import MOST_LABELS, whole_labels
 
     if request.task in OF_REPLIES:
         init_replies(request)
         return
     [target] = [column for column in columns if column.name == request.corpus.target_field]
     check_notation(target, request.task, file.source)
-    init_labelled(replace(request, notation=target.notation))
+    labels = tuple(whole_labels(map(str.strip, target.values))) if request.task == "classification" else ()
+    init_labelled(replace(request, notation=target.notation, labels=labels if len(labels) <= MOST_LABELS else ()))
 
 
 def corpus_of(path: Path, choice: TaskChoice) -> CorpusConfig:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.output import REPLACES, check_folder
 from heedful.config.keys import KEYS, description_of
 from heedful.errors import InputError
 
@@ -40,23 +39,38 @@ Output = Annotated[Path | None, typer.Option(help="File to write.", show_default
 
 def allow_replacing(given: bool) -> bool:
     """Note whether `--force` is given, for `check_output`."""
+    from heedful.cli.output import REPLACES
+
     REPLACES.set(given)
     return given
 
 
 def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Return the folder of an option, and refuse one that is not there, or a file."""
-    from heedful.storage.paths import no_folder
-
     if value is not None and not value.is_dir():
+        from heedful.storage.paths import no_folder
+
         raise InputError(f"{param.opts[0]} {no_folder(value)}")
     return value
+
+
+def refuse_file_in_the_way(folder: Path, named: str) -> None:
+    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages.
+
+    Raises:
+        InputError: The folder, or one that it is in, is a file.
+    """
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise InputError(f"{named}: {'' if named.endswith(str(place)) else f'{place} '}is a file; name a folder")
 
 
 def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Return the folder of an option or an argument that is written to, and refuse one where a file is in the way."""
     if value is not None:
-        check_folder(value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}")
+        refuse_file_in_the_way(
+            value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}"
+        )
     return value
 
 

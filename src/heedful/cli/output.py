@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
+from heedful.cli.options import refuse_file_in_the_way
 from heedful.errors import InputError, Interrupted, RunError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def check_output(output: Path | None, *inputs: Path | None, option: str = "--out
         return
     if output.is_dir():
         raise InputError(f"{option} {output}: is a folder; name a file, in a folder that is there")
-    check_folder(output.parent, f"{option} {output}")
+    refuse_file_in_the_way(output.parent, f"{option} {output}")
     if not output.parent.is_dir():
         remedy = likely(output.parent, "make it, or name a file in a folder that is there", os.path.isdir)
         raise InputError(f"{option} {output}: there is no folder {output.parent}; {remedy}")
@@ -53,17 +54,6 @@ def check_output(output: Path | None, *inputs: Path | None, option: str = "--out
             f"{option} {output}: is there already, and heedful did not write it or it was changed since; name another "
             "file, or replace it with --force"
         )
-
-
-def check_folder(folder: Path, named: str) -> None:
-    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages.
-
-    Raises:
-        InputError: The folder, or one that it is in, is a file.
-    """
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise InputError(f"{named}: {'' if named.endswith(str(place)) else f'{place} '}is a file; name a folder")
 
 
 @contextmanager
@@ -80,7 +70,7 @@ def writing_folder(folder: Path, option: str) -> Iterator[Path]:
     from heedful.storage.atomic import atomic_folder, named_write_errors
     from heedful.storage.manifest import is_as_written
 
-    check_folder(folder, f"{option} {folder}")
+    refuse_file_in_the_way(folder, f"{option} {folder}")
     for place in (Path.cwd(), Path.home()):
         if place.is_relative_to(folder.resolve()):
             raise InputError(f"{option} {folder}: holds {place} and cannot be replaced as a whole; name a folder in it")

@@ -1,6 +1,6 @@
 """`heedful evaluate` for tasks other than translation: score a model, or compare two models of one task."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,7 @@ def task_scores(
         InputError: there is no such model or device, the test set cannot be used, `search` is for a model without a
             search, or `plot` for one whose outputs are not classes.
     """
+    from heedful.tasks.task import Evaluation, Results
     from heedful.train.log_file import strict
 
     draw = drawing_of(plot, data) if plot else None
@@ -92,8 +93,10 @@ def task_scores(
     if draw and not loaded.recipe.data.labels:
         raise InputError(f"--plot draws what is confused with what, and {model} does not predict classes; leave it out")
     tell = tell_once()
-    with show_progress(f"evaluating {model}") as progress, files.testing(loaded, data, tell, progress) as task:
-        scores, classes = task.test(loaded.model) or {}, task.classes
+    with show_progress(f"evaluating {model}") as progress, files.testing(loaded, data, tell) as task:
+        run = Evaluation(progress=progress, warn=tell, is_test=True)
+        results = task.evaluate(loaded.model, run) or Results({})
+    scores, classes = results.scores, results.outcomes.classes if results.outcomes else None
     facts = {"system": model, "task": loaded.recipe.task, "scores": {name: strict(x) for name, x in scores.items()}}
     lines = score_lines(scores)
     if classes is None:
@@ -159,22 +162,28 @@ def task_comparison(
         InputError: a model, the device or the test set cannot be used, `search` is for a model without a search, or
             the scores of the task do not follow from examples.
     """
-    from heedful.evaluate.significance import FEW, compare_outcomes, few_examples
-    from heedful.tasks import find_task
+    from heedful.evaluate.significance import FEW, Outcomes, compare_outcomes, few_examples
+    from heedful.tasks.task import Evaluation
 
     tell = tell_once()
     model, baseline = models
-    outcomes = []
+    outcomes: list[Outcomes] = []
+    names: Iterable[str] = ()
     task = ""
     for name in (baseline, model):
         loaded = files.options.applied(name, load(name, device, search))
         task = loaded.recipe.task
         own = replace(loaded.recipe.data, root=data.root, test=data.test)
-        with (
-            show_progress(f"evaluating {name}") as progress,
-            files.testing(loaded, own, tell, progress) as tested,
-        ):
-            outcomes.append(tested.outcomes(loaded.model))
+        with show_progress(f"evaluating {name}") as progress, files.testing(loaded, own, tell) as tested:
+            results = tested.evaluate(loaded.model, Evaluation(progress=progress, warn=tell, is_test=True))
+        if results is None or results.outcomes is None:
+            raise InputError(
+                f'two models for the task "{task}" cannot be compared by resampling, as its scores '
+                f"({', '.join(results.scores if results else ())}) are not made of single examples, or are no numbers; "
+                "evaluate each model by itself"
+            )
+        outcomes.append(results.outcomes)
+        names = results.scores
     theirs, ours = outcomes
     for name, each in zip((baseline, model), outcomes, strict=True):
         if each.classes:
@@ -188,7 +197,7 @@ def task_comparison(
         tell(f"heedful: {few_examples(ours.count)}")
     with show_progress("comparing by paired bootstrap"):
         comparisons = compare_outcomes(theirs, ours)
-    if left := [name for name in find_task(task).scores if name not in ours.scores]:
+    if left := [name for name in names if name not in ours.scores]:
         tell(f"heedful: scores of a test set as a whole, such as {left[-1]}, are not compared")
     facts = {"system": model, "task": task, "examples": ours.count, "baseline": baseline}
     if ours.classes:

@@ -112,14 +112,15 @@ def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Conso
     """Say how an interrupted run goes on, or what can be done with the model."""
     from heedful.config.user_code import own_code
     from heedful.tasks import find_task
+    from heedful.tasks.task import usage
 
     if outcome.exit_code:
         console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
         command = shlex.join(["heedful", *sys.argv[1:]])
         console.print(f"  {command}", soft_wrap=True, highlight=False, markup=False)
         return
-    usage = find_task(recipe.task).usage(folder)
+    command = usage(find_task(recipe.task), folder)
     for module, colon, _ in (name.partition(":") for name in own_code(recipe).values()):
-        usage = usage.replace("heedful ", f"heedful --import {module} ", 1) if colon else usage
-    advice = f"the model is in {folder / 'model'}; try: {usage}"
+        command = command.replace("heedful ", f"heedful --import {module} ", 1) if colon else command
+    advice = f"the model is in {folder / 'model'}; try: {command}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

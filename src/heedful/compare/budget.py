@@ -3,13 +3,14 @@
 from bisect import bisect
 from dataclasses import dataclass, replace
 
+from heedful.config.keys import KEYS
 from heedful.config.rules import impossible
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.models.parameters import count_without_building
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.train.run_length import DECAYING
+from heedful.train.trainer_state import DECAYING
 
 TOLERANCE = 0.05  # share by which the parameters of a system may differ from the budget
 WIDEST = 4096  # d_model is searched below, first in steps
@@ -33,8 +34,8 @@ class Budget:
     @property
     def overrides(self) -> tuple[str, ...]:
         """Settings of a recipe that give its training this budget, as "key=value"."""
-        limits = {"train.max_updates": self.updates, "train.max_minutes": self.minutes}
-        return tuple(f"{key}={value}" for key, value in limits.items() if value is not None)
+        limits = ((KEYS.train.max_updates, self.updates), (KEYS.train.max_minutes, self.minutes))
+        return tuple(f"{key}={value}" for key, value in limits if value is not None)
 
     def allows(self, size: int) -> bool:
         """True if a number of parameters is that of the budget, up to `TOLERANCE`."""

@@ -26,8 +26,8 @@ def flops_per_update(task: Task, model: nn.Module, recipe: Recipe) -> float:
     trained = deepcopy(model)
     step = TrainingStep(trained, task.loss, plain)
     device = next(trained.parameters()).device
-    ids = task.epoch(0)[: UPDATES * recipe.train.accumulate]
-    batches = [task.batch(some, 0, device) for some in ids]
+    ids = task.data.epoch(0)[: UPDATES * recipe.train.accumulate]
+    batches = [task.data.batch(some, 0, device) for some in ids]
     updates = [batches[i : i + recipe.train.accumulate] for i in range(0, len(batches), recipe.train.accumulate)]
     with torch.enable_grad():
         counts = [count_flops(lambda some=some, n=n: step.update(some, n)) for n, some in enumerate(updates, start=1)]

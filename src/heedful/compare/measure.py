@@ -13,14 +13,16 @@ from heedful.compare.flops import count_flops, flops_per_update
 from heedful.compare.job import Job, Measured, TestResult
 from heedful.compare.statistics import metrics_of
 from heedful.config.schema import Recipe
-from heedful.errors import InputError
 from heedful.evaluate import Scoring, score
+from heedful.evaluate.outputs import outcomes_of
 from heedful.evaluate.significance import draw_outcomes
+from heedful.evaluate.texts import Texts
 from heedful.machine import environment
 from heedful.models.parameters import count_parameters
 from heedful.progress import show_progress
 from heedful.tasks import Task, find_task
-from heedful.tasks.sequence_to_sequence import SequenceToSequence, WritingTask
+from heedful.tasks.parts.sequence_to_sequence import Pairs, SequenceToSequence
+from heedful.tasks.task import Evaluation, Results, output_metrics
 from heedful.tasks.translation import Translation
 
 SENTENCES = 8  # of the test set, whose FLOPs are counted
@@ -46,9 +48,11 @@ def measure(job: Job, peak_memory: int | None) -> Measured:
         flops = flops_per_update(trained, loaded.model, loaded.recipe)
     with (
         show_progress(f"testing {job.folder.name}") as report,
-        loaded.testing(loaded.recipe.data, lambda _: None, report) as task,
+        loaded.testing(loaded.recipe.data, lambda _: None) as task,
     ):
-        test = test_written(task, loaded) if isinstance(task, WritingTask) else test_examples(task, loaded)
+        run = Evaluation(progress=report, is_test=True)
+        written = isinstance(task, SequenceToSequence)
+        test = test_written(task, loaded, run) if written else test_examples(task, loaded, run)
         per_example = flops_per_example(task, loaded, test.count)
     return Measured(
         parameters=counts.total,
@@ -102,67 +106,63 @@ def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
         loaded: the model.
         count: the examples of the test set.
     """
-    if isinstance(task, WritingTask):
-        decode, write = replace(loaded.recipe.decode, n_best=1), task.write
+    if isinstance(task, SequenceToSequence):
+        decode, alone = replace(loaded.recipe.decode, n_best=1), Evaluation()
         chosen = range(0, count, -(-count // SENTENCES))
-        return sum(count_flops(lambda i=i: write(loaded.model, decode, i)) for i in chosen) / len(chosen)
-    batches = list(islice(task.epoch(0), BATCHES))
-    device = next(loaded.model.parameters()).device
-    counts = [count_flops(lambda ids=ids: task.loss(loaded.model, task.batch(ids, 0, device))) for ids in batches]
+        counts = [count_flops(lambda i=i: list(task.write(loaded.model, decode, [i], alone))) for i in chosen]
+        return sum(counts) / len(chosen)
+    batches = list(islice(task.data.valid_plan() or (), BATCHES))
+    data, device = task.data, next(loaded.model.parameters()).device
+    counts = [count_flops(lambda ids=ids: task.loss(loaded.model, data.valid_batch(ids, device))) for ids in batches]
     return sum(counts) / sum(map(len, batches))
 
 
-def test_written(task: WritingTask, loaded: LoadedModel) -> TestResult:
+def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation) -> TestResult:
     """Test a model that writes texts: decode the test set, time that, and score the outputs."""
     begin = time.perf_counter()
-    pairs = task.outputs(loaded.model, replace(loaded.recipe.decode, n_best=1))
+    texts = task.decoded(loaded.model, replace(loaded.recipe.decode, n_best=1), run)
     seconds = time.perf_counter() - begin
-    outputs, references = map(list, zip(*pairs, strict=True))
+    outcomes = outcomes_of(texts, output_metrics(type(task), task.recipe))
+    losses = task.summary(run.mean_losses(task, loaded.model, run.batches(task.data, loaded.model)))
     found = TestResult(
-        count=len(pairs),
-        scores=task.given(loaded.model) or {},
+        count=len(texts),
+        scores=(outcomes.whole or {}) | losses,
         seconds=seconds,
-        tokens=sum(len(row) + 1 for row in loaded.tokenizers.target.encode_batch(outputs)),
+        tokens=sum(len(row) + 1 for row in loaded.tokenizers.target.encode_batch(list(texts.outputs))),
     )
-    if not isinstance(task, SequenceToSequence):
-        draws = draw_outcomes(task.resampled(outputs, references))
-        return replace(found, scores=task.measure(outputs, references) | found.scores, draws=asdict(draws))
-    return with_texts(found, task, loaded, outputs, references)
+    if not isinstance(task.data, Pairs):
+        return replace(found, draws=asdict(draw_outcomes(outcomes)))
+    found = with_texts(found, task.data, loaded, texts)
+    if not isinstance(task, Translation):
+        return replace(found, figures=outcomes.each)
+    language, sides = loaded.recipe.data.target_language, (list(texts.outputs), list(texts.references))
+    scored = score(sides[0], [sides[1]], Scoring(metrics=metrics_of(*sides), language=language))
+    return replace(found, scores={one.name: one.value for one in scored} | losses, language=language)
 
 
-def with_texts(
-    found: TestResult, task: SequenceToSequence, loaded: LoadedModel, outputs: list[str], references: list[str]
-) -> TestResult:
-    """Return a test from text to text with all that is shown of its texts, and their scores."""
-    sources = [source for source, _ in task.prepared.valid_text]
-    found = replace(
-        found,
-        texts={"source": sources, "reference": references, "output": outputs},
-        lengths=[len(row) + 1 for row in loaded.tokenizers.source.encode_batch(sources)],
-    )
-    if isinstance(task, Translation):
-        language = loaded.recipe.data.target_language
-        scored = score(outputs, [references], Scoring(metrics=metrics_of(outputs, references), language=language))
-        return replace(found, scores={one.name: one.value for one in scored} | found.scores, language=language)
-    each = [task.measure([output], [wanted]) for output, wanted in zip(outputs, references, strict=True)]
-    figures = {name: [scores[name] for scores in each] for name in task.means}
-    return replace(found, scores=task.measure(outputs, references) | found.scores, figures=figures)
+def with_texts(found: TestResult, data: Pairs, loaded: LoadedModel, texts: Texts) -> TestResult:
+    """Return a test from text to text with all that is shown of its texts."""
+    sources = [source for source, _ in data.prepared.valid_text]
+    shown = {"source": sources, "reference": list(texts.references), "output": list(texts.outputs)}
+    lengths = [len(row) + 1 for row in loaded.tokenizers.source.encode_batch(sources)]
+    return replace(found, texts=shown, lengths=lengths)
 
 
-def test_examples(task: Task, loaded: LoadedModel) -> TestResult:
+def test_examples(task: Task, loaded: LoadedModel, run: Evaluation) -> TestResult:
     """Test a model of any other task: score it with the metrics of the task, and time that."""
     device = next(loaded.model.parameters()).device
-    batches = [(len(ids), task.batch(ids, 0, device).tokens) for ids in task.epoch(0)]
+    batches = [(len(ids), task.data.valid_batch(ids, device).tokens) for ids in task.data.valid_plan() or ()]
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     begin = time.perf_counter()
-    scores = task.test(loaded.model) or {}
+    results = task.evaluate(loaded.model, run) or Results({})
     seconds = time.perf_counter() - begin
-    try:
-        draws = asdict(draw_outcomes(task.outcomes(loaded.model)))
-    except InputError:  # the perplexity of running text, for example, is not made of single examples
-        draws = None
-    count = draws["count"] if draws else sum(examples for examples, _ in batches)
-    tokens = sum(read for _, read in batches)
-    absent = task.classes and task.classes.absent
-    return TestResult(count=count, scores=scores, seconds=seconds, tokens=tokens, draws=draws, absent=absent)
+    outcomes = results.outcomes  # None for the perplexity of running text, for example
+    return TestResult(
+        count=outcomes.count if outcomes else sum(examples for examples, _ in batches),
+        scores=results.scores,
+        seconds=seconds,
+        tokens=sum(read for _, read in batches),
+        draws=asdict(draw_outcomes(outcomes)) if outcomes else None,
+        absent=outcomes.classes.absent if outcomes and outcomes.classes else None,
+    )

@@ -12,23 +12,28 @@ from heedful.compare.groups import Group, group_scores, largest_moves
 from heedful.compare.job import Measured
 from heedful.compare.samples import Sample, choose_samples
 from heedful.compare.statistics import TextSample, sample_of
+from heedful.config.keys import KEYS
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.evaluate import Comparison, Resampled
 from heedful.tasks import find_task
+from heedful.tasks.task import score_names
 from heedful.train.log_file import VALID
 
 DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
 AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
-UNTOLD = (  # alike, or told elsewhere
-    "name",
-    "data.root",
-    "data.test",
-    "data.train",
-    "data.valid",
-    "data.words",
-    "train.max_minutes",
-    "train.precision",
+UNREPORTED = tuple(  # settings that are alike, or reported elsewhere
+    str(key)
+    for key in (
+        KEYS.name,
+        KEYS.data.root,
+        KEYS.data.test,
+        KEYS.data.train,
+        KEYS.data.valid,
+        KEYS.data.words,
+        KEYS.train.max_minutes,
+        KEYS.train.precision,
+    )
 )
 
 
@@ -185,7 +190,7 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
 def drawn_score(recipe: Recipe, systems: Sequence[SystemReport]) -> str:
     """Return the name of the validation score in the logs that is drawn as a curve."""
     names = [name for system in systems if system.curves for name in system.curves.values]
-    wanted = [f"{VALID}{name}" for name in (recipe.train.best, *find_task(recipe.task).scores) if name]
+    wanted = [f"{VALID}{name}" for name in (recipe.train.best, *score_names(find_task(recipe.task), recipe)) if name]
     return next((name for name in wanted if name in names), wanted[0])
 
 
@@ -216,7 +221,7 @@ def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
 
 def told_settings(recipe: Recipe) -> dict[str, str]:
     """Return the settings that the report tells, by dotted key, as text."""
-    told = {key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNTOLD)}
+    told = {key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNREPORTED)}
     return told | {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
 
 

@@ -11,7 +11,8 @@ from heedful.compare.report import AXES, FAILED, WAITING, Report, SystemReport
 from heedful.compare.samples import Sample
 from heedful.evaluate import Resampled
 from heedful.evaluate.class_report import absence
-from heedful.evaluate.significance import FEW, LOWER_IS_BETTER, few_examples
+from heedful.evaluate.metrics import lower_is_better
+from heedful.evaluate.significance import FEW, few_examples
 from heedful.train.log_file import VALID
 from heedful.wording import counted, duration
 
@@ -162,7 +163,7 @@ def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tu
 
 def best_of(name: str, values: Sequence[float]) -> float:
     """Return the best of several values of a score: the largest, or the smallest of an error rate or a loss."""
-    return min(values) if name in LOWER_IS_BETTER else max(values)
+    return min(values) if lower_is_better(name) else max(values)
 
 
 def all_scores(system: SystemReport) -> dict[str, float]:

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from heedful.config.open_names import OpenNames
-from heedful.config.setting import Count, Fixed, Positive, Rate, Setting, Share
+from heedful.config.setting import Count, Fixed, OpenNames, Positive, Rate, Setting, Share
 from heedful.registry import TOKENIZERS
 
 Modality = Literal["text", "image", "audio", "video"]

@@ -5,7 +5,7 @@ from typing import Literal, cast
 
 from heedful.config.keys import KEYS
 from heedful.config.model import Heads, Layers, ModelConfig, Poolings, Positions
-from heedful.config.rule import RULES, Rule
+from heedful.config.rules import RULES, Rule
 from heedful.config.schema import Recipe
 from heedful.config.setting import Count, Positive
 from heedful.registry import TASKS

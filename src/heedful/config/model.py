@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from heedful.config.families import FAMILIES, FamilyName
-from heedful.config.open_names import OpenNames
-from heedful.config.setting import Count, Natural, Positive, Rate, Setting
+from heedful.config.setting import Count, Natural, OpenNames, Positive, Rate, Setting
 from heedful.registry import POSITIONS
 from heedful.wording import counted
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, cast
 from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS
 from heedful.config.model import Layers, Poolers, TextModelConfig
-from heedful.config.rule import REMARKS, RULES, Rule
+from heedful.config.rules import REMARKS, RULES, Rule
 from heedful.config.schema import Recipe
 from heedful.config.setting import Setting
 from heedful.wording import counted

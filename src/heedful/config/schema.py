@@ -20,7 +20,7 @@ from heedful.config.decoding import EXTRA, DecodeConfig, GenerateConfig
 from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig, VideoConfig
 from heedful.config.model import ArchitectureConfig, ModelConfig, Poolers, Poolings, TextModelConfig
 from heedful.config.setting import Apart, Fixed, Setting
-from heedful.config.training import OptimizerConfig, ParallelConfig, Shardings, TrainConfig
+from heedful.config.training import EvaluateConfig, OptimizerConfig, ParallelConfig, Shardings, TrainConfig
 
 __all__ = [
     "EXTRA",
@@ -29,6 +29,7 @@ __all__ = [
     "CorpusConfig",
     "DataConfig",
     "DecodeConfig",
+    "EvaluateConfig",
     "FilterConfig",
     "GenerateConfig",
     "ImageConfig",
@@ -95,6 +96,9 @@ class Recipe:
 
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     """Settings of beam search."""
+
+    evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
+    """Settings of the scores of validation and of tests."""
 
     generate: Annotated[GenerateConfig, Setting(resume="free")] = field(default_factory=GenerateConfig)
     """Settings of text generation."""

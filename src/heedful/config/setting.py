@@ -12,9 +12,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
+
+from heedful.registry import Registry
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
 Natural = Annotated[int, Ge(0)]
 Count = Annotated[int, Ge(1)]
@@ -50,7 +56,7 @@ class Setting:
     """
 
     aliases: tuple[str, ...] = ()
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict, hash=False)
     former: tuple[str, ...] = ()
     resume: Resume | None = None
     per_machine: bool = False
@@ -65,6 +71,31 @@ class Apart:
         from pydantic_core.core_schema import any_schema
 
         return any_schema()
+
+
+@dataclass(frozen=True)
+class OpenNames:
+    """Fact of a setting: besides the names in its type, it takes those of a registry that installed packages add."""
+
+    registry: Registry[Any]
+
+    def __hash__(self) -> int:
+        return hash(self.registry.kind)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Let pydantic take the added names."""
+        from pydantic_core import core_schema
+
+        def added_or(value: Any, validate: Any) -> Any:
+            added = isinstance(value, str) and value in self.registry.installed()
+            return value if added else validate(value)
+
+        return core_schema.no_info_wrap_validator_function(added_or, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: "GetJsonSchemaHandler") -> dict[str, Any]:
+        """List the added names in the JSON Schema, too."""
+        schema = handler(core)
+        return {**schema, "enum": [*schema.get("enum", ()), *self.registry.installed()]}
 
 
 PLAIN = Setting()

@@ -10,7 +10,7 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.storage.compression import without_compression
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"\s*([\w.\"' -]+?)\s*=")

@@ -14,6 +14,15 @@ BEST = Fixed("the best score so far would be of another kind")
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """Settings of the scores of validation and of tests."""
+
+    metrics: Annotated[tuple[str, ...], Setting(resume=BEST)] = ()
+    """Names of the metrics that are computed from outputs, those of yours as `module:object`. The first selects the
+    best checkpoint, unless `train.best` does. Empty: those of the task."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
     """Settings of the optimiser and the learning-rate schedule. Steps are counted from 1."""
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.registry import ARCHITECTURES, TASKS, Registry
+
+T = TypeVar("T")
 
 REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "task": TASKS}  # by the recipe's key
 
@@ -30,18 +32,31 @@ def find_class(key: str, name: str) -> type | None:
     Raises:
         InputError: the module has not been imported or cannot be, or has no such class.
     """
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        return installed_class(key, name)
+    return find_object(key, name, type, "class") if ":" in name else installed_class(key, name)
+
+
+def find_object(key: str, name: str, kind: type[T], what: str) -> T:
+    """The object of one kind that a recipe names as "module:object".
+
+    Args:
+        key: the key of the recipe, for messages.
+        name: its value.
+        kind: the type of the object; of any other type nothing is used that a model folder names.
+        what: the kind in words, for messages.
+
+    Raises:
+        InputError: the module has not been imported, or has no such object.
+    """
+    module, _, attribute = name.partition(":")
     imported = sys.modules.get(module)
     if imported is None:
         raise InputError(
             f'{key} = "{name}": heedful imports no code that a model folder names. If you trust the module {module}, '
             f"write `heedful --import {module} COMMAND ...`, or in Python `import {module}` before the model is loaded"
         )
-    found: Any = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
-    if not isinstance(found, type):
-        raise InputError(f'{key} = "{name}": {module} has no class {attribute}')
+    found = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
+    if not isinstance(found, kind):
+        raise InputError(f'{key} = "{name}": {module} has no {what} {attribute}')
     return found
 
 
@@ -98,12 +113,13 @@ def import_user_module(module: str) -> None:
 def own_code(recipe: Recipe) -> dict[str, str]:
     """The keys of a recipe that name a class that does not come with heedful, and the names."""
     names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
-    return {key: name for key, name in names.items() if REGISTRIES[key].is_own(name)}
+    own = {key: name for key, name in names.items() if REGISTRIES[key].is_own(name)}
+    return own | {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics if ":" in name}
 
 
 def _module_of(key: str, name: str) -> str:
     """The module of a class of the user's own, by its name in a recipe."""
-    entries = REGISTRIES[key].installed().get(name)
+    entries = REGISTRIES[key].installed().get(name) if key in REGISTRIES else None
     return entries[0].module if entries else name.partition(":")[0]
 
 

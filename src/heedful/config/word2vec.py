@@ -5,7 +5,7 @@ from typing import Literal, cast
 
 from heedful.config.keys import KEYS
 from heedful.config.model import ArchitectureConfig, Width
-from heedful.config.rule import REMARKS, RULES, Rule
+from heedful.config.rules import REMARKS, RULES, Rule
 from heedful.config.schema import Recipe
 from heedful.config.setting import Count, Natural, NonNegative
 

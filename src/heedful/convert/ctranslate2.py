@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from heedful.errors import InputError
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 from heedful.text.tokenizer_folder import LARGEST
 from heedful.wording import counted
 

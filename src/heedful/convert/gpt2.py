@@ -23,8 +23,9 @@ from heedful.convert.model import (
 )
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, lacking, only_silences, reorder, silence
+from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.models import LanguageModel
+from heedful.nn.embedding import only_silences
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer_pair import TokenizerPair

@@ -15,7 +15,10 @@ from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
-from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.dialogue import Dialogue
+from heedful.tasks.summarisation import Summarisation
+from heedful.tasks.text_to_text import TextToText
+from heedful.tasks.translation import Translation
 from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.tokenizer import BOS
 
@@ -53,7 +56,7 @@ HALF_PRECISION = 1e-3  # tolerance for sines that were stored in 16 bits
 SETTINGS = Settings(
     model_type="marian",
     classes="Marian",
-    tasks=(SequenceToSequence,),
+    tasks=(Dialogue, Summarisation, TextToText, Translation),
     keys={
         "d_model": "d_model",
         "encoder_ffn_dim": "d_ff",

@@ -9,8 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from heedful.config.families import FAMILIES
-from heedful.config.load import recipe_from_dict
-from heedful.config.presets import merge
+from heedful.config.load import merge, recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.names import Weights, compare, without
 from heedful.convert.settings import CONFIG, names_of

@@ -18,13 +18,16 @@ from heedful.convert.names import Names, Weights, compare
 from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder
-from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.dialogue import Dialogue
+from heedful.tasks.summarisation import Summarisation
+from heedful.tasks.text_to_text import TextToText
+from heedful.tasks.translation import Translation
 from heedful.text.hugging_face import from_words
 from heedful.text.special_tokens import ABSENT
 from heedful.text.tokenizer import BOS, EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
-TASK, TASKS = "translation", (SequenceToSequence,)
+TASK, TASKS = "translation", (Dialogue, Summarisation, TextToText, Translation)
 HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # attention heads: model.bin of these specifications lacks them
 
 FEED_FORWARD = {

@@ -9,7 +9,7 @@ from typing import Any
 from heedful.config.families import FAMILIES
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 from heedful.tasks import TASKS, find_task
 from heedful.tasks.task import Task
 from heedful.text.export import has_counterpart

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heedful.config.load import recipe_from_dict
+from heedful.config.load import OF_TASKS, merge, recipe_from_dict
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
-from heedful.config.task_defaults import OF_TASKS, merge
 from heedful.convert.model import Format, Model, expected, read_weights, write_files
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without
 from heedful.convert.picture_settings import PREPROCESSOR, VIT, picture_settings, preprocessor

@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.errors import InputError
+from heedful.nn.embedding import NEVER
 from heedful.text.special_tokens import ABSENT
 from heedful.text.tokenizer import BOS, PAD, UNK
-
-# The bias of tokens that are never generated: their probability is exactly 0 in float32, and unlike minus infinity it
-# leaves a loss with label smoothing finite.
-NEVER = -1e4
 
 
 def reorder(weights: Mapping[str, Tensor], old_id_of: NDArray[np.int64], tables: tuple[str, ...]) -> dict[str, Tensor]:
@@ -67,12 +64,6 @@ def lacking(bias: Tensor) -> tuple[int, ...]:
     """
     ids = (bias == NEVER).nonzero().flatten().tolist()
     return tuple(ids) if {PAD, UNK, BOS}.issuperset(ids) else ()
-
-
-def only_silences(bias: Tensor) -> bool:
-    """True if an output bias is that of `silence` for a model without one: it says which tokens are never generated."""
-    never = bias == NEVER
-    return bool(never.any()) and not bool(bias[~never].any())
 
 
 def check_rows(old_id_of: NDArray[np.int64], rows: int, where: str) -> None:

@@ -19,7 +19,7 @@ from heedful.convert.model import Model, expected, recipe_of
 from heedful.convert.names import Weights, compare
 from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.models.input_layers import media_to_text
-from heedful.tasks.media_to_text import SpeechRecognition
+from heedful.tasks.speech_recognition import SpeechRecognition
 from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 

@@ -34,7 +34,7 @@ class BatchPlan:
 
     def __init__(self, lengths: Sequence[np.ndarray], weights: Sequence[float], tokens: int, seed: int) -> None:
         self.sizes = [len(corpus) for corpus in lengths]
-        self.lengths = np.concatenate(lengths)
+        self.lengths = np.concatenate(lengths) if lengths else np.empty((0, 2), np.int64)
         self.weights = list(weights)
         self.tokens = tokens
         self.seed = seed

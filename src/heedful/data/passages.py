@@ -15,8 +15,7 @@ import numpy as np
 from heedful.config.schema import MaskingConfig
 from heedful.data.batches import BatchPlan
 from heedful.data.random_numbers import PASSAGES, Chance
-from heedful.data.stores.arrays import IDS, MappedStore, new_store, open_arrays, seal, write_ids
-from heedful.data.stores.mapped_files import MappedFile
+from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.errors import InputError
 from heedful.text.tokenizer import BOS, EOS, PAD
 

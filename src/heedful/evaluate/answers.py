@@ -11,9 +11,12 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from heedful.errors import InputError
 from heedful.evaluate.f1 import F1Counts
+from heedful.evaluate.metrics import per_example
+from heedful.evaluate.outputs import Outputs
 from heedful.text.languages import CHINESE, base_language
 
 HAN = re.compile("([\u4e00-\u9fa5])")
@@ -84,3 +87,23 @@ TOKENS = {"en": _english, "zh": _chinese}
 def answer_language(code: str) -> str:
     """Choose by whose rules answers in a language are compared: "zh" for Chinese, else "en"."""
     return "zh" if base_language(code) in CHINESE else "en"
+
+
+@dataclass(frozen=True)
+class Answers(Outputs):
+    """Predicted answers, the accepted answers of each question, and the language whose rules compare them."""
+
+    kind = "answers"
+    columns = ("predicted", "accepted")
+
+    predicted: Sequence[str]
+    accepted: Sequence[Sequence[str]]
+    language: str = "en"
+
+    def scored(self, score: Callable[[str, Sequence[str], str], float]) -> list[float]:
+        """Score each answer."""
+        return [score(*pair, self.language) for pair in zip(self.predicted, self.accepted, strict=True)]
+
+
+F1 = per_example(lambda answers: answers.scored(answer_f1))
+EXACT_MATCH = per_example(lambda answers: answers.scored(exact_match))

@@ -1,10 +1,14 @@
 """Correlation coefficients of Pearson and Spearman, from -1 to 1; nan if one row of numbers is constant."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.evaluate.metrics import Metric
+from heedful.evaluate.outputs import Outputs
 
 Numbers = np.ndarray | Sequence[float]
 
@@ -56,3 +60,23 @@ def _standard(values: np.ndarray) -> np.ndarray:
     centred = values - values.mean()
     centred /= np.abs(centred).max()  # or squares overflow
     return centred / np.linalg.norm(centred)
+
+
+@dataclass(frozen=True)
+class PredictedNumbers(Outputs):
+    """Predicted and expected numbers, float64, (N,)."""
+
+    kind = "numbers"
+    columns = ("predicted", "expected")
+
+    predicted: np.ndarray
+    expected: np.ndarray
+
+    def correlation(self, correlate: Callable[[Numbers, Numbers], float]) -> float:
+        """Compute a correlation of the predicted with the expected numbers; 0 where it is not defined."""
+        found = correlate(self.predicted, self.expected) if len(self) > 1 else math.nan
+        return 0.0 if math.isnan(found) else found
+
+
+SPEARMAN = Metric(lambda numbers: numbers.correlation(spearman))
+PEARSON = Metric(lambda numbers: numbers.correlation(pearson))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.evaluate.metrics import of_sums
 
 
 def edit_distance(output: Sequence[str], reference: Sequence[str]) -> int:
@@ -63,3 +64,16 @@ def _errors(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]
     if not lengths.sum():
         raise InputError(f"there are no {unit} in the references, so that there is no error rate")
     return Errors(np.array(list(map(edit_distance, outputs, references)), np.int64), lengths)
+
+
+def _ratio(edits: int, length: int) -> float:
+    """Error rate of outputs with so many edits; NaN without a reference to compare them with."""
+    return edits / length if length else math.nan
+
+
+def _rows(errors: Errors) -> np.ndarray:
+    return np.stack([errors.edits, errors.lengths], axis=1)
+
+
+WER = of_sums(lambda texts: _rows(word_errors(*texts.compared)), _ratio, lower_is_better=True)
+CER = of_sums(lambda texts: _rows(character_errors(*texts.compared)), _ratio, lower_is_better=True)

@@ -4,11 +4,16 @@ A ranking is the gains of a query's candidates, the best-placed candidate first:
 ones, or grades. `ranked` makes it from scores. Rankings of different queries may differ in length.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.evaluate.metrics import Metric, per_example
+from heedful.evaluate.outputs import Outputs
 
 Ranking = np.ndarray | Sequence[float]
 
@@ -80,3 +85,99 @@ def _checked(rankings: Sequence[Ranking], k: int) -> list[np.ndarray]:
         if not (gains > 0).any() or not (gains >= 0).all():
             raise InputError(f"query {number}: no candidate is relevant, or a gain is negative; leave the query out")
     return arrays
+
+
+@dataclass(frozen=True)
+class Rankings(Outputs):
+    """Rankings of the candidates of each query: the places, from 0, of those that are relevant.
+
+    Attributes:
+        places: For each query the places of its relevant candidates, in rising order.
+        candidates: The number of candidates.
+    """
+
+    kind = "rankings"
+    columns = ("places",)
+
+    places: Sequence[np.ndarray]
+    candidates: int
+
+    @classmethod
+    def of(cls, rankings: Iterable[np.ndarray], candidates: int) -> "Rankings":
+        """Note the places of relevant candidates in rankings, each the gains of all candidates, 0 or 1."""
+        return cls([np.flatnonzero(gains) for gains in rankings], candidates)
+
+    def scored(self, measure: Callable[[Sequence[Ranking]], float]) -> list[float]:
+        """Score the ranking of each query."""
+        found = []
+        for places in self.places:
+            gains = np.zeros(self.candidates)
+            gains[places] = 1
+            found.append(measure([gains]))
+        return found
+
+
+@dataclass(frozen=True)
+class Matches(Outputs):
+    """Rankings of N examples, each an image with its text: of all texts for its image, and of all images for its text.
+
+    Attributes:
+        text: Rankings of texts for the different images.
+        image: Rankings of images for the different texts.
+        images: The number of each example's image among these, (N,).
+        texts: The number of each example's text, (N,).
+    """
+
+    kind = "matches"
+    columns = ("images", "texts")
+
+    text: Rankings
+    image: Rankings
+    images: np.ndarray
+    texts: np.ndarray
+
+    def groups(self) -> np.ndarray:
+        """Examples that share an image or a text share results, so they are resampled together."""
+        return connected(self.images, self.texts)
+
+    def scored(self, side: Literal["text", "image"], measure: Callable[[Sequence[Ranking]], float]) -> np.ndarray:
+        """Score the ranking of each example, of texts or of images, (N,)."""
+        rankings, numbers = (self.text, self.images) if side == "text" else (self.image, self.texts)
+        return np.array(rankings.scored(measure))[numbers]
+
+
+def connected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Number groups of pairs, in the order of their first pair: pairs that share a side are in one group.
+
+    Args:
+        first: (N,), numbers from 0 of the first sides, equal for equal ones.
+        second: (N,), those of the second sides.
+    """
+    groups = np.arange(len(first))
+    while True:
+        before = groups
+        for sides in (first, second):
+            lowest = np.full(sides.max() + 1, len(groups))
+            np.minimum.at(lowest, sides, groups)
+            groups = lowest[sides]
+        if (groups == before).all():
+            return np.unique(groups, return_inverse=True)[1]
+
+
+def _of_side(side: Literal["text", "image"], measure: Callable[[Sequence[Ranking]], float]) -> Metric:
+    return per_example(lambda matches: matches.scored(side, measure))
+
+
+def mean_rank_of_sides(matches: Matches) -> np.ndarray:
+    """Mean of both reciprocal ranks of each example, (N,)."""
+    return sum(matches.scored(side, mean_reciprocal_rank) for side in ("text", "image")) / 2
+
+
+MRR = per_example(lambda rankings: rankings.scored(mean_reciprocal_rank))
+RECALL_1 = per_example(lambda rankings: rankings.scored(partial(recall_at, k=1)))
+RECALL_10 = per_example(lambda rankings: rankings.scored(partial(recall_at, k=10)))
+NDCG_10 = per_example(lambda rankings: rankings.scored(partial(ndcg_at, k=10)))
+MATCH_MRR = per_example(mean_rank_of_sides)
+TEXT_MRR, IMAGE_MRR = (_of_side(side, mean_reciprocal_rank) for side in ("text", "image"))
+TEXT_RECALL_1, TEXT_RECALL_5, TEXT_RECALL_10 = (_of_side("text", partial(hit_rate_at, k=k)) for k in (1, 5, 10))
+IMAGE_RECALL_1, IMAGE_RECALL_5, IMAGE_RECALL_10 = (_of_side("image", partial(hit_rate_at, k=k)) for k in (1, 5, 10))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from heedful.evaluate.f1 import F1Counts
+from heedful.evaluate.metrics import Metric, per_example
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")
@@ -90,3 +91,10 @@ def _lengths(first: Sequence[str], second: Sequence[str]) -> list[list[int]]:
             row.append(above[j] + 1 if token == other else max(above[j + 1], row[j]))
         table.append(row)
     return table
+
+
+ROUGE_1 = per_example(lambda texts: [rouge_n(*pair, 1).f1 for pair in texts.pairs()])
+ROUGE_2 = per_example(lambda texts: [rouge_n(*pair, 2).f1 for pair in texts.pairs()])
+ROUGE_L = per_example(lambda texts: [rouge_l(*pair).f1 for pair in texts.pairs()])
+DISTINCT_1 = Metric(lambda texts: distinct_n(texts.compared[0], 1), resampled=False)
+DISTINCT_2 = Metric(lambda texts: distinct_n(texts.compared[0], 2), resampled=False)

@@ -1,18 +1,18 @@
 """Bootstrap resampling (Efron & Tibshirani 1993): confidence intervals of scores, and paired significance tests."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from heedful.errors import InputError
 from heedful.evaluate.class_report import ClassReport
+from heedful.evaluate.metrics import lower_is_better
 from heedful.wording import counted
 
 SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
 FEW = 100  # examples, below which a bootstrap tells little
-LOWER_IS_BETTER = frozenset({"loss", "rmse", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
 
 
 class Interval(NamedTuple):
@@ -74,15 +74,19 @@ class Outcomes:
         count: The number of examples.
         measure: Computes the scores, by name, of the examples with given numbers, int64, from 0, which may repeat.
         classes: The report class by class; None where the outputs are not classes.
+        whole: Scores of the whole test set, by name, also those that cannot be resampled; None: what `measure` gives.
+        each: The scores of each example, by name, of scores that are means of these.
     """
 
     count: int
     measure: Callable[[np.ndarray], dict[str, float]]
     classes: ClassReport | None = None
+    whole: dict[str, float] | None = None
+    each: Mapping[str, list[float]] = field(default_factory=dict)
 
     @property
     def scores(self) -> dict[str, float]:
-        """Scores, by name, over all examples of the test set."""
+        """Scores, by name, over all examples of the test set, of those that can be resampled."""
         return self.measure(np.arange(self.count))
 
 
@@ -190,7 +194,7 @@ def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:
         p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
         was = baseline.scores[name]
         scores = _resampled(was, theirs), _resampled(value, ours), _resampled(value - was, gains)
-        comparisons.append(Comparison(name, *scores, p_value, lower_is_better=name in LOWER_IS_BETTER))
+        comparisons.append(Comparison(name, *scores, p_value, lower_is_better=lower_is_better(name)))
     return comparisons
 
 

@@ -2,10 +2,19 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+
+import numpy as np
 
 from heedful.data.readers.tagged import spans
 from heedful.errors import InputError
+from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.f1 import F1Counts
+from heedful.evaluate.labels import confusion_matrix
+from heedful.evaluate.metrics import of_sums
+from heedful.evaluate.outputs import Outputs
 
 Tags = Sequence[Sequence[str]]
 
@@ -46,3 +55,43 @@ def _count(predicted: Tags, expected: Tags) -> tuple[Counter[str], Counter[str],
         found.update(span.kind for span in here)
         wanted.update(span.kind for span in there)
     return correct, found, wanted
+
+
+@dataclass(frozen=True)
+class TaggedSentences(Outputs):
+    """Predicted and expected tags of each word of each sentence, and all tags that there are."""
+
+    kind = "tags"
+    columns = ("predicted", "expected")
+
+    predicted: Sequence[Sequence[str]]
+    expected: Sequence[Sequence[str]]
+    tags: Sequence[str]
+
+    @cached_property
+    def span_counts(self) -> np.ndarray:
+        """The right, predicted and expected spans of each of N sentences, int64, (N, 3)."""
+        pairs = zip(self.predicted, self.expected, strict=True)
+        return np.array([span_tally([predicted], [expected]) for predicted, expected in pairs])
+
+    def report(self) -> ClassReport:
+        """Make the report of each kind of span, and the confusion matrix of the kinds of words."""
+        kinds = list(dict.fromkeys(tag[2:] for tag in self.tags if tag != "O"))
+        tallies = span_tallies(self.predicted, self.expected)
+        counts = {kind: tallies.get(kind, F1Counts(0, 0, 0)) for kind in kinds}
+        labels = ("O", *kinds)
+        numbers = {tag: labels.index(tag[2:] or tag) for tag in {"O", *self.tags}}
+        ours, theirs = ([numbers[tag] for row in rows for tag in row] for rows in (self.predicted, self.expected))
+        return ClassReport(counts, labels, confusion_matrix(ours, theirs, len(labels)), "words")
+
+
+def word_counts(sentences: TaggedSentences) -> np.ndarray:
+    """Count the words of each of N sentences whose tag is right, and all of its words, int64, (N, 2)."""
+    pairs = zip(sentences.predicted, sentences.expected, strict=True)
+    return np.array([(sum(map(str.__eq__, ours, theirs)), len(theirs)) for ours, theirs in pairs])
+
+
+F1 = of_sums(attrgetter("span_counts"), lambda *counts: F1Counts(*counts).f1)
+PRECISION = of_sums(attrgetter("span_counts"), lambda *counts: F1Counts(*counts).precision)
+RECALL = of_sums(attrgetter("span_counts"), lambda *counts: F1Counts(*counts).recall)
+ACCURACY = of_sums(word_counts, lambda right, words: right / words)

@@ -11,14 +11,16 @@ from typing import Literal
 from unicodedata import is_normalized, normalize
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.base import Metric as SacreMetric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from heedful.errors import InputError
+from heedful.evaluate.metrics import Metric, lower_is_better
 from heedful.evaluate.scripts import script_warning
 from heedful.evaluate.significance import Comparison, Outcomes, compare_outcomes
+from heedful.evaluate.texts import Texts
 from heedful.text.languages import CHINESE, base_language
 from heedful.wording import counted
 
@@ -159,7 +161,7 @@ def paired_bootstrap(
     for name in scoring.metrics:
         (ours, signature), (theirs, _) = (resampled(name, x, references, scoring) for x in (system, baseline))
         [found] = compare_outcomes(theirs, ours, samples, seed)
-        comparisons.append(replace(found, signature=f"{signature}{form}", lower_is_better=name == "ter"))
+        comparisons.append(replace(found, signature=f"{signature}{form}", lower_is_better=lower_is_better(name)))
     return comparisons
 
 
@@ -211,7 +213,7 @@ def _numbered(references: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
     return {f"reference {number}": lines for number, lines in enumerate(references, start=1)}
 
 
-def _metric(name: str, scoring: Scoring) -> Metric:
+def _metric(name: str, scoring: Scoring) -> SacreMetric:
     characters = scoring.tokenizer in ("zh", "ja-mecab", "char")
     match name:
         case "bleu" | "bleu-lc":
@@ -235,3 +237,20 @@ def _title(name: str, name_in_sacrebleu: str) -> str:
     if name in LOWER_CASED:
         return f"{name_in_sacrebleu} (lower-cased)"
     return "BLEU (tokenised, lower-cased)" if name == "tokenised-bleu" else name_in_sacrebleu
+
+
+def _of_texts(name: str) -> Metric:
+    """Make the metric of outputs that sacrebleu computes under a name: from its counts for each text, which add up."""
+
+    def counts(texts: Texts) -> np.ndarray:
+        metric = _metric(name, Scoring(language=texts.language, lowercase=texts.lowercase))
+        (outputs, references), _ = normalised(texts.compared, "NFC")
+        return np.array(metric._extract_corpus_statistics(outputs, [references]))
+
+    def total(rows: np.ndarray) -> float:
+        return float(_metric(name, Scoring())._aggregate_and_compute([rows.sum(axis=0).tolist()]).score)
+
+    return Metric(counts, total, lower_is_better=name == "ter")
+
+
+BLEU_METRIC, CHRF_METRIC, TER_METRIC = map(_of_texts, ("bleu", "chrf", "ter"))

@@ -56,10 +56,10 @@ class OtherWork:
 
     def cores(self) -> float | None:
         """Return the mean number of cores used by other processes since the last result; None in less than a second."""
-        clock, everybody, ours = (now - before for now, before in zip(self.now(), self.before, strict=True))
-        if clock < PERIOD:
+        if time.monotonic() - self.before[0] < PERIOD:  # before anything is read, as every update asks
             return None
-        self.before = self.now()
+        before, self.before = self.before, self.now()
+        clock, everybody, ours = (now - then for now, then in zip(self.before, before, strict=True))
         return max(0.0, everybody - ours) / clock
 
 

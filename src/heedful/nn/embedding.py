@@ -15,6 +15,10 @@ from torch import Tensor, nn
 
 from heedful.config.schema import TextModelConfig
 
+# The bias of tokens that are never generated: their probability is exactly 0 in float32, and unlike minus infinity it
+# leaves a loss with label smoothing finite.
+NEVER = -1e4
+
 FEW = 8  # rows from which torch's linear layer takes no longer than the product by columns, on a CPU
 
 
@@ -113,3 +117,9 @@ class OutputProjection(nn.Linear):
         if self.bias is not None:
             columns = columns + self.bias[:, None]
         return columns.T.contiguous()
+
+
+def only_silences(bias: Tensor) -> bool:
+    """True if an output bias only says which tokens are never generated."""
+    never = bias == NEVER
+    return bool(never.any()) and not bool(bias[~never].any())

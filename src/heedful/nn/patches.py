@@ -149,7 +149,7 @@ class PatchEmbedding(InputLayer):
 
     A picture comes as H rows of W pixels with C channels. Rows at its end may be padding; a patch is padding if its
     first row is. The class token stands first, and is never padding. Settings that do not fit together are refused
-    where a recipe is read, by `heedful.config.media_rules`.
+    where a recipe is read, by `heedful.config.rules`.
     """
 
     def __init__(self, config: ImageConfig, d_model: int) -> None:

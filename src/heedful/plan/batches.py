@@ -16,7 +16,7 @@ from heedful.plan.corpus import longest_sentence, task_on_paper
 from heedful.plan.paper import CPU
 from heedful.storage.paths import no_folder
 from heedful.tasks import Task, find_task
-from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.task import Batch
 
 SAMPLE = 32  # batches of an epoch that are looked at
@@ -57,16 +57,16 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
     """
     if prepared is not None:
         return real_batches(recipe, prepared)
-    if not issubclass(find_task(recipe.task), SequenceToSequence):
+    if not issubclass(find_task(recipe.task).dataset, Pairs):
         task = task_on_paper(recipe, length)
-        batch = largest_of(task, task.epoch(0))
+        batch = largest_of(task, task.data.epoch(0))
         return PlannedBatches(task, batch, batch, batch.tokens, None, f"texts of {recipe.data.max_length} tokens")
     longest = longest_sentence(recipe)
     if length > longest:
         raise InputError(f"--length {length}: this recipe's sentences have {longest} tokens at most")
     task, extreme = task_on_paper(recipe, length), task_on_paper(recipe, longest)
-    typical = largest_of(task, task.epoch(0))
-    largest = largest_of(extreme, extreme.epoch(0))
+    typical = largest_of(task, task.data.epoch(0))
+    largest = largest_of(extreme, extreme.data.epoch(0))
     origin = f"sentences of {length} tokens on both sides, of {longest} in the largest batch"
     return PlannedBatches(task, typical, largest, typical.tokens, None, origin)
 
@@ -78,13 +78,13 @@ def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
         InputError: there is no such data, or it was prepared from another recipe or other files.
     """
     kind = find_task(recipe.task)
-    recipe = kind.resolve(recipe)
+    recipe = kind.dataset.resolve(recipe)
     check_prepared(recipe, prepared)
     with nothing_made():
         task = kind.prepare(recipe, prepared, lambda _: None)
-    epoch = task.epoch(0)
+    epoch = task.data.epoch(0)
     some = [epoch[i] for i in np.linspace(0, len(epoch) - 1, min(SAMPLE, len(epoch))).round().astype(int)]
-    sample = [task.batch(ids, 0, CPU) for ids in some]
+    sample = [task.data.batch(ids, 0, CPU) for ids in some]
     tokens = sum(batch.tokens for batch in sample) / len(sample)
     typical = min(sample, key=lambda batch: abs(batch.tokens - tokens))
     return PlannedBatches(task, typical, largest_of(task, epoch), tokens, len(epoch), "the prepared data")
@@ -109,7 +109,7 @@ def check_prepared(recipe: Recipe, prepared: Path) -> None:
 def largest_of(task: Task, epoch: Sequence[np.ndarray]) -> Batch:
     """Find the batch that needs the most memory: of those with the fewest, and so the longest, texts the fullest."""
     longest = sorted(epoch, key=len)[:SAMPLE]
-    return max((task.batch(ids, 0, CPU) for ids in longest), key=cells)
+    return max((task.data.batch(ids, 0, CPU) for ids in longest), key=cells)
 
 
 def cells(batch: Batch) -> int:

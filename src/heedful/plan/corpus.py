@@ -11,10 +11,10 @@ from heedful.data.stores.pair_store import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
 from heedful.tasks import Task, find_task
-from heedful.tasks.language_model import CausalLanguageModelling
-from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.language_model import TextWindows
+from heedful.tasks.masked_lm import Passages
 from heedful.tasks.model_size import Unwritten, vocabulary_sizes
-from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TOKEN = 7  # any id of a real token
@@ -47,12 +47,13 @@ def task_on_paper(recipe: Recipe, length: int) -> Task:
     """
     kind = find_task(recipe.task)
     tokenizers = TokenizerPair(*map(PlannedTokenizer, vocabulary_sizes(recipe)))
-    if issubclass(kind, SequenceToSequence):
-        return kind(recipe, pairs(recipe, tokenizers, length))
-    if issubclass(kind, CausalLanguageModelling):
-        return kind(recipe, prepared(tokenizers, stream(recipe)))
-    if issubclass(kind, MaskedLanguageModelling):
-        return kind(recipe, prepared(tokenizers, sentences(recipe)))
+    data = kind.dataset
+    if issubclass(data, Pairs):
+        return kind(data(recipe, pairs(recipe, tokenizers, length)))
+    if issubclass(data, TextWindows):
+        return kind(data(recipe, prepared(tokenizers, stream(recipe))))
+    if issubclass(data, Passages):
+        return kind(data(recipe, prepared(tokenizers, sentences(recipe))))
     raise InputError(
         f'task = "{recipe.task}": the batches depend on the examples; prepare the data (a run does that first), and '
         "give it with --prepared RUN/data"

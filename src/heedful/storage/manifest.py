@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.errors import InputError
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 from heedful.wording import counted
 
 MANIFEST = "manifest.json"

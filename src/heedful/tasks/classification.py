@@ -3,10 +3,9 @@
 B batch, C classes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,24 +17,19 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
-from heedful.evaluate.class_report import report_of_matrix
-from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
-from heedful.evaluate.significance import Outcomes
+from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
-from heedful.tasks.class_balance import balance_remarks, class_counts, order_remarks
-from heedful.tasks.class_weights import class_weights, with_class_weights
-from heedful.tasks.task import Scores
-from heedful.tasks.texts import TextBatch, TextTask, row_of
+from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
+from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
+from heedful.tasks.task import Evaluation, Task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
-class Classification(TextTask):
-    """Text classification task: a text or a pair of texts belongs to one of the classes in `data.labels`."""
-
-    scores = ("accuracy", "macro_f1", "f1", "matthews", "loss")
+class LabelledTexts(TextRows[TextBatch]):
+    """Texts, or pairs of texts, each with one of the classes in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -67,8 +61,22 @@ class Classification(TextTask):
         for example in known_labels(read_labelled(corpus, recipe.data, drops), corpus, recipe):
             yield row_of(example, corpus, recipe, tokenizer, drops), [numbers[example.label]]
 
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
+    def remarks(self) -> list[str]:
+        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
+        return remarks_on_classes(self.examples, self.recipe.data)
+
+
+class Classification(Task[TextBatch]):
+    """Text classification task: a text or a pair of texts belongs to one of the classes in `data.labels`."""
+
+    families = ("encoder", "decoder")
+    command = "heedful predict"
+    dataset = LabelledTexts
+    metrics = ("accuracy", "macro_f1", "f1", "matthews", "loss")
+    predicts = Classes
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
         """Build a text classifier: a backbone with one output for each class.
 
         Raises:
@@ -78,8 +86,8 @@ class Classification(TextTask):
             raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
         return TextClassifier(recipe.model, len(tokenizers.source), len(recipe.data.labels))
 
-    @classmethod
-    def use(cls, model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Classifier:
+    @staticmethod
+    def use(model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Classifier:
         """Create the predictor that classifies texts with the model."""
         return Classifier(model, tokenizers.source, recipe.data)
 
@@ -89,38 +97,15 @@ class Classification(TextTask):
         weights = class_weights(self.recipe, logits.device)
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing, weights),)
 
-    def data_remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
-        labels, valid = self.recipe.data.labels, self.examples.valid
-        train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
-        counts = balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
-        return [*counts, *order_remarks(self.recipe.data, self.examples.train, valid)]
-
-    def outcomes(self, model: TextClassifier) -> Outcomes:
-        """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
+    def outputs(self, model: TextClassifier, run: Evaluation) -> Classes:
+        """Classify the validation set."""
 
         def decide(batch: TextBatch) -> Tensor:
             decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
             return torch.stack([decided, batch.targets[:, 0]], dim=1)
 
-        predicted, expected = self.results_of(model, decide).T
-        return label_outcomes(predicted, expected, self.recipe.data.labels)
-
-
-def label_outcomes(predicted: np.ndarray, expected: np.ndarray, labels: Sequence[str]) -> Outcomes:
-    """Make the outcomes of a classifier from the predicted and the expected class ids of N examples, both (N,)."""
-
-    def measure(chosen: np.ndarray) -> Scores:
-        return label_scores(confusion_matrix(predicted[chosen], expected[chosen], len(labels)))
-
-    matrix = confusion_matrix(predicted, expected, len(labels))
-    return Outcomes(len(expected), measure, report_of_matrix(matrix, labels))
-
-
-def label_scores(matrix: np.ndarray) -> Scores:
-    """Compute accuracy, F1 scores and Matthews correlation from a confusion matrix (C, C)."""
-    f1 = {"f1": class_tallies(matrix)[1].f1} if len(matrix) == 2 else {}
-    return {"accuracy": accuracy(matrix), "macro_f1": macro_f1(matrix), **f1, "matthews": matthews(matrix)}
+        predicted, expected = run.per_example(self.data, model, decide).T
+        return Classes(predicted, expected, self.recipe.data.labels)
 
 
 def known_labels(examples: Iterable[Example], corpus: CorpusConfig, recipe: Recipe) -> Iterator[Example]:

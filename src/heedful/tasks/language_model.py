@@ -6,7 +6,7 @@ B batch, T tokens.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,8 +19,8 @@ from heedful.data.stream import TokenStream, windows
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import LanguageModel
 from heedful.nn.masks import AttentionMask
-from heedful.tasks.running_text import RunningText
-from heedful.tasks.task import Mean, Scores
+from heedful.tasks.parts.running_text import RunningText
+from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -72,38 +72,41 @@ def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
     return cross_entropy(hidden[real], model.output.weight, batch.targets[real], smoothing, model.output.bias)
 
 
-class CausalLanguageModelling(RunningText[CausalBatch]):
+class TextWindows(RunningText[CausalBatch]):
+    """Running text in windows, of which each token is predicted from those before it."""
+
+    @classmethod
+    def prepare(
+        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
+    ) -> Any:
+        """Prepare the running text of a recipe, or open a prepared one."""
+        return cls(recipe, prepare_running_text(recipe, folder, report, tokenizers))
+
+    def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> CausalBatch:
+        """Read the windows of a text that begin at `starts`; nothing in the batch is random."""
+        ids, documents = windows(stream, starts, self.recipe.data.max_length)
+        return collate(ids, documents, device, cross=self.recipe.data.cross_documents)
+
+
+class CausalLanguageModelling(Task[CausalBatch]):
     """Causal language modelling task: learns to predict the next token of running text, for GPT models."""
 
     families = ("decoder",)
     command = "heedful generate"
-    scores = ("loss", "perplexity", "byte_perplexity")
+    dataset = TextWindows
+    metrics = ("loss", "perplexity", "byte_perplexity")
 
-    @classmethod
-    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "CausalLanguageModelling":
-        """Prepare the running text of a recipe, or read a prepared one, and create the task."""
-        return cls(recipe, prepare_running_text(recipe, folder, report))
-
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> LanguageModel:
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> LanguageModel:
         """Build a causal language model: a decoder with its output projection."""
         return LanguageModel(recipe.model, len(tokenizers.source))
 
-    @classmethod
-    def use(cls, model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> "Generator":
+    @staticmethod
+    def use(model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> "Generator":
         """Create the predictor that generates text with the language model."""
         from heedful.decode.generator import Generator
 
         return Generator(model, tokenizers.source, recipe.generate, recipe.data.max_length)
-
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> CausalBatch:
-        """Read the windows of one batch from the training text; nothing in the batch is random."""
-        return self.read(self.text.train[0], ids, device)
-
-    def read(self, stream: TokenStream, starts: np.ndarray, device: torch.device) -> CausalBatch:
-        """Read the windows of a text that begin at `starts`, as a batch on a device."""
-        ids, documents = windows(stream, starts, self.recipe.data.max_length)
-        return collate(ids, documents, device, cross=self.recipe.data.cross_documents)
 
     def loss(self, model: LanguageModel, batch: CausalBatch) -> tuple[Loss, ...]:
         """Compute the loss of the predicted tokens of a batch."""
@@ -113,20 +116,19 @@ class CausalLanguageModelling(RunningText[CausalBatch]):
         """Compute loss and perplexity per token from mean losses."""
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
-    def validate(self, model: LanguageModel) -> Scores | None:
+    def evaluate(self, model: LanguageModel, run: Evaluation = ALONE) -> Results | None:
         """Score a model on the validation text, in windows that do not overlap: loss and perplexities.
 
         Every token is predicted once, from at most `data.max_length` - 1 others of its window.
         """
-        stream = self.text.valid
-        if stream is None:
+        text = self.data.text.valid
+        if text is None:
             return None
-        if unknown := np.count_nonzero(stream.ids == UNK):
-            self.tell(
-                f"{unknown / len(stream):.1%} of the tokens are <unk>, whose letters the model need not know: "
+        if unknown := np.count_nonzero(text.ids == UNK):
+            run.warn(
+                f"{unknown / len(text):.1%} of the tokens are <unk>, whose letters the model need not know: "
                 "byte_perplexity is lower than that of a model that spells them"
             )
-        device = next(model.parameters()).device
-        starts = self.progress.part("batches", self.plan_of(stream).cover())
-        means = self.mean_losses(model, (self.read(stream, some, device) for some in starts))
-        return self.summary(means) | {"byte_perplexity": perplexity(means[0].nll * len(stream) / max(1, stream.bytes))}
+        means = run.mean_losses(self, model, run.batches(self.data, model))
+        per_byte = perplexity(means[0].nll * len(text) / max(1, text.bytes))
+        return Results(self.summary(means) | {"byte_perplexity": per_byte})

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ from heedful.data.readers.documents import check_files, document_lines
 from heedful.decode.filler import Filler
 from heedful.losses import Loss, cross_entropy, label_cross_entropy, perplexity
 from heedful.models import MaskedLanguageModel
-from heedful.tasks.task import Mean, Scores, Task
+from heedful.tasks.dataset import Dataset
+from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -71,26 +73,18 @@ class Accuracy:
         return self.right / self.count if self.count else math.nan
 
 
-class MaskedLanguageModelling(Task[MaskedBatch]):
-    """Masked language modelling task for BERT: predicts masked tokens and, for passage pairs, next sentences."""
-
-    families = ("encoder",)
-    command = "heedful fill"
-    example = "'The man [MASK] a bike.'"
-    scores = ("loss", "perplexity", "accuracy", "next_sentence_loss", "next_sentence_accuracy")
+class Passages(Dataset[MaskedBatch]):
+    """Passages of running text, or pairs of them, with some tokens masked."""
 
     def __init__(self, recipe: Recipe, passages: PreparedData[SentenceStore]) -> None:
         super().__init__(recipe, passages.tokenizers, passages.digest)
         self.passages = passages
-        self.plan = self.plan_of(passages.train[0], recipe.train.seed)
-        self.valid_plan = self.plan_of(passages.valid, seed=0) if passages.valid else None
-
-    def check_data(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
-        self.passages.check_unchanged()
+        plans = [self.plan_of(store, recipe.train.seed) for store in passages.train]
+        self.plan = plans[0] if plans else None
+        self.held_out = None if passages.valid is None else self.plan_of(passages.valid, seed=0)
 
     @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
+    def check(cls, recipe: Recipe) -> None:
         """Check that a recipe has what passages need; see `heedful.data.preparation.text.check_passages`."""
         check_passages(recipe)
 
@@ -107,19 +101,11 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         return document_lines(corpus, recipe.data)
 
     @classmethod
-    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "MaskedLanguageModelling":
-        """Prepare the passages of a recipe, or read them if prepared before, and create the task."""
-        return cls(recipe, prepare_passages(recipe, folder, report))
-
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> MaskedLanguageModel:
-        """Build a masked language model: an encoder with its prediction heads."""
-        return MaskedLanguageModel(recipe.model, len(tokenizers.source), pairs=recipe.masking.next_sentence)
-
-    @classmethod
-    def use(cls, model: MaskedLanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> Filler:
-        """Create the predictor that fills gaps in texts with the model."""
-        return Filler(model, tokenizers.source, recipe.data.max_length)
+    def prepare(
+        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
+    ) -> Any:
+        """Prepare the passages of a recipe, or open them if prepared before."""
+        return cls(recipe, prepare_passages(recipe, folder, report, tokenizers))
 
     def plan_of(self, store: SentenceStore, seed: int) -> PassagePlan:
         """Plan the passages into which a text is cut for batches."""
@@ -128,7 +114,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """List the batches of an epoch; the text is cut into passages anew in each epoch."""
-        return self.plan.epoch(number)
+        return self.plan.epoch(number) if self.plan else []
 
     def cells(self, ids: np.ndarray) -> int:
         """Return the size of a batch in tokens, padding included."""
@@ -137,6 +123,15 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> MaskedBatch:
         """Read the passages of one batch, with masks that are drawn anew in each epoch."""
         return self.hide(self.passages.train[0], ids, (self.recipe.train.seed, epoch), device)
+
+    def valid_plan(self) -> list[np.ndarray] | None:
+        """List the batches of the validation text, which is always cut into the same passages."""
+        return self.held_out and self.held_out.epoch(0)
+
+    def valid_batch(self, ids: np.ndarray, device: torch.device) -> MaskedBatch:
+        """Read the passages of one batch of the validation text, with masks that are always the same."""
+        store = self.passages.train[0] if self.held_out is None else self.held_out.store
+        return self.hide(store, ids, (0, 0), device)
 
     def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> MaskedBatch:
         """Read passages and mask some of their tokens; `key` is a seed and an epoch."""
@@ -160,6 +155,30 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         """Map each token to the number of its word, for whole-word masking."""
         return np.array([self.tokenizers.source.word_of_piece(row) for row in ids.tolist()])
 
+    def check_unchanged(self) -> None:
+        """Check that the prepared data has not changed since it was opened."""
+        self.passages.check_unchanged()
+
+
+class MaskedLanguageModelling(Task[MaskedBatch]):
+    """Masked language modelling task for BERT: predicts masked tokens and, for passage pairs, next sentences."""
+
+    families = ("encoder",)
+    command = "heedful fill"
+    example = "'The man [MASK] a bike.'"
+    dataset = Passages
+    metrics = ("loss", "perplexity", "accuracy", "next_sentence_loss", "next_sentence_accuracy")
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> MaskedLanguageModel:
+        """Build a masked language model: an encoder with its prediction heads."""
+        return MaskedLanguageModel(recipe.model, len(tokenizers.source), pairs=recipe.masking.next_sentence)
+
+    @staticmethod
+    def use(model: MaskedLanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> Filler:
+        """Create the predictor that fills gaps in texts with the model."""
+        return Filler(model, tokenizers.source, recipe.data.max_length)
+
     def loss(self, model: MaskedLanguageModel, batch: MaskedBatch) -> tuple[Loss, ...]:
         """Compute the loss of the masked tokens and, of passage pairs, the loss of next-sentence prediction."""
         states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
@@ -175,26 +194,21 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         neighbours = {"next_sentence_loss": means[1].loss} if len(means) > 1 else {}
         return {"loss": sum(mean.loss for mean in means), "perplexity": perplexity(means[0].nll), **neighbours}
 
-    def validate(self, model: MaskedLanguageModel) -> Scores | None:
-        """Score a model on the validation text, with passages and masks that are always the same."""
-        if self.valid_plan is None:
-            return None
-        losses = self.summary(self.mean_losses(model, self.batches_of(self.valid_plan, model)))
-        return self.scores_of_nan(losses) or losses | self.accuracies(model, self.batches_of(self.valid_plan, model))
+    def evaluate(self, model: MaskedLanguageModel, run: Evaluation = ALONE) -> Results | None:
+        """Score a model on the validation text: losses, and the accuracy of masked tokens and next sentences."""
+        results = super().evaluate(model, run)
+        if results is None or not all(map(math.isfinite, results.scores.values())):
+            return results
+        return Results(results.scores | self.accuracies(model, run))
 
-    def batches_of(self, plan: PassagePlan, model: MaskedLanguageModel) -> Iterator[MaskedBatch]:
-        """Iterate over the batches of a passage plan, with the same passages and masks every time."""
-        device = next(model.parameters()).device
-        return (self.hide(plan.store, rows, (0, 0), device) for rows in self.progress.part("batches", plan.epoch(0)))
-
-    def accuracies(self, model: MaskedLanguageModel, batches: Iterable[MaskedBatch]) -> Scores:
+    def accuracies(self, model: MaskedLanguageModel, run: Evaluation) -> Scores:
         """Compute the accuracy of the masked tokens and, of passage pairs, of next-sentence prediction."""
         tokens, pairs = Accuracy(), Accuracy()
-        for batch in self.reducer.share(batches):
+        for batch in run.reducer.share(run.batches(self.data, model)):
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
             tokens.add(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])
             if model.next_sentence is not None:
                 pairs.add(model.next_sentence(states, batch.padding_mask), batch.not_next)
-        tokens, pairs = (Accuracy.total(self.reducer.gather([one.right, one.count])) for one in (tokens, pairs))
+        tokens, pairs = (Accuracy.total(run.reducer.gather([one.right, one.count])) for one in (tokens, pairs))
         neighbours = {"next_sentence_accuracy": pairs.value} if pairs.count else {}
         return {"accuracy": tokens.value, **neighbours}

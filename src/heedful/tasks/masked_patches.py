@@ -28,8 +28,8 @@ from heedful.losses import Loss, squared_error
 from heedful.models import MaskedPatchModel
 from heedful.models.masked_patches import normalised
 from heedful.predict.patch_filler import PatchFiller
-from heedful.tasks.media import MediaTask
-from heedful.tasks.task import Scores
+from heedful.tasks.parts.media import MediaFiles
+from heedful.tasks.task import Task
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
@@ -48,23 +48,17 @@ class MaskedPatchBatch:
         return (int(self.hidden.sum()),)
 
 
-class MaskedPatches(MediaTask[MaskedPatchBatch]):
-    """Masked patches task: predicts the pixels of hidden patches; which are hidden is drawn anew in each epoch."""
-
-    modality = "image"
-    families = ("encoder",)
-    command = "heedful fill"
-    example = "FILE --output FILE.png"
-    scores = ("loss",)
+class HiddenPatches(MediaFiles[MaskedPatchBatch]):
+    """Pictures of which some patches are hidden; which ones is drawn anew in each epoch."""
 
     @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
+    def check(cls, recipe: Recipe) -> None:
         """Check that a recipe names training data, and sets nothing that the task has no use for.
 
         Raises:
             InputError: it names no data, or sets such a key.
         """
-        super().check_recipe(recipe)
+        super().check(recipe)
         if replace(recipe.masking, rate=MaskingConfig.rate) != MaskingConfig():
             raise InputError('task = "masked_patches" has masking.rate only; leave the other keys of [masking] out')
         if recipe.image.mixup:
@@ -74,18 +68,6 @@ class MaskedPatches(MediaTask[MaskedPatchBatch]):
     def target(_file: MediaFile, _corpus: CorpusConfig, _recipe: Recipe, _tokenizers: TokenizerPair, /) -> list[int]:
         """Return 0 as the target of every file, since a store has a number for each."""
         return [0]
-
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> MaskedPatchModel:
-        """Build a model of masked patches: an encoder of pictures, and a linear layer that predicts pixels."""
-        del tokenizers
-        return MaskedPatchModel(recipe.model, recipe.image)
-
-    @classmethod
-    def use(cls, model: MaskedPatchModel, recipe: Recipe, tokenizers: TokenizerPair) -> PatchFiller:
-        """Create the predictor that hides patches of pictures and fills them in."""
-        del tokenizers
-        return PatchFiller(model, recipe)
 
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
@@ -102,13 +84,31 @@ class MaskedPatches(MediaTask[MaskedPatchBatch]):
             self.positions(stores, ids),
         )
 
+
+class MaskedPatches(Task[MaskedPatchBatch]):
+    """Masked patches task: predicts the pixels of hidden patches; which are hidden is drawn anew in each epoch."""
+
+    modality = "image"
+    families = ("encoder",)
+    command = "heedful fill"
+    example = "FILE --output FILE.png"
+    dataset = HiddenPatches
+    metrics = ("loss",)
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> MaskedPatchModel:
+        """Build a model of masked patches: an encoder of pictures, and a linear layer that predicts pixels."""
+        del tokenizers
+        return MaskedPatchModel(recipe.model, recipe.image)
+
+    @staticmethod
+    def use(model: MaskedPatchModel, recipe: Recipe, tokenizers: TokenizerPair) -> PatchFiller:
+        """Create the predictor that hides patches of pictures and fills them in."""
+        del tokenizers
+        return PatchFiller(model, recipe)
+
     def loss(self, model: MaskedPatchModel, batch: MaskedPatchBatch) -> tuple[Loss, ...]:
         """Compute the squared error of the pixels of hidden patches; visible ones do not count."""
         states = model.states(batch.inputs, batch.padding_mask, batch.hidden)
         wanted = normalised(batch.inputs, self.recipe.image.patch)
         return (squared_error(model.output(states[batch.hidden]), wanted[batch.hidden]),)
-
-    def validate(self, model: torch.nn.Module) -> Scores | None:
-        """Compute the loss of the validation set, with the same hidden patches every time."""
-        store = self.examples.valid
-        return self.summary(self.mean_losses(model, self.batches_of(store, model))) if store else None

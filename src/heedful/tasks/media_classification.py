@@ -18,15 +18,14 @@ from heedful.data.random_numbers import MIXUP, Chance
 from heedful.data.readers.corpus import WHOLE
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
-from heedful.evaluate.significance import Outcomes
+from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, share_cross_entropy
 from heedful.models import SequenceClassifier
 from heedful.models.input_layers import media_classifier
 from heedful.predict.media_classifier import MediaClassifier
-from heedful.tasks.class_balance import balance_remarks, class_counts, order_remarks
-from heedful.tasks.class_weights import class_weights, with_class_weights
-from heedful.tasks.classification import label_outcomes
-from heedful.tasks.media import MediaTask, places
+from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
+from heedful.tasks.parts.media import MediaFiles, places
+from heedful.tasks.task import Evaluation, Task
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 
@@ -45,12 +44,8 @@ class MediaBatch:
         return (len(self.inputs),)
 
 
-class MediaClassification(MediaTask[MediaBatch]):
-    """Base class of the classification of pictures, sounds and videos: each file has a class of `data.labels`."""
-
-    command = "heedful predict"
-    example = "FILE"
-    scores = ("accuracy", "macro_f1", "f1", "matthews", "loss")
+class LabelledFiles(MediaFiles[MediaBatch]):
+    """Pictures, sounds or videos, each with one of the classes in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -85,24 +80,6 @@ class MediaClassification(MediaTask[MediaBatch]):
             )
         return [recipe.data.labels.index(file.target)]
 
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SequenceClassifier:
-        """Build a classifier: the input layer of the medium, a backbone, and one output for each class.
-
-        Raises:
-            InputError: the classes are not known, as in a recipe whose data was not read.
-        """
-        del tokenizers
-        if not recipe.data.labels:
-            raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
-        return media_classifier(recipe, len(recipe.data.labels))
-
-    @classmethod
-    def use(cls, model: SequenceClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> MediaClassifier:
-        """Create the predictor that classifies files with the model."""
-        del tokenizers
-        return MediaClassifier(model, recipe)
-
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> MediaBatch:
@@ -128,33 +105,59 @@ class MediaClassification(MediaTask[MediaBatch]):
         others = np.array([chance.below(total) for chance in chances])
         return others, torch.tensor([chance.beta(self.medium.mixup) for chance in chances])
 
+    def remarks(self) -> list[str]:
+        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
+        return remarks_on_classes(self.examples, self.recipe.data)
+
+
+def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:
+    """Cut inputs at their end to a number of rows, or pad them with zeros, to mix them with others of that length."""
+    return F.pad(inputs, (*[0] * (2 * inputs.dim() - 3), rows - inputs.size(1)))
+
+
+class MediaClassification(Task[MediaBatch]):
+    """Base class of the classification of pictures, sounds and videos: each file has a class of `data.labels`."""
+
+    families = ("encoder", "decoder")
+    command = "heedful predict"
+    example = "FILE"
+    dataset = LabelledFiles
+    metrics = ("accuracy", "macro_f1", "f1", "matthews", "loss")
+    predicts = Classes
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> SequenceClassifier:
+        """Build a classifier: the input layer of the medium, a backbone, and one output for each class.
+
+        Raises:
+            InputError: the classes are not known, as in a recipe whose data was not read.
+        """
+        del tokenizers
+        if not recipe.data.labels:
+            raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
+        return media_classifier(recipe, len(recipe.data.labels))
+
+    @staticmethod
+    def use(model: SequenceClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> MediaClassifier:
+        """Create the predictor that classifies files with the model."""
+        del tokenizers
+        return MediaClassifier(model, recipe)
+
     def loss(self, model: SequenceClassifier, batch: MediaBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.inputs, batch.padding_mask)
         weights = class_weights(self.recipe, logits.device)
         return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
 
-    def data_remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
-        labels, valid = self.recipe.data.labels, self.examples.valid
-        train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
-        counts = balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
-        return [*counts, *order_remarks(self.recipe.data, self.examples.train, valid)]
-
-    def outcomes(self, model: SequenceClassifier) -> Outcomes:
-        """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
+    def outputs(self, model: SequenceClassifier, run: Evaluation) -> Classes:
+        """Classify the validation set."""
 
         def decide(batch: MediaBatch) -> Tensor:
             decided = model(batch.inputs, batch.padding_mask).argmax(-1)
             return torch.stack([decided, batch.shares.argmax(-1)], dim=1)
 
-        predicted, expected = self.results_of(model, decide).T
-        return label_outcomes(predicted, expected, self.recipe.data.labels)
-
-
-def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:
-    """Cut inputs at their end to a number of rows, or pad them with zeros, to mix them with others of that length."""
-    return F.pad(inputs, (*[0] * (2 * inputs.dim() - 3), rows - inputs.size(1)))
+        predicted, expected = run.per_example(self.data, model, decide).T
+        return Classes(predicted, expected, self.recipe.data.labels)
 
 
 class ImageClassification(MediaClassification):

@@ -13,33 +13,21 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import read_scored
-from heedful.data.stores.pair_store import PairStore, Rows
-from heedful.evaluate.correlation import pearson, spearman
-from heedful.evaluate.significance import Outcomes
+from heedful.data.stores.pair_store import Rows
+from heedful.evaluate.correlation import PredictedNumbers
 from heedful.losses import Loss
 from heedful.models import TextClassifier
 from heedful.predict.scorer import Scorer, Standardisation
-from heedful.tasks.task import Mean, Scores
-from heedful.tasks.texts import TextBatch, TextTask, row_of
+from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
+from heedful.tasks.task import Evaluation, Mean, Scores, Task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
-class Regression(TextTask):
-    """Regression task: a text or a pair of texts has a number, in the units of the training data.
-
-    The model learns the numbers standardised by mean and scale of the training data, which are stored in the recipe of
-    the model; all that is reported is in the unit of the numbers.
-    """
-
-    scores = ("spearman", "pearson", "rmse", "loss")
-
-    def __init__(self, recipe: Recipe, examples: PreparedData[PairStore]) -> None:
-        super().__init__(recipe, examples)
-        self.labels = Standardisation.of(recipe.data)
+class ScoredTexts(TextRows[TextBatch]):
+    """Texts, or pairs of texts, each with a number."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -63,13 +51,31 @@ class Regression(TextTask):
             row = row_of(example, corpus, recipe, tokenizer, drops)
             yield row, np.array([example.score], "<f4").view("<u2").tolist()
 
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
+
+class Regression(Task[TextBatch]):
+    """Regression task: a text or a pair of texts has a number, in the units of the training data.
+
+    The model learns the numbers standardised by mean and scale of the training data, which are stored in the recipe of
+    the model; all that is reported is in the unit of the numbers.
+    """
+
+    families = ("encoder", "decoder")
+    command = "heedful predict"
+    dataset = ScoredTexts
+    metrics = ("spearman", "pearson", "rmse", "loss")
+    predicts = PredictedNumbers
+
+    def __init__(self, data: ScoredTexts) -> None:
+        super().__init__(data)
+        self.labels = Standardisation.of(data.recipe.data)
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
         """Build a regression model: a backbone with one output."""
         return TextClassifier(recipe.model, len(tokenizers.source), 1)
 
-    @classmethod
-    def use(cls, model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Scorer:
+    @staticmethod
+    def use(model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Scorer:
         """Create the predictor that predicts a number for each text with the model."""
         return Scorer(model, tokenizers.source, recipe.data)
 
@@ -85,32 +91,18 @@ class Regression(TextTask):
         loss = super().summary(means)["loss"] * self.labels.scale**2
         return {"rmse": math.sqrt(loss), "loss": loss}
 
-    def outcomes(self, model: TextClassifier) -> Outcomes:
-        """Predict the numbers of the validation examples; scores are Spearman and Pearson correlation.
-
-        A correlation is undefined if all predictions are equal or there is only one, and then counts as 0.
-        """
+    def outputs(self, model: TextClassifier, run: Evaluation) -> PredictedNumbers:
+        """Predict the numbers of the validation examples."""
 
         def predict(batch: TextBatch) -> Tensor:
             predicted = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float()
             return torch.stack([predicted, numbers(batch.targets)], dim=1)
 
-        predicted, expected = self.results_of(model, predict).astype(np.float64).T
-        predicted = self.labels.restored(predicted)
-
-        def measure(chosen: np.ndarray) -> Scores:
-            if len(chosen) < 2:
-                return dict.fromkeys(CORRELATIONS, 0.0)
-            found = {name: correlate(predicted[chosen], expected[chosen]) for name, correlate in CORRELATIONS.items()}
-            return {name: 0.0 if math.isnan(r) else r for name, r in found.items()}
-
-        return Outcomes(len(expected), measure)
+        predicted, expected = run.per_example(self.data, model, predict).astype(np.float64).T
+        return PredictedNumbers(self.labels.restored(predicted), expected)
 
 
 def numbers(halves: Int[Tensor, "B 2"]) -> Float[Tensor, " B"]:
     """Join the lower and upper 16 bits of float32 numbers."""
     bits = halves[:, 0] + (halves[:, 1] << 16)
     return bits.to(torch.uint32).view(torch.float32)
-
-
-CORRELATIONS = {"spearman": spearman, "pearson": pearson}

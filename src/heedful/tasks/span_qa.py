@@ -17,23 +17,20 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.squad import SpanQuestion, read_squad
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
-from heedful.evaluate.answers import answer_f1, answer_language, exact_match
-from heedful.evaluate.significance import Outcomes, mean_outcomes
+from heedful.evaluate.answers import Answers, answer_language
 from heedful.losses import Loss
 from heedful.models import TokenClassifier
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
-from heedful.tasks.texts import TextBatch, TextTask
+from heedful.tasks.parts.texts import TextBatch, TextRows
+from heedful.tasks.task import Evaluation, Task
 from heedful.text.question_windows import Context, encode_context, readings
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
-class SpanQuestionAnswering(TextTask):
-    """Span question answering task: learns the first and last token of an answer; questions may have no answer."""
-
-    pair_field = "pair"  # column of the text that may hold the answer, in a table
-    scores = ("f1", "exact_match", "loss")
+class SquadQuestions(TextRows[TextBatch]):
+    """Questions, each with the text that answers it and the place of the answer there."""
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
@@ -59,13 +56,24 @@ class SpanQuestionAnswering(TextTask):
                 for row in readings(ids, context, recipe.data.max_length, causal=causal, name=name):
                     yield row.ids, list(row.place(tokens))
 
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
+
+class SpanQuestionAnswering(Task[TextBatch]):
+    """Span question answering task: learns the first and last token of an answer; questions may have no answer."""
+
+    families = ("encoder", "decoder")
+    command = "heedful predict"
+    pair_field = "pair"  # column of the text that may hold the answer, in a table
+    dataset = SquadQuestions
+    metrics = ("f1", "exact_match", "loss")
+    predicts = Answers
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
         """Build a model with two outputs for each token: the answer begins here, the answer ends here."""
         return TokenClassifier(recipe.model, len(tokenizers.source), 2)
 
-    @classmethod
-    def use(cls, model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Answerer:
+    @staticmethod
+    def use(model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Answerer:
         """Create the predictor that answers questions with the model."""
         return Answerer(model, tokenizers.source, recipe.data)
 
@@ -79,21 +87,15 @@ class SpanQuestionAnswering(TextTask):
         )
         return (Loss(begin.sum + end.sum, begin.nll + end.nll, begin.count),)
 
-    def outcomes(self, model: TokenClassifier) -> Outcomes:
-        """Answer the validation questions and score each answer by F1 and exact match (of characters in Chinese)."""
-        (corpus, _), data = self.valid, self.recipe.data
-        questions = list(read_squad(corpus, data))
-        self.progress.begin("questions", len(questions))
+    def outputs(self, model: TokenClassifier, run: Evaluation) -> Answers:
+        """Answer the validation questions; answers in Chinese are compared by characters."""
+        questions = list(read_squad(self.data.valid_corpus, self.recipe.data))
+        run.progress.begin("questions", len(questions))
         answerer = self.use(model, self.recipe, self.tokenizers)
-        answers = self.progress.over(answerer.predict_lines(Text(q.question, q.context) for q in questions))
-        language = answer_language(data.target_language)
-        pairs = [(answer.answer, [a.text for a in q.answers]) for answer, q in zip(answers, questions, strict=True)]
-        return mean_outcomes(
-            {
-                "f1": [answer_f1(*pair, language) for pair in pairs],
-                "exact_match": [exact_match(*pair, language) for pair in pairs],
-            }
-        )
+        answers = run.progress.over(answerer.predict_lines(Text(q.question, q.context) for q in questions))
+        predicted = [answer.answer for answer in answers]
+        accepted = [[answer.text for answer in question.answers] for question in questions]
+        return Answers(predicted, accepted, answer_language(self.recipe.data.target_language))
 
 
 def tokens_of_answer(context: Context, question: SpanQuestion, name: str) -> range:

@@ -3,7 +3,7 @@
 B batch, S tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -17,18 +17,13 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
-from heedful.evaluate.class_report import ClassReport
-from heedful.evaluate.f1 import F1Counts
-from heedful.evaluate.labels import confusion_matrix
-from heedful.evaluate.significance import Outcomes
-from heedful.evaluate.spans import span_tallies, span_tally
+from heedful.evaluate.spans import TaggedSentences
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TokenClassifier
 from heedful.predict.tagger import Tagger
-from heedful.tasks.class_balance import balance_remarks, class_counts
-from heedful.tasks.class_weights import class_weights, with_class_weights
-from heedful.tasks.task import Scores
-from heedful.tasks.texts import TextBatch, TextTask
+from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
+from heedful.tasks.parts.texts import TextBatch, TextRows, collate
+from heedful.tasks.task import Evaluation, Task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.word_cutting import special_words
@@ -37,10 +32,8 @@ from heedful.text.words import rows_of_words
 IGNORE = 0  # the target of a token that stands for no word; tags are counted from 1
 
 
-class Tagging(TextTask):
-    """Tagging task: each word has one of the tags in `data.labels`, predicted at one of its subwords in one window."""
-
-    scores = ("f1", "precision", "recall", "accuracy", "loss")
+class TaggedWords(TextRows[TextBatch]):
+    """Sentences in words, each word with one of the tags in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -93,12 +86,27 @@ class Tagging(TextTask):
                 if places:
                     yield ids, targets
 
-    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> TextBatch:
+    @staticmethod
+    def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> TextBatch:
         """Collate texts and their tags into a batch, whose loss is a mean over words."""
-        return replace(super().collate(first, second, device), counts=(int((second != IGNORE).sum()),))
+        return replace(collate(ids, targets, device), counts=(int((targets != IGNORE).sum()),))
 
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
+    def remarks(self) -> list[str]:
+        """List the tags of which the training or the validation set has no example."""
+        return remarks_on_classes(self.examples, self.recipe.data, first=1)
+
+
+class Tagging(Task[TextBatch]):
+    """Tagging task: each word has one of the tags in `data.labels`, predicted at one of its subwords in one window."""
+
+    families = ("encoder", "decoder")
+    command = "heedful predict"
+    dataset = TaggedWords
+    metrics = ("f1", "precision", "recall", "accuracy", "loss")
+    predicts = TaggedSentences
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
         """Build a token classifier: a backbone with one output for each tag.
 
         Raises:
@@ -108,8 +116,8 @@ class Tagging(TextTask):
             raise InputError('the tags are not known; name them: data.labels = ["O", "B-...", "I-..."]')
         return TokenClassifier(recipe.model, len(tokenizers.source), len(recipe.data.labels))
 
-    @classmethod
-    def use(cls, model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Tagger:
+    @staticmethod
+    def use(model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Tagger:
         """Create the predictor that tags words with the model."""
         return Tagger(model, tokenizers.source, recipe.data)
 
@@ -120,50 +128,15 @@ class Tagging(TextTask):
         weights = class_weights(self.recipe, logits.device)
         return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing, weights),)
 
-    def data_remarks(self) -> list[str]:
-        """List the tags of which the training or the validation set has no example."""
-        labels, valid = self.recipe.data.labels, self.examples.valid
-        train = np.sum([class_counts(store, len(labels), first=1) for store in self.examples.train], axis=0)
-        there = None if valid is None else class_counts(valid, len(labels), first=1)
-        return balance_remarks(train, there, labels, dominant=False)
-
-    def outcomes(self, model: TokenClassifier) -> Outcomes:
-        """Tag the validation sentences; scores are F1, precision and recall of spans, and accuracy of tags."""
-        corpus, _ = self.valid
+    def outputs(self, model: TokenClassifier, run: Evaluation) -> TaggedSentences:
+        """Tag the validation sentences."""
+        corpus = self.data.valid_corpus
         sentences = list(read_tagged(corpus, self.recipe.data))
         expected = [known_tags(sentence, corpus, self.recipe) for sentence in sentences]
         tagger = self.use(model, self.recipe, self.tokenizers)
-        self.progress.begin("sentences", len(sentences))
-        tagged = self.progress.over(tagger.tag(sentence.words for sentence in sentences))
-        predicted = [answer.tags for answer in tagged]
-        counts = np.array([sentence_counts(*tags) for tags in zip(predicted, expected, strict=True)])
-
-        def measure(chosen: np.ndarray) -> Scores:
-            *found, right, words = counts[chosen].sum(0).tolist()
-            tally = F1Counts(*found)
-            scores = {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
-            return scores | {"accuracy": right / words}
-
-        return Outcomes(len(counts), measure, tag_report(predicted, expected, self.recipe.data.labels))
-
-
-def tag_report(
-    predicted: Sequence[Sequence[str]], expected: Sequence[Sequence[str]], tags: Sequence[str]
-) -> ClassReport:
-    """Make the report of a tagger: counts of the spans of each kind, and the confusion matrix of the kinds of words."""
-    kinds = list(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
-    tallies = span_tallies(predicted, expected)
-    counts = {kind: tallies.get(kind, F1Counts(0, 0, 0)) for kind in kinds}
-    labels = ("O", *kinds)
-    numbers = {tag: labels.index(tag[2:] or tag) for tag in {"O", *tags}}
-    ours, theirs = ([numbers[tag] for row in rows for tag in row] for rows in (predicted, expected))
-    return ClassReport(counts, labels, confusion_matrix(ours, theirs, len(labels)), "words")
-
-
-def sentence_counts(predicted: Sequence[str], expected: Sequence[str]) -> tuple[int, ...]:
-    """Count the true and predicted spans of a sentence as `F1Counts` does, its right tags and its words."""
-    right = sum(ours == theirs for ours, theirs in zip(predicted, expected, strict=True))
-    return (*span_tally([predicted], [expected]), right, len(expected))
+        run.progress.begin("sentences", len(sentences))
+        tagged = run.progress.over(tagger.tag(sentence.words for sentence in sentences))
+        return TaggedSentences([answer.tags for answer in tagged], expected, self.recipe.data.labels)
 
 
 def known_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:

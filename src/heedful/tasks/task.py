@@ -1,29 +1,36 @@
-"""Base class of all tasks: the interface that the training loop and the predictors use."""
+"""Tasks: a kind of training, put together from data, model, objective, metrics and predictor.
+
+The training loop and the commands know a task only by the interface that is here.
+"""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
 import torch
 
-from heedful.config.schema import CorpusConfig, Modality, Recipe
+from heedful.config.schema import Modality, Recipe
 from heedful.errors import InputError
+from heedful.evaluate.metrics import Metric, find_metric, is_computed
 from heedful.losses import Loss
 from heedful.models import Model
 from heedful.models.architectures import families_of
 from heedful.parallel import SINGLE_PROCESS, Reducer
-from heedful.progress import silent
+from heedful.progress import ProgressReporter, silent
 from heedful.registry import ARCHITECTURES
+from heedful.tasks.dataset import B, Batch, Dataset
 from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:
-    from heedful.evaluate.class_report import ClassReport
+    from heedful.evaluate.outputs import Outputs
     from heedful.evaluate.significance import Outcomes
     from heedful.predict import AnyPredictor
+
+__all__ = ["ALONE", "B", "Batch", "Evaluation", "Mean", "Results", "Scores", "Task", "check"]
 
 Scores = dict[str, float]
 
@@ -31,24 +38,6 @@ NOTHING_TO_PREDICT = (
     "nothing in this text can be predicted, as its tokens are unknown to the model or its texts too short; its scores "
     "are no numbers"
 )
-
-
-@runtime_checkable
-class Batch(Protocol):
-    """Interface of a batch: examples that go through the model together."""
-
-    @property
-    def tokens(self) -> int:
-        """Number of real tokens that the model reads from the batch, for the measurement of speed."""
-        ...
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Divisors of the loss terms: for each term, the number of target tokens or of examples in the batch."""
-        ...
-
-
-B = TypeVar("B", bound=Batch)
 
 
 @dataclass(frozen=True)
@@ -64,25 +53,77 @@ class Mean:
         return cls(loss / count, nll / count) if count else cls(math.nan, math.nan)
 
 
-class Task(ABC, Generic[B]):
-    """Base class of tasks: defines the examples, batches, model, loss and scores of one kind of training.
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation needs from the program around it.
 
     Attributes:
-        modality: what the models read: text, pictures ("image"), sound ("audio") or videos ("video").
-        families: the model families that can learn the task, by their names in a recipe.
-        command: the command that uses models of the task on the command line; empty: there is none, only Python.
-        example: an example of arguments for that command.
-        pair_field: the column of a second text in tables, where the recipe names none.
-        reads_files: True if a batch takes long to read, as files have to be decoded for it.
-        scores: the scores that `validate` may report; the first selects the best checkpoint unless the recipe does. Of
-            each the largest is best, except those in `heedful.evaluate.significance.LOWER_IS_BETTER`.
-        recipe: the recipe with what the data decides filled in, such as the classes.
-        tokenizers: the tokenizers of source and target; for tasks on one kind of text both are the same.
-        digest: SHA-256 of all that the prepared data depends on.
-        tell: called with remarks on the text that is scored.
-        progress: reports the progress of `validate` and `test`.
-        reducer: shares the validation set among the processes of a run, and joins what they found.
-        classes: the report class by class of the last validation or test; None for a task without classes.
+        reducer: Shares the batches among the processes of a run, and joins what they computed.
+        progress: Reports the progress.
+        warn: Called with remarks on the data that is scored.
+        is_test: True for a test, whose texts are decoded as the recipe says; a validation decodes greedily.
+    """
+
+    reducer: Reducer = SINGLE_PROCESS
+    progress: ProgressReporter = field(default_factory=lambda: silent("evaluating"))
+    warn: Callable[[str], object] = lambda _: None
+    is_test: bool = False
+
+    def batches(self, data: Dataset[B], model: torch.nn.Module) -> Iterator[B]:
+        """Iterate over the batches of the validation or test set, in a fixed order, on the device of a model."""
+        device = next(model.parameters()).device
+        plan = self.progress.part("batches", data.valid_plan() or ())
+        return (data.valid_batch(ids, device) for ids in plan)
+
+    def mean_losses(self, task: "Task[B]", model: Any, batches: Iterable[B]) -> list[Mean]:
+        """Compute the mean of each term of the loss over all batches, of which each process computes its share.
+
+        The mean of a term is NaN if the batches have nothing to predict, as where every token is unknown.
+        """
+        own = [
+            [(term.sum.item(), term.nll.item(), term.count) for term in task.loss(model, batch)]
+            for batch in self.reducer.share(batches)
+        ]
+        sums = np.array(self.reducer.in_order(own), dtype=np.float64).sum(axis=0)
+        if not sums[:, 2].all():
+            self.warn(NOTHING_TO_PREDICT)
+        return [Mean.of(*row) for row in sums.tolist()]
+
+    def per_example(self, data: Dataset[B], model: torch.nn.Module, compute: Callable[[B], torch.Tensor]) -> np.ndarray:
+        """Run a model on all batches; return the results in the order of the examples, a row of `compute` for each."""
+        own = [compute(batch).cpu().numpy() for batch in self.reducer.share(self.batches(data, model))]
+        rows = self.reducer.in_order([(part.dtype.str, part.tolist()) for part in own])
+        results = np.concatenate([np.array(values, dtype) for dtype, values in rows])
+        return results[np.argsort(np.concatenate(data.valid_plan() or ()))]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of an evaluation: all scores, and what those that are made of single examples are resampled from."""
+
+    scores: Scores
+    outcomes: "Outcomes | None" = None
+
+
+ALONE = Evaluation()  # in one process, without reports
+
+
+class Task(ABC, Generic[B]):
+    """Base class of tasks: a subclass names the parts that a kind of training is put together from.
+
+    Attributes:
+        modality: What the models read: text, pictures ("image"), sound ("audio") or videos ("video").
+        families: The model families that can learn the task, by their names in a recipe.
+        command: The command that uses models of the task on the command line; empty: there is none, only Python.
+        example: An example of arguments for that command.
+        pair_field: The column of a second text in tables, where the recipe names none.
+        dataset: The class of the data.
+        metrics: The names of the scores; the first selects the best checkpoint unless the recipe does. Those of
+            `heedful.evaluate.metrics` are computed from `outputs`, others, such as the loss, come with the objective.
+        predicts: The class of `outputs`; None: all scores come with the objective.
+        data: The data that is open.
+        recipe: Its recipe.
+        tokenizers: Its tokenizers.
     """
 
     modality: ClassVar[Modality] = "text"
@@ -90,153 +131,93 @@ class Task(ABC, Generic[B]):
     command: ClassVar[str] = ""
     example: ClassVar[str] = "'Some text.'"
     pair_field: ClassVar[str | None] = None
-    reads_files: ClassVar[bool] = False
-    scores: ClassVar[tuple[str, ...]]
-    tell: Callable[[str], object] = staticmethod(lambda _: None)
-    classes: "ClassReport | None" = None
+    dataset: ClassVar[type[Dataset[Any]]]
+    metrics: ClassVar[tuple[str, ...]]
+    predicts: ClassVar["type[Outputs] | None"] = None
 
-    def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
-        self.recipe = recipe
-        self.tokenizers = tokenizers
-        self.digest = digest
-        self.progress = silent("evaluating")
-        self.reducer: Reducer = SINGLE_PROCESS
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self.recipe: Recipe = data.recipe
+        self.tokenizers: TokenizerPair = data.tokenizers
 
     @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in settings of a recipe that the training data decides, such as the classes; settings made already stay.
+    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
+        """Create the task with the data of a recipe; see `Dataset.prepare`."""
+        return cls(cls.dataset.prepare(recipe, folder, report))
 
-        Raises:
-            InputError: the data cannot be used.
-        """
-        return recipe
-
-    @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what `prepare` needs, such as a tokenizer; no text is read.
-
-        Raises:
-            InputError: something is missing or cannot work.
-        """
-
-    @classmethod
-    def peek(cls, _corpus: CorpusConfig, _recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the raw examples of a corpus, before they are encoded, to find errors in its files early.
-
-        Raises:
-            InputError: as for `prepare`, about the examples read so far.
-        """
-        return iter(())
-
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "Task":
-        """Read the data of a recipe, from `folder` if prepared there before, else from its files, and create the task.
-
-        Raises:
-            InputError: the data cannot be used.
-            RunError: `folder` cannot be written.
-        """
-
-    @classmethod
-    @abstractmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> Model:
         """Build a new model with random weights, drawn from torch's global generator."""
 
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> "AnyPredictor":
+    def use(model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> "AnyPredictor":
         """Create the predictor of a trained model, such as a translator, a generator or a classifier."""
-
-    @classmethod
-    def usage(cls, model: Path) -> str:
-        """Give an example of how a trained model is used: a command, or Python for a task without one."""
-        return f"{cls.command} --model {model} {cls.example}" if cls.command else f'heedful.load("{model}")'
-
-    def data_remarks(self) -> list[str]:
-        """List what a user should know about the prepared data before training, such as that one class dominates."""
-        return []
-
-    def check_data(self) -> None:
-        """Check that the prepared data has not changed since it was opened; a task of your own may leave it out.
-
-        Raises:
-            RunError: a file has changed.
-        """
-
-    def initialise(self, model: Any) -> None:
-        """Copy the word vectors that the recipe names into a newly built model.
-
-        Raises:
-            InputError: they cannot be read, do not fit the model, or it reads no tokens.
-        """
-        if self.recipe.model.source_vectors is not None or self.recipe.model.target_vectors is not None:
-            from heedful.models.word_vectors import place_vectors
-
-            place_vectors(model, self.recipe, self.tokenizers, self.tell)
-
-    @abstractmethod
-    def epoch(self, number: int) -> Sequence[np.ndarray]:
-        """List the batches of an epoch in order, each as ids of examples: a pure function of recipe and number."""
-
-    def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch, padding included, in any unit: here the number of its examples."""
-        return len(ids)
-
-    @abstractmethod
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the examples of one batch: a pure function of its arguments, even where the batch is drawn at random."""
 
     @abstractmethod
     def loss(self, model: Any, batch: B) -> tuple[Loss, ...]:
         """Compute the terms of the loss for a batch; the total is the sum of their means over the batch's `counts`."""
 
-    @abstractmethod
-    def validate(self, model: Any) -> Scores | None:
-        """Score a model in evaluation mode on the validation set; None without a validation set."""
-
-    def test(self, model: Any) -> Scores | None:
-        """Score a model on the test set, loaded in place of the validation set; as `validate` unless overridden."""
-        return self.validate(model)
-
-    def outcomes(self, _model: Any, /) -> "Outcomes":
-        """Score each example of the validation set by itself, for a comparison of two models by resampling.
-
-        Raises:
-            InputError: no score can be computed from single examples, as with the perplexity of running text.
-        """
-        raise InputError(
-            f'two models for the task "{self.recipe.task}" cannot be compared by resampling, as its scores '
-            f"({', '.join(self.scores)}) are not made of single examples; evaluate each model by itself"
-        )
-
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute the scores to log from the mean losses of all terms."""
+        """Compute the scores that come with the objective from the mean losses of all terms."""
         return {"loss": sum(mean.loss for mean in means)}
 
-    def mean_losses(self, model: Any, batches: Iterable[B]) -> list[Mean]:
-        """Compute the mean of each term of the loss over all batches, of which each process computes its share.
+    def outputs(self, _model: Any, _run: Evaluation, /) -> "Outputs | None":
+        """Return what a model makes of the validation or test set, with what is expected; None: only losses count."""
+        return None
 
-        The mean of a term is NaN if the batches have nothing to predict, as where every token is unknown.
+    def evaluate(self, model: Any, run: Evaluation = ALONE) -> Results | None:
+        """Score a model in evaluation mode on the validation or test set that is open; None without one.
+
+        If a loss is not finite, all scores are NaN, which is never the best.
         """
-        own = [
-            [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)]
-            for batch in self.reducer.share(batches)
-        ]
-        sums = np.array(self.reducer.in_order(own), dtype=np.float64).sum(axis=0)
-        if not sums[:, 2].all():
-            self.tell(NOTHING_TO_PREDICT)
-        return [Mean.of(*row) for row in sums.tolist()]
+        if self.data.valid_plan() is None:
+            return None
+        losses = self.summary(run.mean_losses(self, model, run.batches(self.data, model)))
+        if not all(map(math.isfinite, losses.values())):
+            return Results(dict.fromkeys(score_names(type(self), self.recipe), math.nan) | losses)
+        outputs = self.outputs(model, run)
+        if outputs is None:
+            return Results(losses)
+        from heedful.evaluate.outputs import outcomes_of
 
-    def scores_of_nan(self, losses: Scores) -> Scores | None:
-        """Return all scores as NaN, which is never the best, if a loss is not finite; None if they can be computed."""
-        finite = all(map(math.isfinite, losses.values()))
-        return None if finite else dict.fromkeys(self.scores, math.nan) | losses
+        outcomes = outcomes_of(outputs, output_metrics(type(self), self.recipe))
+        return Results((outcomes.whole or {}) | losses, outcomes)
 
-    @property
-    def best(self) -> str:
-        """Name of the score that selects the best checkpoint."""
-        return self.recipe.train.best or self.scores[0]
+
+def score_names(task: type[Task], recipe: Recipe) -> tuple[str, ...]:
+    """List the names of the scores of a recipe's task: those of `evaluate.metrics`, or else those of the task."""
+    if not recipe.evaluate.metrics:
+        return task.metrics
+    computed = of_outputs(task, task.metrics)
+    return (*recipe.evaluate.metrics, *(name for name in task.metrics if name not in computed))
+
+
+def output_metrics(task: type[Task], recipe: Recipe) -> dict[str, Metric]:
+    """Find the metrics of a recipe's task that are computed from the outputs of a model, by name."""
+    if task.predicts is None:
+        return {}
+    names = of_outputs(task, score_names(task, recipe))
+    return {name: find_metric(name, task.predicts.kind) for name in names}
+
+
+def of_outputs(task: type[Task], names: Iterable[str]) -> list[str]:
+    """List those of some scores of a task that are computed from the outputs of a model, not with the objective."""
+    kind = task.predicts.kind if task.predicts else ""
+    return [name for name in names if is_computed(name, kind)]
+
+
+def best_score(task: type[Task], recipe: Recipe) -> str:
+    """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
+    if recipe.train.best is not None:
+        return recipe.train.best
+    return score_names(task, recipe)[0] if recipe.train.validate_decoding else "loss"
+
+
+def usage(task: type[Task], model: Path) -> str:
+    """Give an example of how a trained model is used: a command, or Python for a task without one."""
+    return f"{task.command} --model {model} {task.example}" if task.command else f'heedful.load("{model}")'
 
 
 def check(task: type[Task], recipe: Recipe) -> None:
@@ -269,11 +250,27 @@ def check(task: type[Task], recipe: Recipe) -> None:
             f'task = "{recipe.task}" is learned by a model of family {learners}, and model.family is '
             f'"{recipe.model.family}"; set model.family = "{able[0]}"'
         )
-    if recipe.train.best not in (None, *task.scores):
+    names = score_names(task, recipe)
+    if recipe.train.best not in (None, *names):
         raise InputError(
-            f'train.best = "{recipe.train.best}": task = "{recipe.task}" has the scores {", ".join(task.scores)}; '
+            f'train.best = "{recipe.train.best}": task = "{recipe.task}" has the scores {", ".join(names)}; '
             "choose one of them"
         )
+
+
+def check_metrics(task: type[Task], recipe: Recipe) -> None:
+    """Check that the metrics that a recipe names can be computed from the outputs of its task.
+
+    Raises:
+        InputError: there is no such metric, or the task has none to choose from.
+    """
+    if recipe.evaluate.metrics and task.predicts is None:
+        raise InputError(
+            f'evaluate.metrics: task = "{recipe.task}" has the scores {", ".join(task.metrics)} and no others; leave '
+            "it out"
+        )
+    for name in recipe.evaluate.metrics if task.predicts else ():
+        find_metric(name, task.predicts.kind)
 
 
 EXTENDED = {  # what a class of the user's own extends to be of a family

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,8 +35,8 @@ from heedful.losses import Loss
 from heedful.models import model_class
 from heedful.models.word2vec import Word2Vec
 from heedful.predict.word_vectors import WordVectors
-from heedful.tasks.running_text import RunningText
-from heedful.tasks.task import Scores
+from heedful.tasks.parts.running_text import RunningText
+from heedful.tasks.task import Task
 from heedful.tasks.word2vec_objectives import hierarchical_softmax, negative_sampling, softmax
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -69,53 +70,39 @@ class PairBatch:
 WordBatch = BlockBatch | PairBatch
 
 
-class WordVectorTraining(RunningText[WordBatch]):
-    """Word vectors task: learns a vector for each word from the words around it."""
-
-    families = ("word_vectors",)
-    command = "heedful vectors nearest"
-    example = "WORD"
-    scores = ("loss",)
+class WordStream(RunningText[WordBatch]):
+    """Running text in pieces, with the words around each word and negative samples drawn anew in each epoch."""
 
     def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
         super().__init__(recipe, text)
         self.options = options_of(recipe)
-        self.counts = count_words(text.train[0].ids, len(text.tokenizers.source))
+        words = text.train[0] if text.train or text.valid is None else text.valid
+        self.counts = count_words(words.ids, len(text.tokenizers.source))
         self.keep = keep_probabilities(self.counts, self.options.subsample)
         self.noise = NoiseDistribution(self.counts, self.options.noise_power)
 
     @classmethod
-    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "WordVectorTraining":
-        """Prepare the words of a recipe's text, or read prepared ones, and create the task."""
-        task = cls(recipe, prepare_words(recipe, options_of(recipe), folder, report))
-        if np.diff(task.text.train[0].offsets).max() <= 2:  # a word and <eos>
+    def prepare(
+        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
+    ) -> Any:
+        """Prepare the words of a recipe's text, or open prepared ones."""
+        text = prepare_words(recipe, options_of(recipe), folder, report, tokenizers)
+        if all(np.diff(part.offsets).max() <= 2 for part in text.train or (text.valid,)):  # a word and <eos>
             cut = recipe.data.documents
             remedy = "give running text" if cut == "file" else 'set data.documents = "file"'
             raise InputError(
                 f'data.documents = "{cut}": no document of the text has two words with vectors, so that none has '
                 f"another beside it to learn from; {remedy}"
             )
-        report(f"an epoch has {len(task.epoch(0)):,} updates")
-        return task
-
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> Word2Vec:
-        """Build the two tables of vectors."""
-        return model_class(recipe.model)(options_of(recipe), len(tokenizers.source))
-
-    @classmethod
-    def use(cls, model: Word2Vec, recipe: Recipe, tokenizers: TokenizerPair) -> WordVectors:
-        """Create the predictor that compares words by their vectors."""
-        return WordVectors(model, tokenizers.source, options_of(recipe), recipe.tokenizer)
+        data = cls(recipe, text)
+        if text.train:
+            report(f"an epoch has {len(data.epoch(0)):,} updates")
+        return data
 
     @cached_property
     def codes(self) -> HuffmanCodes:
         """The Huffman codes of the words, for hierarchical softmax."""
         return huffman_codes(self.counts)
-
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> WordBatch:
-        """Read the pieces of one batch from the training text, with words, windows and samples drawn anew."""
-        return self.read(self.text.train[0], ids, (self.recipe.train.seed, epoch), device)
 
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> WordBatch:
         """Read pieces of a text as a batch on a device; `key` is a seed and an epoch."""
@@ -126,25 +113,36 @@ class WordVectorTraining(RunningText[WordBatch]):
             return pair_batch(windows, len(places), self.options, device)
         return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0]) + 1), device)
 
+
+class WordVectorTraining(Task[WordBatch]):
+    """Word vectors task: learns a vector for each word from the words around it."""
+
+    families = ("word_vectors",)
+    command = "heedful vectors nearest"
+    example = "WORD"
+    dataset = WordStream
+    metrics = ("loss",)
+
+    @staticmethod
+    def build(recipe: Recipe, tokenizers: TokenizerPair) -> Word2Vec:
+        """Build the two tables of vectors."""
+        return model_class(recipe.model)(options_of(recipe), len(tokenizers.source))
+
+    @staticmethod
+    def use(model: Word2Vec, recipe: Recipe, tokenizers: TokenizerPair) -> WordVectors:
+        """Create the predictor that compares words by their vectors."""
+        return WordVectors(model, tokenizers.source, options_of(recipe), recipe.tokenizer)
+
     def loss(self, model: Word2Vec, batch: WordBatch) -> tuple[Loss, ...]:
         """Compute the loss of a batch by negative sampling, full or hierarchical softmax, as the recipe says."""
         if isinstance(batch, BlockBatch):
-            return (sampling_loss(model, batch, self.options),)
-        hidden, targets = predictions(model, batch, self.options)
-        if self.options.objective == "softmax":
+            return (sampling_loss(model, batch, self.data.options),)
+        hidden, targets = predictions(model, batch, self.data.options)
+        if self.data.options.objective == "softmax":
             return (softmax(hidden, model.output.weight, targets),)
         words = targets.cpu().numpy()
-        nodes, branches, lengths = (torch.from_numpy(part[words]).to(targets.device) for part in self.codes)
+        nodes, branches, lengths = (torch.from_numpy(part[words]).to(targets.device) for part in self.data.codes)
         return (hierarchical_softmax(hidden, model.output.weight, nodes, branches, lengths),)
-
-    def validate(self, model: Word2Vec) -> Scores | None:
-        """Score a model on the validation text, with words, windows and samples that are always the same: the loss."""
-        stream = self.text.valid
-        if stream is None:
-            return None
-        device = next(model.parameters()).device
-        starts = self.progress.part("batches", self.plan_of(stream).cover())
-        return self.summary(self.mean_losses(model, (self.read(stream, some, (0, 0), device) for some in starts)))
 
 
 def options_of(recipe: Recipe) -> Word2VecConfig:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 from heedful.text.allowed_definition import CLIP_EXPRESSION
 from heedful.text.piece_spelling import SPACE
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, SPECIALS, UNK

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import InputError
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 from heedful.text.tokenizer_folder import LARGEST
 
 UNIGRAM = 1

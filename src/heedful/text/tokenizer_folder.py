@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_file, named_write_errors
-from heedful.storage.small_file import read_small
+from heedful.storage.disk import read_small
 
 FORMAT = 1
 DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import InputError
-from heedful.storage.paths import no_folder
 from heedful.text import tokenizer_folder
 from heedful.text.tokenizer import Tokenizer
 
@@ -113,6 +112,8 @@ def layout_of(folder: Path) -> Sequence[str]:
         inner = [place for place in (folder / "tokenizer", folder / "model/tokenizer") if place.is_dir()]
         train = f"train one with `heedful tokenizer train FILES --out {folder}`"
         if not inner and not folder.is_dir():
+            from heedful.storage.paths import no_folder
+
             raise InputError(no_folder(folder, train, "tokenizer"))
         raise InputError(f"{folder}: holds no tokenizer; {f'give {inner[0]}' if inner else train}")
     if len(found) > 1:

@@ -8,14 +8,15 @@ that the same lines give the same files, bit for bit.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import accumulate, chain, groupby
+from pathlib import Path
 
 import tokenizers
 from tokenizers import models, trainers
 
-from heedful.config.schema import TokenizerConfig
+from heedful.config.schema import Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.registry import TOKENIZERS
 from heedful.text.pipeline import BYTES, SPECIALS, UNK, assemble, normalizer, reserved, specials, splitter
@@ -63,6 +64,35 @@ def check_trainable(config: TokenizerConfig) -> None:
     if config.kind == "byte" and not config.byte_fallback:
         raise InputError('a tokenizer of kind "byte" spells everything in bytes; set tokenizer.byte_fallback = true')
     _room(config)
+
+
+def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
+    """Return the tokenizer that a recipe names, or train one on `texts`, for both sides of a pair.
+
+    Raises:
+        InputError: The recipe names a pair of different tokenizers, or there is no text to train on.
+    """
+    tokenizer = given_tokenizer(recipe)
+    if tokenizer is None:
+        report(f"training the {recipe.tokenizer.kind} tokenizer")
+        tokenizer = train_tokenizer(texts, recipe.tokenizer)
+    return TokenizerPair(tokenizer, tokenizer)
+
+
+def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
+    """Load the tokenizer that a recipe names; None if one is to be trained, and the settings allow that.
+
+    Raises:
+        InputError: The recipe names a pair of different tokenizers, or none that can be loaded; or none can be trained.
+    """
+    path = recipe.tokenizer.path
+    if path is None:
+        check_trainable(recipe.tokenizer)
+        return None
+    pair = TokenizerPair.load(Path(path))
+    if not pair.joint:
+        raise InputError(f"{path}: holds a tokenizer for each of two languages; name the folder of one")
+    return pair.source
 
 
 def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config: TokenizerConfig) -> TokenizerPair:

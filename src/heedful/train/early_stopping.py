@@ -4,7 +4,7 @@ import math
 
 from heedful.checkpoint import Best
 from heedful.errors import InputError
-from heedful.evaluate.significance import LOWER_IS_BETTER
+from heedful.evaluate.metrics import lower_is_better
 from heedful.tasks.task import Scores
 from heedful.train.trainer_state import LOSS, TrainerState
 
@@ -88,7 +88,7 @@ def higher_is_better(scores: Scores, name: str) -> float:
         raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
     if not math.isfinite(scores[name]):
         return -math.inf
-    return -scores[name] if name in LOWER_IS_BETTER else scores[name]
+    return -scores[name] if lower_is_better(name) else scores[name]
 
 
 def _rank_of_loss(loss: int | float | None) -> float:

@@ -11,7 +11,7 @@ from heedful.config.schema import Recipe, TrainConfig
 from heedful.errors import RunError
 from heedful.machine.memory import is_out_of_memory, total_memory
 from heedful.nn.meta_device import unallocated
-from heedful.tasks.task import Task
+from heedful.tasks.dataset import Dataset
 from heedful.train.training_step import TrainingStep
 
 LEAST = 8  # bytes that training takes for a parameter: its weight and its gradient, whatever the optimiser adds
@@ -44,7 +44,7 @@ def count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def try_largest_batch(step: TrainingStep, task: Task, batches: Sequence[np.ndarray], device: torch.device) -> None:
+def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.ndarray], device: torch.device) -> None:
     """Compute the gradient of the largest batch of an epoch and drop it, so that too little memory shows at once.
 
     The result of the run stays the same to the last bit: no weight changes, and each batch draws its own numbers. Of
@@ -52,16 +52,17 @@ def try_largest_batch(step: TrainingStep, task: Task, batches: Sequence[np.ndarr
 
     Args:
         step: The training step, before its first update.
-        task: The task.
+        data: The data of the task.
         batches: The batches of the first epoch, as ids.
         device: Where the model is.
 
     Raises:
         RunError: Memory does not suffice.
     """
-    largest = max(batches, key=lambda ids: (task.cells(ids), -len(ids)))  # of equal ones that of the longest examples
+    # Of equally large ones that of the longest examples.
+    largest = max(batches, key=lambda ids: (data.cells(ids), -len(ids)))
     with memory_errors(step.recipe.train, lambda: f"the largest batch, of {len(largest)} examples"):
-        step.rehearse(task.batch(largest, 0, device))
+        step.rehearse(data.batch(largest, 0, device))
 
 
 def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:

@@ -3,14 +3,13 @@
 A run's result depends on recipe, data and machine, not on how often the run is interrupted.
 
 From text to loss, for translation: `data.preparation.pairs` encodes the text into stores, `data.batches` plans the
-batches, `tasks.sequence_to_sequence` makes tensors of them and computes the loss of `models.transformer` by `losses`;
-`train.trainer` and `train.training_step` do the rest.
+batches, `tasks.parts.sequence_to_sequence` makes tensors of them and computes the loss of `models.transformer` by
+`losses`; `train.trainer` and `train.training_step` do the rest.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from pathlib import Path
 
@@ -27,9 +26,9 @@ from heedful.train.callbacks import NO_CALLBACKS, CallbackError, Callbacks
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.preflight import check_processes, preflight
 from heedful.train.resume import EXACTLY, Resumption, check_same_run, mend_logs, mend_mark
-from heedful.train.run_length import rate_line
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
+from heedful.train.trainer_state import rate_line
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ def train(
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):
-            trainer.task.tell = partial(trainer.remark, say=logger.say)
             logger.say(rate_line(trainer.recipe, known_updates(trainer)))
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks
@@ -154,8 +152,7 @@ def open_trainer(
     if reducer.world_size > 1:
         from heedful.train.agreement import check_agreement, settings
 
-        check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
-    task.tell = printer(console)
+        check_agreement(reducer, {**settings(task.recipe), "data": task.data.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:

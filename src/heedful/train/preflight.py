@@ -18,15 +18,14 @@ from heedful.checkpoint import Checkpoints, DamagedError
 from heedful.checkpoint.lock import check_claimable
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.config.user_code import errors_of_own_code, own_code
+from heedful.config.user_code import errors_of_own_code, import_class, own_code
 from heedful.errors import InputError
 from heedful.machine import choose_device
 from heedful.models import Model
 from heedful.models.backbone import Backbone
 from heedful.nn.meta_device import meta_device
-from heedful.storage.paths import no_folder
 from heedful.tasks import Task, import_task
-from heedful.tasks.task import check, remedy_of_own
+from heedful.tasks.task import check, check_metrics, remedy_of_own
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.logger import tensorboard
 from heedful.train.resume import check_same_run
@@ -107,10 +106,12 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
     """
     problems = Problems()
     task = import_task(recipe.task)
+    for name in recipe.evaluate.metrics:
+        import_class(name, "evaluate.metrics")
     with problems.collected():
         recipe = in_shape_of_start(recipe)
-        task.check_recipe(recipe)
-    for check_part in (check_model, check_machine, check_word_vectors):
+        task.dataset.check(recipe)
+    for check_part in (check_model, check_scores, check_machine, check_word_vectors):
         with problems.collected():
             check_part(recipe)
     for key in LANGUAGES:
@@ -162,6 +163,15 @@ def check_model(recipe: Recipe) -> None:
     check(task, recipe)
     if own_code(recipe):
         check_own_model(task, recipe)
+
+
+def check_scores(recipe: Recipe) -> None:
+    """Check that the metrics that a recipe names can be computed.
+
+    Raises:
+        InputError: they cannot.
+    """
+    check_metrics(import_task(recipe.task), recipe)
 
 
 def check_own_model(task: type[Task], recipe: Recipe) -> None:
@@ -228,7 +238,7 @@ def checked_data(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfi
         return recipe
     resolved = recipe
     with problems.collected():
-        resolved = task.resolve(recipe)
+        resolved = task.dataset.resolve(recipe)
     if resolved != recipe:  # now that the classes are known, no example may have another
         read_beginnings(task, resolved, further, problems)
     return resolved
@@ -239,11 +249,13 @@ def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusCo
     root, valid = Path(recipe.data.root), [recipe.data.valid] if recipe.data.valid else []
     corpora = (*recipe.data.train, *valid, *further)
     if not root.is_dir() and not all(Path(corpus.source).is_absolute() for corpus in corpora):
+        from heedful.storage.paths import no_folder
+
         problems.messages.append(no_folder(root, "name the one that holds it with --data", "folder of data"))
         return
     for corpus in corpora:
         with problems.collected():
-            deque(islice(task.peek(corpus, recipe), EXAMPLES), maxlen=0)
+            deque(islice(task.dataset.peek(corpus, recipe), EXAMPLES), maxlen=0)
 
 
 def check_start(task: type[Task], recipe: Recipe) -> None:

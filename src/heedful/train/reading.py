@@ -5,7 +5,6 @@ A batch is a function of its epoch and the numbers of its examples, so that work
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from heedful.machine.cores import usable_cores
 from heedful.parallel import Reducer, local_processes
-from heedful.tasks.task import Batch, Task
+from heedful.tasks.dataset import Batch, Dataset
 
 CPU = torch.device("cpu")
 
@@ -46,42 +45,38 @@ class BatchReader:
     """Function that reads a planned batch of a task; it can be sent to another process.
 
     Args:
-        task: The task.
+        data: The data of the task.
         device: Where the batch goes.
     """
 
-    OF_THE_RUN = ("progress", "reducer", "tell")  # attributes of a task that a run sets, and no batch depends on
-
-    def __init__(self, task: Task, device: torch.device) -> None:
-        self.task = copy(task)
+    def __init__(self, data: Dataset, device: torch.device) -> None:
+        self.data = data
         self.device = device
-        for name in self.OF_THE_RUN:
-            vars(self.task).pop(name, None)
 
     def __call__(self, planned: Planned) -> Batch:
         """Read a planned batch."""
         epoch, ids = planned
-        return self.task.batch(ids, epoch, self.device)
+        return self.data.batch(ids, epoch, self.device)
 
 
-def read(task: Task, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
+def read(data: Dataset, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
     """Read planned batches one after another, by workers or right here."""
-    if count := number_of_workers(task, device):
+    if count := number_of_workers(data, device):
         from heedful.workers import Workers
 
-        with closing(Workers(BatchReader(task, CPU), count)) as workers:
+        with closing(Workers(BatchReader(data, CPU), count)) as workers:
             yield from (moved(batch, device) for batch in workers.map(batches))
     else:
-        yield from map(BatchReader(task, device), batches)
+        yield from map(BatchReader(data, device), batches)
 
 
-def number_of_workers(task: Task, device: torch.device) -> int:
+def number_of_workers(data: Dataset, device: torch.device) -> int:
     """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU.
 
     Where processes are not copied, a recipe has to say so: a script that trains is run once more by each new process.
     """
-    wanted = task.recipe.train.workers
-    if wanted == 0 or (wanted is None and not (device.type == "cuda" and task.reads_files)):
+    wanted = data.recipe.train.workers
+    if wanted == 0 or (wanted is None and not (device.type == "cuda" and data.reads_files)):
         return 0
     from heedful.workers import can_have_workers, copies_processes
 

@@ -24,8 +24,7 @@ from heedful.models.model import check_weights
 from heedful.optim import check_optimizer_tensors
 from heedful.storage.atomic import named_write_errors
 from heedful.train.log_file import LOG, TIMINGS, LogMark, has_damaged_lines, is_as_marked
-from heedful.train.run_length import DECAYING
-from heedful.train.trainer_state import TrainerState
+from heedful.train.trainer_state import DECAYING, TrainerState
 
 SILENCE = "output.bias"  # see `heedful.train.loop.frozen_weights`
 FREEZE = str(KEYS.train.freeze)

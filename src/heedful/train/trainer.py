@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -20,13 +20,12 @@ from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
-from heedful.evaluate.class_report import ClassReport
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.progress import printer
-from heedful.tasks.task import Batch, Mean, Scores, Task
+from heedful.tasks.task import Batch, Evaluation, Mean, Results, Scores, Task, best_score, score_names
 from heedful.train.callbacks import NO_CALLBACKS, CallbackError, TrainingEvent, failed_elsewhere
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
@@ -44,14 +43,14 @@ from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores,
 from heedful.train.logger import Logger
 from heedful.train.reading import planned, read
 from heedful.train.resume import check_tensors
-from heedful.train.run_length import last_update, note_time
 from heedful.train.signals import Work
-from heedful.train.trainer_state import LogWindow, TrainerState
+from heedful.train.trainer_state import LogWindow, TrainerState, last_update, note_time
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warning_signs import WarningSigns
 
 if TYPE_CHECKING:
     from heedful.checkpoint import CheckpointStore
+    from heedful.evaluate.class_report import ClassReport
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 
@@ -76,15 +75,17 @@ class Trainer:
         reducer: Reducer = SINGLE_PROCESS,
     ) -> None:
         self.task = task
-        self.reducer = task.reducer = reducer
+        self.reducer = reducer
         self.recipe = recipe = task.recipe
+        self.best_name = best_score(type(task), recipe)
         self.folder = folder
         self.console = console
+        self.warn: Callable[[str], object] = partial(console.print, markup=False, highlight=False, soft_wrap=True)
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = self.build()
-        task.initialise(self.model)
+        self.place_word_vectors()
         self.begins = self.start_weights()
         if recipe.train.freeze:
             from heedful.train.freezing import freeze
@@ -98,7 +99,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(self.store(), recipe.train, self.tell_not_saved)
         self.state = TrainerState()
-        self.plan = lru_cache(maxsize=2)(task.epoch)
+        self.plan = lru_cache(maxsize=2)(task.data.epoch)
         self.saved_at = time.monotonic()
         self.signs = WarningSigns(recipe, self.state.watch)
         self.callbacks = NO_CALLBACKS
@@ -120,6 +121,17 @@ class Trainer:
         from heedful.train.sharding import whole_model
 
         return whole_model(self.model, self.build)
+
+    def place_word_vectors(self) -> None:
+        """Copy the word vectors that the recipe names into the model.
+
+        Raises:
+            InputError: they cannot be read, do not fit the model, or it reads no tokens.
+        """
+        if self.recipe.model.source_vectors is not None or self.recipe.model.target_vectors is not None:
+            from heedful.models.word_vectors import place_vectors
+
+            place_vectors(self.model, self.recipe, self.task.tokenizers, self.warn)
 
     def start_weights(self) -> str:
         """Copy the weights of the models of a warm start, and say which these are; "" without a warm start."""
@@ -157,7 +169,7 @@ class Trainer:
         self.state = TrainerState.from_json(state["progress"])
         self.signs = WarningSigns(self.recipe, self.state.watch)
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
-            note_validation(self.state, logged, self.task.best)
+            note_validation(self.state, logged, self.best_name)
             self.state.remarks += self.signs_of(logged, None)  # which were made before the run was interrupted
         if self.has_ended():
             ended = self.reducer.from_first(lambda: result(self.folder))
@@ -175,15 +187,17 @@ class Trainer:
         Raises:
             RunError: memory does not suffice.
         """
-        for remark in (*remarks(self.recipe), *self.task.data_remarks()):
+        self.warn = cache(logger.say)  # each remark once, however many validations make it
+        for remark in (*remarks(self.recipe), *self.task.data.remarks()):
             logger.say(remark)
-        if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
+        smoothing = self.recipe.train.label_smoothing
+        if smoothing and "perplexity" in score_names(type(self.task), self.recipe):
             logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
         if line := whole_epoch_line(self.recipe.train, self.batches):
             logger.say(line)
         if self.state.update == 0:
             with errors_of_own_code(self.recipe, "it cannot compute a batch"), self.abandonable(self.state):
-                try_largest_batch(self.training_step, self.task, self.batches, self.device)
+                try_largest_batch(self.training_step, self.task.data, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
 
@@ -239,13 +253,13 @@ class Trainer:
             sizes = [str(len(ids)) for ids in self.batches[start : self.state.batch]]
             return f"update {number}, with batches of {' and '.join(sizes)} examples"
 
-        self.task.check_data()
+        self.task.data.check_unchanged()
         with memory_errors(self.recipe.train, what):
             batches = self.next_batches()
             last = last_update(self.recipe.train, self.state, len(self.batches))
             passes = self.abandonable(before)
             done = self.training_step.update(batches, number, self.state.batch - start, last, passes)
-        self.task.check_data()  # an update from other data is not counted, and so never saved
+        self.task.data.check_unchanged()  # an update from other data is not counted, and so never saved
         return done
 
     def abandonable(self, state: TrainerState) -> AbstractContextManager[None]:
@@ -255,7 +269,7 @@ class Trainer:
         """
 
         def save() -> None:
-            self.saver.save(self.checkpoint(state), best_of(state, self.task.best))
+            self.saver.save(self.checkpoint(state), best_of(state, self.best_name))
 
         return self.work.abandonable(save) if self.reducer.world_size == 1 else nullcontext()
 
@@ -284,7 +298,7 @@ class Trainer:
     def coming(self) -> Generator[Batch]:
         """This process's batches from here on."""
         here = (self.state.epoch, self.state.batch)
-        return read(self.task, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
+        return read(self.task.data, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
 
     def count(self, update: Update, logger: Logger) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.
@@ -324,19 +338,20 @@ class Trainer:
         """Score the model on the validation set once its checkpoint is written, log the scores, and update the best."""
         self.saver.settle()
         with self.abandonable(self.state):
-            scores = self.scores()
+            results = self.evaluated()
+        scores = results and results.scores
         if scores is not None:
             logger.record_validation(self.state.update, scores)
         self.note(scores)
-        if scores is not None:
+        if results is not None and scores is not None:
             self.call("on_validation", scores)
-            for line in self.signs_of(scores, self.task.classes):
-                self.task.tell(line)
+            for line in self.signs_of(scores, results.outcomes.classes if results.outcomes else None):
+                self.warn(line)
         logger.restart_clock()
 
-    def signs_of(self, scores: Scores, classes: ClassReport | None) -> list[str]:
+    def signs_of(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
         """Sentences on signs of trouble in a validation that was noted."""
-        silence = silence_line(self.state, scores, self.task.best)
+        silence = silence_line(self.state, scores, self.best_name)
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
@@ -372,23 +387,25 @@ class Trainer:
 
     def note(self, scores: Scores | None) -> None:
         """Note validation scores for early stopping, and mark the best checkpoint."""
-        note_validation(self.state, scores, self.task.best)
+        note_validation(self.state, scores, self.best_name)
         if scores is not None and self.reducer.saves:
             self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
         """The best update so far with its score; None before the first validation."""
-        return best_of(self.state, self.task.best)
+        return best_of(self.state, self.best_name)
 
     @torch.no_grad()
-    def scores(self) -> Scores | None:
-        """Scores on the validation set, computed with the float32 weights; None without a validation set."""
+    def evaluated(self) -> Results | None:
+        """Evaluate the float32 weights on the validation set; None without a validation set."""
         model = self.whole_model().eval()
-        self.task.check_data()
+        self.task.data.check_unchanged()
         with errors_of_own_code(self.recipe, "it cannot be validated"):
-            scores = self.task.validate(model)
-        self.task.check_data()
-        return self.reducer.from_first(lambda: scores)
+            results = self.task.evaluate(model, Evaluation(self.reducer, warn=self.warn))
+        self.task.data.check_unchanged()
+        if results is None:
+            return None
+        return replace(results, scores=self.reducer.from_first(lambda: results.scores))
 
     def begin_to_save(self) -> None:
         """Begin to save a checkpoint, which is written while training goes on."""
@@ -416,7 +433,7 @@ class Trainer:
         optimizer = optimizer_tensors(self.training_step.optimizer, self.model)
         told = {
             "progress": state.to_json(),
-            "data": self.task.digest,
+            "data": self.task.data.digest,
             "environment": environment(self.device),
             "log": mark and vars(mark),
             "tensors": len(optimizer),
@@ -441,13 +458,13 @@ class Trainer:
         lost = set(self.reducer.from_first(lambda: list(self.checkpoints.lost(chain(*wanted)))))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
         candidates = [AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(found)]
-        chosen = choose(candidates, self.task.best, self.state.tie)
+        chosen = choose(candidates, self.best_name, self.state.tie)
         if line := self.signs.at_end():
-            self.task.tell(line)
+            self.warn(line)
         if self.reducer.is_first:
             self.checkpoints.check_claim()
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates), update=end)
-        logger.say(choice_line(chosen, candidates, self.task.best))
+        logger.say(choice_line(chosen, candidates, self.best_name))
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
         self.reducer.from_first(lambda: logger.conclude(end, chosen.scores or {}))
@@ -463,7 +480,8 @@ class Trainer:
             return logged
         mean = self.mean(updates) if self.reducer.is_first else {}
         load_weights(self.model, self.reducer.tensors_from_first(mean))
-        return self.scores()
+        results = self.evaluated()
+        return results and results.scores
 
     def logged(self, update: int) -> Scores | None:
         """Scores that the log of the run has for an update; None if it has none."""

@@ -16,9 +16,9 @@ from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import ModelConfig, Recipe
-from heedful.convert.vocabulary import only_silences
 from heedful.errors import InputError
 from heedful.models import Model, weights
+from heedful.nn.embedding import only_silences
 from heedful.predict.scorer import Standardisation
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer

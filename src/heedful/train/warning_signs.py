@@ -1,12 +1,15 @@
 """Signs that a model does not learn: a loss that does not change, a gradient of nearly nothing, one class for all."""
 
 import math
+from typing import TYPE_CHECKING
 
 from heedful.config.schema import Recipe
-from heedful.evaluate.class_report import ClassReport, sameness
 from heedful.tasks.task import Scores
 from heedful.train.early_stopping import finite
 from heedful.train.trainer_state import Watch
+
+if TYPE_CHECKING:
+    from heedful.evaluate.class_report import ClassReport
 
 UPDATES = 10  # in a row that show a sign
 VALIDATIONS = 3
@@ -50,10 +53,14 @@ class WarningSigns:
             return f"the loss was {loss:.4g} in the last {UPDATES + 1} updates{self.remedy}"
         return None
 
-    def after_validation(self, scores: Scores, classes: ClassReport | None) -> list[str]:
+    def after_validation(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
         """Note the scores of a validation, and its report of classes; return a sentence for each sign."""
         signs, watch = [], self.watch
-        before, watch.alike = watch.alike, classes and sameness(classes, "the model", "the validation set")
+        before, watch.alike = watch.alike, None
+        if classes:
+            from heedful.evaluate.class_report import sameness
+
+            watch.alike = sameness(classes, "the model", "the validation set")
         if before and watch.alike:
             signs.append(watch.alike)
         if len(watch.validations) < VALIDATIONS:

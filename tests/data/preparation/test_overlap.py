@@ -7,7 +7,7 @@ from heedful.data.preparation.overlap import lines_of, overlap
 from heedful.data.preparation.text import prepare_passages, prepare_running_text
 from heedful.data.readers.filters import folded
 from heedful.tasks.classification import Classification
-from heedful.tasks.sequence_to_sequence import TextToText
+from heedful.tasks.text_to_text import TextToText
 
 TRAINING = ["A dog runs.", "Two cats sleep!", "He is 17.", "他睡觉。"]
 

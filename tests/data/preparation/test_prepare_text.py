@@ -7,10 +7,9 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe, TokenizerConfig
 from heedful.data.preparation.text import prepare_passages, prepare_running_text
-from heedful.data.preparation.tokenizers import one_tokenizer
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.training import train_tokenizer
+from heedful.text.training import one_tokenizer, train_tokenizer
 
 PREPARE = {"language_model": prepare_running_text, "masked_lm": prepare_passages}
 TEXT = "One cat sat. Two cats sat!\nNo dog sat there. It ran.\n\nThree cats ran.\n"

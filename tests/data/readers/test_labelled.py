@@ -49,6 +49,29 @@ def test_labels_in_json_keep_their_spelling(corpus):
     assert [example.label for example in read_labelled(objects, DataConfig())] == ["true", "3", "3 stars"]
 
 
+@pytest.mark.parametrize(
+    ("written", "classes"),
+    [
+        (["1.0", "2.0", "10.0"], ("1", "2", "10")),
+        (["0", "1.0", "-1.000"], ("-1", "0", "1")),
+        (["1", "1.0", "2.0"], ("1", "1.0", "2.0")),
+        (["1.5", "2.0"], ("1.5", "2.0")),
+        (["1.0", "none"], ("1.0", "none")),
+        (["007.0", "8.0"], ("007.0", "8.0")),
+    ],
+)
+def test_labels_that_are_all_whole_numbers_are_written_without_a_fraction(corpus, written, classes):
+    table = corpus("a.tsv", "".join(f"a text\t{label}\n" for label in written))
+    assert labels_of(DataConfig(train=(table,))) == classes
+    read = read_labelled(table, DataConfig(labels=classes))
+    assert {example.label for example in read} == set(classes)
+
+
+def test_files_of_one_training_may_write_their_whole_numbers_differently(corpus):
+    files = (corpus("a.tsv", "a text\t1.0\nb\t2.0\n"), corpus("b.tsv", "a text\t1\nb\t3\n"))
+    assert labels_of(DataConfig(train=files)) == ("1", "2", "3")
+
+
 def test_text_and_label_may_stand_in_two_files(corpus, tmp_path):
     corpus("labels", "x\ny\n")
     texts = corpus("texts", "one\ntwo\n", target=str(tmp_path / "labels"))

@@ -12,7 +12,7 @@ from heedful.data.readers.documents import drop_made_folders
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files, visible_folders
-from heedful.data.readers.labelled import classes, in_order
+from heedful.data.readers.labelled import class_of, classes, in_order
 from heedful.errors import InputError
 from heedful.storage.paths import likely
 from heedful.wording import counted
@@ -76,7 +76,7 @@ def _labelled_rows(
     fields = (corpus.source_field, corpus.target_field)
     for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
         if target.strip():
-            yield MediaFile(place.parent / name, target.strip(), line)
+            yield MediaFile(place.parent / name, class_of(target.strip(), data.labels), line)
         elif report is not None:
             report.drop("empty label", corpus.source, line)
 
@@ -93,7 +93,8 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
     for label in in_order([path.name for path in visible_folders(folder)]):
         check_label(label, folder)
         files = files_below(folder / label, data)
-        yield from (MediaFile(path, label, None) for path in _part(files, corpus, f"files of the class {label!r}"))
+        name = class_of(label, data.labels)
+        yield from (MediaFile(path, name, None) for path in _part(files, corpus, f"files of the class {label!r}"))
         found += len(files)
     if not found:
         raise InputError(

@@ -7,20 +7,25 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.overlap import Texts
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, at_least_one, one_store_each, prepare_data
-from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.arrays import SMALL_VOCABULARY
 from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import given_tokenizer, one_tokenizer
 from heedful.wording import counted
 
 Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
 
 
 def prepare_examples(
-    recipe: Recipe, folder: Path, texts: Texts, read: Reader, report: Callable[[str], None]
+    recipe: Recipe,
+    folder: Path,
+    texts: Texts,
+    read: Reader,
+    report: Callable[[str], None],
+    tokenizers: TokenizerPair | None = None,
 ) -> PreparedData[PairStore]:
     """Return the prepared examples of a recipe; see `prepare_data`.
 
@@ -31,12 +36,14 @@ def prepare_examples(
         texts: Gives the texts of a corpus, to train a tokenizer on if the recipe names none.
         read: Reads the examples of a corpus. Targets are below 65,536.
         report: Called with sentences that say what is done.
+        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
 
     Raises:
         InputError: As in `prepare_data`.
         RunError: The folder cannot be written.
     """
-    check_examples(recipe)
+    if tokenizers is None:
+        check_examples(recipe)
     data = recipe.data
 
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
@@ -55,7 +62,7 @@ def prepare_examples(
         texts=texts,
         settings=f", {data.max_length} tokens, {recipe.model.family}",
     )
-    return prepare_data(recipe, folder, examples, report)
+    return prepare_data(recipe, folder, examples, report, tokenizers)
 
 
 def _counted(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:

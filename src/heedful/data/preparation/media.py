@@ -41,6 +41,7 @@ def prepare_media(
     tokenizers: Callable[[], TokenizerPair],
     load: Callable[[Path], TokenizerPair],
     report: Callable[[str], None],
+    given: TokenizerPair | None = None,
 ) -> PreparedData[MediaStore]:
     """Return the prepared pictures, sounds or videos of a recipe; see `prepare_data`.
 
@@ -51,13 +52,15 @@ def prepare_media(
         tokenizers: Loads or trains the tokenizers.
         load: Reads the tokenizers from the folder to which they were saved.
         report: Called with sentences that say what is done.
+        given: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
 
     Raises:
         InputError: As in `prepare_data`; or a file cannot be read, unless `data.bad_files` is "skip_all" or, for
             training, "skip"; or a text for validation is longer than the positions that a decoder learns.
         RunError: The folder cannot be written.
     """
-    check_media(recipe)
+    if given is None:
+        check_media(recipe)
 
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
         (corpus,) = corpora
@@ -91,19 +94,18 @@ def prepare_media(
         load=load,
         settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}{prompt}",
     )
-    prepared = prepare_data(recipe, folder, media, report)
-    if prepared.valid is not None:
-        _check_texts(recipe, prepared.valid)
+    prepared = prepare_data(recipe, folder, media, report, given)
+    if prepared.valid is not None and recipe.data.valid is not None:
+        _check_texts(recipe, recipe.data.valid, prepared.valid)
     return prepared
 
 
-def _check_texts(recipe: Recipe, valid: MediaStore) -> None:
+def _check_texts(recipe: Recipe, corpus: CorpusConfig, valid: MediaStore) -> None:
     """Find a text of the validation or test set that the decoder has no positions for: none is filtered out."""
     learned = recipe.model.learned_target_positions if FAMILIES[recipe.model.family].pairs else None
     tokens = valid.lengths[:, 1]
     if learned is None or tokens.max() <= learned:
         return
-    corpus = recipe.data.valid or recipe.data.train[0]
     file = next(islice(media_files(corpus, recipe.data), int(tokens.argmax()), None))
     raise InputError(
         f"{file.place(corpus)}: its text of {tokens.max():,} tokens is longer than the {learned:,} positions that the "

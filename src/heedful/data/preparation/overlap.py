@@ -77,11 +77,6 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
     return found
 
 
-def is_test_set(data: DataConfig) -> bool:
-    """True if a recipe's data are a test set alone, as when `heedful.checkpoint.load.LoadedModel` tests a model."""
-    return data.test is not None and all(corpus is data.test for corpus in (*data.train, data.valid))
-
-
 def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]) -> None:
     """Report how much of the validation data and of the test data also stands in the training data, if any does.
 
@@ -90,8 +85,6 @@ def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]
         texts: Gives the texts of a corpus to compare.
         report: Called with a sentence for each part that shares text, or that cannot be read: training needs no tests.
     """
-    if is_test_set(data):
-        return
     for name, corpus in (("validation", data.valid), ("test", data.test)):
         if corpus is None:
             continue

@@ -37,7 +37,11 @@ class PreparedPairs(PreparedData[PairStore]):
 
 
 def prepare_pairs(
-    recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs
+    recipe: Recipe,
+    folder: Path,
+    report: Callable[[str], None],
+    read: PairReader = read_pairs,
+    tokenizers: TokenizerPair | None = None,
 ) -> PreparedPairs:
     """Return the prepared sentence pairs of a recipe; see `prepare_data`.
 
@@ -46,12 +50,14 @@ def prepare_pairs(
         folder: A folder for this data alone.
         report: Called with sentences that say what is done.
         read: Reads the pairs of a corpus.
+        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
 
     Raises:
         InputError: As in `prepare_data`; or a validation sentence is longer than the positions that the model learns.
         RunError: The folder cannot be written.
     """
-    check_pairs(recipe)
+    if tokenizers is None:
+        check_pairs(recipe)
     data, pair_filter = recipe.data, PairFilter(recipe.data.filters)
 
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
@@ -74,7 +80,7 @@ def prepare_pairs(
         open=PairStore.open,
         texts=lambda corpus: (pair.source for pair in read(corpus, data)),
     )
-    prepared = prepare_data(recipe, folder, pairs, report)
+    prepared = prepare_data(recipe, folder, pairs, report, tokenizers)
     if prepared.valid is not None:
         _check_lengths(recipe, prepared.valid, read, report)
     valid_text = [(pair.source, pair.target) for pair in read(data.valid, data)] if data.valid else []

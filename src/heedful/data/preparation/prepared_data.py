@@ -5,7 +5,7 @@ folder/valid                            the validation data; none is dropped
 folder/tokenizer                        the vocabulary or vocabularies
 folder/report.json                      what was dropped, and the digest of all that the data depends on
 
-A test set alone, which stands for training and validation data, is stored once.
+A test set is prepared as validation data without training data, with the tokenizers of a model.
 """
 
 import json
@@ -18,9 +18,9 @@ from typing import Generic, Protocol, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.digest import data_digest, file_dates
-from heedful.data.preparation.overlap import Texts, is_test_set, report_overlap
+from heedful.data.preparation.overlap import Texts, report_overlap
 from heedful.data.readers.filters import DropReport, left_out_line
-from heedful.data.stores.mapped_files import MappedFile
+from heedful.data.stores.arrays import MappedFile
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.storage.manifest import MANIFEST
@@ -104,7 +104,11 @@ class Preparation(Generic[S]):
 
 
 def prepare_data(
-    recipe: Recipe, folder: Path, preparation: Preparation[S], report: Callable[[str], None]
+    recipe: Recipe,
+    folder: Path,
+    preparation: Preparation[S],
+    report: Callable[[str], None],
+    tokenizers: TokenizerPair | None = None,
 ) -> PreparedData[S]:
     """Return the prepared data of a recipe: opened in `folder` if it is there, otherwise made there first.
 
@@ -114,42 +118,54 @@ def prepare_data(
             with other data first compares `data_digest(recipe)` with the digest it began with.
         preparation: How this kind of data is prepared.
         report: Called with sentences that say what is done.
+        tokenizers: Those of a model that is tested: then the data is a test set alone, which is stored in `folder`
+            anew and not kept for later. None: they are made from the data.
 
     Raises:
         InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
         RunError: The folder cannot be written.
     """
-    before = file_dates(recipe.data)
-    digest = data_digest(recipe)
 
-    def make(temporary: Path) -> DropReport:
+    def write(place: Path, tokenizers: TokenizerPair) -> DropReport:
         total = DropReport()
-        tokenizers = preparation.tokenizers()
-        tokenizers.save(temporary / "tokenizer")
         for name, corpora in preparation.parts.items():
             drops = DropReport()
-            preparation.write(temporary / name, corpora, tokenizers, drops)
+            preparation.write(place / name, corpora, tokenizers, drops)
             total.merge(drops)
+        return total
+
+    def make(temporary: Path) -> DropReport:
+        tokenizers = preparation.tokenizers()
+        tokenizers.save(temporary / "tokenizer")
+        total = write(temporary, tokenizers)
         report_overlap(recipe.data, preparation.texts, report)
         if file_dates(recipe.data) != before and data_digest(recipe) != digest:
             raise InputError("a data file was changed while it was prepared: give the same command again")
         return total
 
-    def opened(drops: DropReport) -> PreparedData[S]:
+    def opened(drops: DropReport, tokenizers: TokenizerPair | None = None) -> PreparedData[S]:
         for sentence in unknown_lines(drops.tokens, recipe.tokenizer):
             report(sentence)
         stores = [preparation.open(folder / name) for name in preparation.parts]
         if line := left_out_line(drops, sum(map(len, stores))):
             report(line)
         return PreparedData(
-            tokenizers=preparation.load(folder / "tokenizer"),
-            train=tuple(stores[:-1] if recipe.data.valid and len(stores) > 1 else stores),
+            tokenizers=preparation.load(folder / "tokenizer") if tokenizers is None else tokenizers,
+            train=tuple(stores[:-1] if recipe.data.valid else stores),
             weights=tuple(corpus.weight for corpus in recipe.data.train),
             valid=stores[-1] if recipe.data.valid else None,
             digest=digest,
             report=drops,
         )
 
+    if tokenizers is not None:
+        digest = ""
+        folder.mkdir(parents=True, exist_ok=True)
+        with named_write_errors(folder):
+            drops = write(folder, tokenizers)
+        return opened(drops, tokenizers)
+    before = file_dates(recipe.data)
+    digest = data_digest(recipe)
     return made_once(folder, digest + preparation.settings, make, opened, report)
 
 
@@ -232,18 +248,15 @@ def _holds_only_stores(folder: Path) -> bool:
 
 
 def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
-    """Map names of stores to their corpora: train-0, train-1, ... and valid; of a lone test set, only valid."""
-    if is_test_set(data):
-        return {VALID: data.train}
+    """Map names of stores to their corpora: train-0, train-1, ... and valid."""
     train = {f"train-{number}": [corpus] for number, corpus in enumerate(data.train)}
     return {**train, **({VALID: [data.valid]} if data.valid else {})}
 
 
 def one_store_for_all(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
     """Name one store for all training corpora, train, and one for the validation data; or test for a test set alone."""
-    if is_test_set(data):
-        return {"test": data.train}
-    return {"train": data.train, **({VALID: [data.valid]} if data.valid else {})}
+    train = {"train": data.train} if data.train else {}
+    return {**train, **({VALID if train else "test": [data.valid]} if data.valid else {})}
 
 
 def at_least_one(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.overlap import lines_of
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
-from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import given_tokenizer, one_tokenizer
 from heedful.text.unknown_tokens import UnknownTokens
 from heedful.wording import counted
 
@@ -27,24 +27,30 @@ S = TypeVar("S", TokenStream, "SentenceStore")
 Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and tells its size
 
 
-def prepare_running_text(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> PreparedData[TokenStream]:
+def prepare_running_text(
+    recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
+) -> PreparedData[TokenStream]:
     """Return the documents of a recipe as a stored token stream, for a language model.
 
     Args:
         recipe: Its data and tokenizer tables count.
         folder: A folder for this text alone; see `prepare_data`.
         report: Called with sentences that say what is done.
+        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
 
     Raises:
         InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
         RunError: The folder cannot be written.
     """
-    check_documents(recipe)
-    return _prepare(recipe, folder, _write_stream, TokenStream.open, report)
+    if tokenizers is None:
+        check_documents(recipe)
+    return _prepare(recipe, folder, _write_stream, TokenStream.open, report, tokenizers)
 
 
-def prepare_passages(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "PreparedData[SentenceStore]":
-    """Return the documents of a recipe as stored sentences, for a masked language model.
+def prepare_passages(
+    recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
+) -> "PreparedData[SentenceStore]":
+    """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_running_text`.
 
     Raises:
         InputError: As in `prepare_running_text`; or the tokenizer has no <mask>.
@@ -52,8 +58,9 @@ def prepare_passages(recipe: Recipe, folder: Path, report: Callable[[str], None]
     """
     from heedful.data.passages import SentenceStore
 
-    check_passages(recipe)
-    return _prepare(recipe, folder, _write_sentences, SentenceStore.open, report)
+    if tokenizers is None:
+        check_passages(recipe)
+    return _prepare(recipe, folder, _write_sentences, SentenceStore.open, report, tokenizers)
 
 
 def check_documents(recipe: Recipe) -> None:
@@ -119,7 +126,12 @@ def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport
 
 
 def _prepare(
-    recipe: Recipe, folder: Path, write_texts: Writer, open_store: Callable[[Path], S], report: Callable[[str], None]
+    recipe: Recipe,
+    folder: Path,
+    write_texts: Writer,
+    open_store: Callable[[Path], S],
+    report: Callable[[str], None],
+    given: TokenizerPair | None,
 ) -> PreparedData[S]:
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
         size = write_texts(place, all_texts(corpora, recipe, drops), tokenizers.source)
@@ -135,7 +147,7 @@ def _prepare(
         open=open_store,
         texts=lambda corpus: long_lines(corpus, recipe.data),
     )
-    return prepare_data(recipe, folder, documents, report)
+    return prepare_data(recipe, folder, documents, report, given)
 
 
 def _write_stream(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:

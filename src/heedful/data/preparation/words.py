@@ -13,7 +13,6 @@ from heedful.config.schema import CorpusConfig, Recipe, TokenizerConfig
 from heedful.config.word2vec import Word2VecConfig
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
 from heedful.data.preparation.text import all_texts, check_documents, long_lines
-from heedful.data.preparation.tokenizers import given_tokenizer
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
 from heedful.data.word_vectors.phrases import find_phrases, join_all
@@ -21,7 +20,7 @@ from heedful.errors import InputError
 from heedful.text.pipeline import reserved
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.training import word_tokenizer
+from heedful.text.training import given_tokenizer, word_tokenizer
 from heedful.text.words import split_words
 from heedful.wording import counted
 
@@ -30,7 +29,11 @@ ASCII_WORD = re.compile(r"\w+", re.ASCII)
 
 
 def prepare_words(
-    recipe: Recipe, options: Word2VecConfig, folder: Path, report: Callable[[str], None]
+    recipe: Recipe,
+    options: Word2VecConfig,
+    folder: Path,
+    report: Callable[[str], None],
+    given: TokenizerPair | None = None,
 ) -> PreparedData[TokenStream]:
     """Return the words of a recipe's documents as a stored token stream; words outside the vocabulary are left out.
 
@@ -39,12 +42,14 @@ def prepare_words(
         options: Says which pairs of words become phrases.
         folder: A folder for this text alone; see `heedful.data.preparation.prepared_data.prepare_data`.
         report: Called with sentences that say what is done.
+        given: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
 
     Raises:
         InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
         RunError: The folder cannot be written.
     """
-    check_documents(recipe)
+    if given is None:
+        check_documents(recipe)
 
     def documents(
         corpora: Sequence[CorpusConfig], passes: Sequence[Container[str]], drops: DropReport
@@ -81,7 +86,7 @@ def prepare_words(
         texts=lambda corpus: long_lines(corpus, recipe.data),
         settings=f", phrases {options.phrases} {options.phrase_discount}{', in ' * bool(form)}{form}",
     )
-    return prepare_data(recipe, folder, words, report)
+    return prepare_data(recipe, folder, words, report, given)
 
 
 def words_of(text: str, config: TokenizerConfig) -> list[str]:

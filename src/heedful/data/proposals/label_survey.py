@@ -12,6 +12,7 @@ import numpy as np
 
 from heedful.config.schema import CorpusConfig
 from heedful.data.proposals.pair_survey import Side, TextStatistics, near_hash, source_hash
+from heedful.data.readers.header import whole_number
 from heedful.data.readers.labelled import Example
 from heedful.errors import InputError
 
@@ -43,7 +44,7 @@ class LabelSurvey:
     @property
     def counts_rows(self) -> bool:
         """True if the labels may be ids or row numbers: whole numbers, no two of them equal."""
-        return len(self.labels) == self.examples and all(map(str.isdecimal, self.labels))
+        return len(self.labels) == self.examples and all((whole_number(x) or x).isdecimal() for x in self.labels)
 
 
 def lookalikes_among(labels: Iterable[str]) -> list[list[str]]:

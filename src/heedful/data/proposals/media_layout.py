@@ -34,12 +34,16 @@ FILES = 0.9  # share of the values of a column of files that end like those of a
 
 
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None:
-    """Tell which of some kinds of files a folder holds; None if it holds more files of text than of each of them."""
+    """Tell which of some kinds of files a folder holds; None if it holds more files of text than of each of them.
+
+    A text with the name of a file, such as 1.txt next to 1.wav, is about that file and does not count.
+    """
     names = [path.name.lower() for path in visible_files(folder)]
     endings = OF_GUESS if kinds == GUESSED else ENDINGS
     counts = {kind: sum(name.endswith(endings[kind]) for name in names) for kind in kinds}
     kind = max(kinds, key=lambda kind: counts[kind])
-    texts = sum(ending_of(name) in TEXT_ENDINGS for name in names)
+    stems = {Path(name).stem for name in names if name.endswith(endings[kind])}
+    texts = sum(ending_of(name) in TEXT_ENDINGS and Path(name).stem not in stems for name in names)
     return kind if counts[kind] > texts else None
 
 

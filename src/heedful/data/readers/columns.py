@@ -21,8 +21,9 @@ from heedful.data.readers.header import (
     TEXT_NAMES,
     is_header,
     is_number,
+    whole_number,
 )
-from heedful.data.readers.rows import cells_of, parse_object
+from heedful.data.readers.rows import cells_of, is_missing, parse_object
 from heedful.data.readers.separators import check_objects
 from heedful.errors import InputError
 
@@ -103,9 +104,9 @@ class Column:
     @property
     def counts_up(self) -> bool:
         """True if the values are the whole numbers from 0 or 1 to the largest one, as numbered classes are."""
-        if not all(cell.strip().isdecimal() for cell in self.values):
+        if not self._are_whole:
             return False
-        numbers = sorted({int(cell) for cell in self.values})
+        numbers = sorted({int(whole_number(cell.strip()) or cell) for cell in self.values})
         return numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
 
     @property
@@ -136,7 +137,13 @@ class Column:
     @property
     def is_id(self) -> bool:
         """True if the column seems to hold ids or row numbers: whole numbers, no two of them equal."""
-        return not (self.repeats or self.is_called_label) and all(cell.strip().isdecimal() for cell in self.values)
+        return not (self.repeats or self.is_called_label) and self._are_whole
+
+    @property
+    def _are_whole(self) -> bool:
+        """True if the values are whole numbers from 0, with or without the fraction .0."""
+        values = (cell.strip() for cell in self.values)
+        return all((whole_number(value) or value).isdecimal() for value in values)
 
     @property
     def is_called_label(self) -> bool:
@@ -215,5 +222,5 @@ def _of_objects(path: Path, policy: BadUtf8) -> list[Column]:
                 column.lists += isinstance(value, list)
                 column.dialogues += is_dialogue(value)
                 column.messages += isinstance(value, list) and any(isinstance(item, dict) for item in value)
-                column.add(value if isinstance(value, str) else json.dumps(value))
+                column.add(value if isinstance(value, str) else "" if is_missing(value) else json.dumps(value))
     return list(columns.values())

@@ -39,6 +39,7 @@ LONGEST_NAME = 40  # characters
 NAME = re.compile(
     r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}"
 )  # "label", "text_a", "#1 String": no sentence, no number
+WHOLE_NUMBER = re.compile(r"(0|-?[1-9][0-9]*)([.]0+)?")  # tables write 2.0 where a value of the column is missing
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+")  # 4,37 or 1.234,5
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")  # 38,000 or 1,234.5
 ENOUGH = 10  # rows that show which labels there are
@@ -82,6 +83,12 @@ def is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def whole_number(text: str) -> str | None:
+    """Write a whole number without a fraction, so that 2.0 is 2; None for other texts, and for codes such as 007."""
+    match = WHOLE_NUMBER.fullmatch(text)
+    return None if match is None else match[1]
 
 
 def may_be_number(text: str) -> bool:

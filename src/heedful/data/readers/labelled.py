@@ -8,6 +8,7 @@ from typing import NamedTuple
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import read_rows
 from heedful.data.readers.filters import DropReport
+from heedful.data.readers.header import whole_number
 from heedful.errors import InputError
 
 LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
@@ -37,8 +38,9 @@ class ScoredText(NamedTuple):
 def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
     """Yield the labelled examples of a corpus, or of its `part`, in file order; each label becomes one line.
 
-    The text is in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`. Rows
-    with an empty label are left out, and `report` counts them.
+    The text is in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`. Where
+    the classes are known, a label is written as its class, as in `class_of`. Rows with an empty label are left out, and
+    `report` counts them.
 
     Raises:
         InputError: As in `read_rows`.
@@ -47,9 +49,10 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
     fields = (corpus.source_field, *pair_field, corpus.target_field)
     rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
-    for line, (text, *pair, label) in rows:
-        if label.strip():
-            yield Example(line, text, pair[0] if pair else None, LINE_ENDS.sub(" ", label.strip()))
+    for line, (text, *pair, written) in rows:
+        if written.strip():
+            label = class_of(LINE_ENDS.sub(" ", written.strip()), data.labels)
+            yield Example(line, text, pair[0] if pair else None, label)
         else:
             report.drop("empty label", corpus.target or corpus.source, line)
 
@@ -104,16 +107,35 @@ def classes(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str
 
 
 def _distinct(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> set[str]:
-    labels: set[str] = set()
+    written, labels = set[str](), set[str]()
     for corpus in data.train:
+        of_corpus = set[str]()
         for label, place in found(corpus):
-            labels.add(label)
-            if len(labels) > MOST_LABELS:
+            of_corpus.add(label)
+            written.add(label)
+            if len(written) > MOST_LABELS:
                 raise InputError(
                     f"{place}: more than {MOST_LABELS:,} different labels, the last one {label[:40]!r}; is "
                     f"target_field = {corpus.target_field!r} the right one?"
                 )
+        labels |= whole_labels(of_corpus)
     return labels
+
+
+def whole_labels(labels: Iterable[str]) -> set[str]:
+    """Write the labels of a column without fractions if all are whole numbers: 1 and 2 for 1.0 and 2.0.
+
+    Tables write them with a fraction where a label is missing. Labels stay as they are if two are the same number.
+    """
+    different = set(labels)
+    numbers = {number for label in different if (number := whole_number(label)) is not None}
+    return numbers if len(numbers) == len(different) else different
+
+
+def class_of(label: str, known: Collection[str]) -> str:
+    """Return the class of a label: the label or, if it is not known, the class that is the same whole number."""
+    number = None if label in known else whole_number(label)
+    return label if number is None else next((one for one in known if whole_number(one) == number), label)
 
 
 def dominance_line(counts: Mapping[str, float]) -> str | None:

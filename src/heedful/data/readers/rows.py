@@ -222,6 +222,11 @@ def parse_object(line: str, place: str) -> dict[str, object]:
     return values
 
 
+def is_missing(value: object) -> bool:
+    """True for null, and for NaN, with which Python and pandas write a missing value."""
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
 def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) -> bytes:
     """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8."""
     meant = find_name(key, list(values))
@@ -232,8 +237,7 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
             f"target_field (and pair_field) to its keys {OPTIONS}"
         )
     value = values[meant]
-    if isinstance(value, float) and isnan(value):  # how Python and pandas write a missing value
-        value = None
+    value = None if is_missing(value) else value
     if fields.turns and isinstance(value, list):
         value = context_of(value) or value
     if key == fields.label and isinstance(value, int | float | None):

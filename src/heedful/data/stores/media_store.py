@@ -13,8 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from heedful.data.stores.arrays import CONTENTS, IDS, MappedStore, new_store, open_arrays, seal, write_ids
-from heedful.data.stores.mapped_files import MappedFile
+from heedful.data.stores.arrays import CONTENTS, IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 
 BOUNDS, LENGTHS, OFFSETS = "bounds.npy", "lengths.npy", "offsets.npy"
 

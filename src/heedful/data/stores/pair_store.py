@@ -12,8 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.stores.arrays import IDS, MappedStore, new_store, open_arrays, seal, write_ids
-from heedful.data.stores.mapped_files import MappedFile
+from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 
 LENGTHS, OFFSETS = "lengths.npy", "offsets.npy"
 

@@ -47,7 +47,7 @@ from heedful.predict.retriever import Retriever
 from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
 from heedful.predict.word_vectors import WordVectors
-from heedful.tasks.sequence_to_sequence import pair_batch
+from heedful.tasks.parts.sequence_to_sequence import pair_batch
 from heedful.text.padding import pad
 from heedful.text.sequence import segments, sequence
 from heedful.text.tokenizer import BOS, EOS, Tokenizer

@@ -1,4 +1,4 @@
-"""Base class of tasks on pictures, sounds or videos: how their files are found, prepared, read and augmented.
+"""Data of pictures, sounds and videos: how their files are found, prepared, read and augmented.
 
 B batch, N rows of pixels or frames.
 """
@@ -15,33 +15,36 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.batches import BatchPlan
 from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.media.medium import medium_of, padded
 from heedful.data.preparation.media import check_media, prepare_media, read_files, skips_bad
 from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.random_numbers import AUGMENTATION, Chance
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.media_store import MediaStore
 from heedful.machine.cores import map_on_cores
-from heedful.tasks.examples import ExampleTask
-from heedful.tasks.task import B
+from heedful.tasks.dataset import B, Dataset
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+from heedful.text.training import one_tokenizer
 
 CPU = torch.device("cpu")
 
 
-class MediaTask(ExampleTask[B, MediaStore]):
-    """Base class of tasks on pictures, sounds or videos; a subclass defines targets of files, and makes batches."""
+class MediaFiles(Dataset[B]):
+    """Base class of data of pictures, sounds or videos; a subclass defines targets of files, and makes batches."""
 
     reads_files = True
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
-        super().__init__(recipe, examples)
+        super().__init__(recipe, examples.tokenizers, examples.digest)
+        self.examples = examples
         self.medium = medium_of(recipe)
+        lengths = [self.lengths(store) for store in examples.train]
+        self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
 
     @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
+    def check(cls, recipe: Recipe) -> None:
         """Check that a recipe names training data."""
         check_media(recipe)
 
@@ -51,17 +54,19 @@ class MediaTask(ExampleTask[B, MediaStore]):
         return read_files(corpus, recipe, DropReport(), skip=skips_bad(recipe, training=corpus in recipe.data.train))
 
     @classmethod
-    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
-        """Prepare the files of a recipe, or read prepared ones, and create the task."""
+    def prepare(
+        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
+    ) -> Any:
+        """Prepare the files of a recipe, or open prepared ones."""
         resolved = cls.resolve(recipe)
 
         def target(file: MediaFile, corpus: CorpusConfig, tokenizers: TokenizerPair) -> list[int]:
             return cls.target(file, corpus, resolved, tokenizers)
 
-        def tokenizers() -> TokenizerPair:
+        def made() -> TokenizerPair:
             return cls.new_tokenizers(resolved, report)
 
-        return cls(resolved, prepare_media(resolved, folder, target, tokenizers, cls.load_tokenizers, report))
+        return cls(resolved, prepare_media(resolved, folder, target, made, cls.load_tokenizers, report, tokenizers))
 
     @staticmethod
     @abstractmethod
@@ -74,13 +79,63 @@ class MediaTask(ExampleTask[B, MediaStore]):
 
     @staticmethod
     def new_tokenizers(_recipe: Recipe, _report: Callable[[str], None], /) -> TokenizerPair:
-        """Load or train the tokenizers of the task; there are none unless texts belong to the files."""
+        """Load or train the tokenizers; there are none unless texts belong to the files: then `tokenizer_of_texts`."""
         return NoTokenizers()
 
     @staticmethod
     def load_tokenizers(_folder: Path, /) -> TokenizerPair:
-        """Load the tokenizers of the task from the folder to which they were saved."""
+        """Load the tokenizers from the folder to which they were saved: those of texts by `TokenizerPair.load`."""
         return NoTokenizers()
+
+    @abstractmethod
+    def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
+        """Read the examples of a batch by their numbers, which count through all stores.
+
+        Args:
+            stores: the stores.
+            ids: the numbers.
+            epoch: the epoch, a key of what is random in training; None in validation: nothing is random.
+            device: where the batch goes.
+        """
+
+    def lengths(self, store: MediaStore) -> np.ndarray:
+        """Numbers of positions that the model reads from both sides of each example, (n, 2)."""
+        return store.lengths
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """List the batches of an epoch, with examples of similar length in each."""
+        return self.plan.epoch(number)
+
+    def cells(self, ids: np.ndarray) -> int:
+        """Return the size of a batch in positions of its longest side, padding included."""
+        return self.plan.cells(ids)
+
+    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
+        """Read the examples of one batch of training."""
+        return self.read(self.examples.train, ids, epoch, device)
+
+    def valid_plan(self) -> list[np.ndarray] | None:
+        """List the batches of the validation set in a fixed order, with examples of similar length in each."""
+        store = self.examples.valid
+        return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
+
+    def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
+        """Read the examples of one batch of the validation set, without augmentation."""
+        return self.read([self.valid], ids, None, device)
+
+    @property
+    def valid(self) -> MediaStore:
+        """The store of the validation or test set.
+
+        Raises:
+            InputError: there is none.
+        """
+        _, store = self.valid_corpus, self.examples.valid
+        return store
+
+    def check_unchanged(self) -> None:
+        """Check that the prepared data has not changed since it was opened."""
+        self.examples.check_unchanged()
 
     def inputs(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None
@@ -102,25 +157,10 @@ class MediaTask(ExampleTask[B, MediaStore]):
         return self.medium.augmented(decoded, Chance(self.recipe.train.seed, AUGMENTATION, epoch, number))
 
 
-class MediaTextTask(MediaTask[B]):
-    """Base class of tasks on pictures or sounds, each with a text; a subclass encodes the text as the target."""
-
-    @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
-        super().check_recipe(recipe)
-        given_tokenizer(recipe)
-
-    @staticmethod
-    def new_tokenizers(recipe: Recipe, report: Callable[[str], None], /) -> TokenizerPair:
-        """Load the tokenizer that the recipe names, or train one on the texts of the training files."""
-        texts = (file.target for corpus in recipe.data.train for file in media_files(corpus, recipe.data))
-        return one_tokenizer(recipe, texts, report)
-
-    @staticmethod
-    def load_tokenizers(folder: Path, /) -> TokenizerPair:
-        """Load the tokenizer of the texts."""
-        return TokenizerPair.load(folder)
+def tokenizer_of_texts(recipe: Recipe, report: Callable[[str], None], /) -> TokenizerPair:
+    """Load the tokenizer that a recipe names, or train one on the texts of the training files."""
+    texts = (file.target for corpus in recipe.data.train for file in media_files(corpus, recipe.data))
+    return one_tokenizer(recipe, texts, report)
 
 
 def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaStore, int]]:

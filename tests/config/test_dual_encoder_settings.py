@@ -6,7 +6,7 @@ import pytest
 
 from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.load import load_preset, make_recipe
-from heedful.config.rule import RULES
+from heedful.config.rules import RULES
 from heedful.errors import InputError
 
 TASK = {"task": "image_text_retrieval"}

@@ -11,8 +11,7 @@ from heedful.config.architecture_options import OPTIONS
 from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.keys import all_keys, hints_of_keys, table_of
 from heedful.config.load import recipe_schema
-from heedful.config.rule import REMARKS, RULES
-from heedful.config.rules import impossible, remarks
+from heedful.config.rules import REMARKS, RULES, impossible, remarks
 from heedful.config.schema import Recipe
 from heedful.config.setting import bare, bounds
 from heedful.config.validate import recipe_from_dict

@@ -1,0 +1,1 @@
+"""Parts that several tasks are put together from: kinds of data, writing, classes and ranking."""
