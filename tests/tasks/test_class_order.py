@@ -40,7 +40,7 @@ def recipe_of_files(task: str, folder: Path, labels: list[str], table: str, *, c
 
 def remarks(recipe: Recipe, folder: Path) -> list[str]:
     task = find_task(recipe.task)
-    return task.prepare(task.resolve(recipe), folder / "prepared", lambda _: None).data_remarks()
+    return task.prepare(task.dataset.resolve(recipe), folder / "prepared", lambda _: None).data.remarks()
 
 
 @pytest.mark.parametrize(
