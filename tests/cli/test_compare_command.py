@@ -24,15 +24,15 @@ def asked(monkeypatch):
     return found
 
 
-def test_arguments_are_systems_and_options_a_budget(asked):
+def test_arguments_are_systems_and_options_a_budget(asked, tmp_path):
     budget = ("--updates", 7, "--minutes", 0.5, "--parameters", 1000)
     settings = ("--set", "train.seed=2", "--set", "b:model.d_model=64")
-    shown = invoke("compare", "a.toml", "b=a.toml", *settings, *budget, "--data", "text", "--out", "made")
+    shown = invoke("compare", "a.toml", "b=a.toml", *settings, *budget, "--data", tmp_path, "--out", "made")
     assert asked["systems"] == [
         System("a", Path("a.toml"), ("train.seed=2",)),
         System("b", Path("a.toml"), ("train.seed=2", "model.d_model=64")),
     ]
-    assert (asked["budget"], asked["data"], asked["out"]) == (Budget(7, 0.5, 1000), Path("text"), Path("made"))
+    assert (asked["budget"], asked["data"], asked["out"]) == (Budget(7, 0.5, 1000), tmp_path, Path("made"))
     assert shown.exit_code == 0
     assert shown.stdout == "made/report.html: open it in a browser; report.md and report.json are beside it\n"
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,10 +14,14 @@ from heedful.compare.job import Job
 from heedful.compare.systems import parse_systems
 from heedful.compare.work import work
 from heedful.config.load import recipe_to_dict
+from heedful.config.schema import Recipe
 from heedful.config.toml import to_toml
+from heedful.errors import RunError
+from heedful.train import loop
 from reversal import recipe, write_pairs
 
 Compare = Callable[..., comparison.Outcome]
+TRAIN = loop.train
 
 
 def in_this_process(path: Path) -> tuple[int, int | None]:
@@ -28,6 +33,13 @@ def make_quick(patch: pytest.MonkeyPatch) -> None:
     """Let comparisons work in this process, and count the FLOPs of few sentences, which takes most of their time."""
     patch.setattr(comparison, "run_process", in_this_process)
     patch.setattr(measure, "SENTENCES", 2)
+
+
+def diverging(recipe: Recipe, folder: Path, *others: Any) -> loop.Outcome:
+    """Train a system, unless it is named "gone"."""
+    if folder.name == "gone":
+        raise RunError("the run has diverged")
+    return TRAIN(recipe, folder, *others)
 
 
 def lay_out(folder: Path) -> Path:
@@ -58,9 +70,10 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
 
 @pytest.fixture(scope="session")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, comparison.Outcome]:
-    """A finished comparison of a narrow and a wide system, and of one whose recipe is not there."""
+    """A finished comparison of a narrow and a wide system, and of one that diverges."""
     folder = lay_out(tmp_path_factory.mktemp("compared"))
-    systems = ("narrow=HERE/toy.toml", "wide=HERE/toy.toml", "gone=HERE/gone.toml")
+    systems = ("narrow=HERE/toy.toml", "wide=HERE/toy.toml", "gone=HERE/toy.toml")
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
+        patch.setattr(loop, "train", diverging)
         return folder, compare_in(folder, *systems, settings=("wide:model.d_model=32",), updates=17)

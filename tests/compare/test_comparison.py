@@ -31,9 +31,9 @@ def test_a_system_that_fails_leaves_the_others_alone(compared):
     assert states == {"narrow": "done", "wide": "done", "gone": "failed"}
     [gone] = [system for system in outcome.report.systems if system.name == "gone"]
     assert gone.error is not None
-    assert "there is no such recipe" in gone.error
+    assert "the run has diverged" in gone.error
     for name in ("report.md", "report.html"):
-        assert "there is no such recipe" in (folder / "out" / name).read_text()
+        assert "the run has diverged" in (folder / "out" / name).read_text()
 
 
 def test_the_numbers_are_those_of_evaluate(compared):
@@ -176,10 +176,11 @@ def test_all_texts_are_scored_as_those_of_one_language(compare, tmp_path, monkey
     a, b = outcome.report.done
     assert a.measured.test.language == b.measured.test.language == "zh"
     assert a.measured.test.scores == b.measured.test.scores
-    monkeypatch.setattr(module, "run_process", lambda _: (3, None))
+    monkeypatch.setattr(module, "run_process", None)
     settings = ("a:data.target_language=de", "b:data.target_language=zh")
-    _, b = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=settings).report.systems
-    assert 'its data.target_language is "zh", and texts are scored here as those of "de"' in b.error
+    refusal = 'b: its data.target_language is "zh", and texts are scored here as those of "de"'
+    with pytest.raises(InputError, match=refusal):
+        compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=settings)
 
 
 def test_more_updates_go_on_from_where_the_last_ended(compare, tmp_path, monkeypatch):
@@ -241,18 +242,42 @@ def test_a_diverged_system_says_so(compare, monkeypatch):
     ],
 )
 def test_systems_with_other_data_are_refused(compare, monkeypatch, settings, words):
-    monkeypatch.setattr(module, "run_process", lambda _: (3, None))
-    a, b = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=tuple(settings)).report.systems
-    assert a.error == "its process ended with exit code 3 and left no result"
-    assert words in b.error
+    monkeypatch.setattr(module, "run_process", None)
+    with pytest.raises(InputError, match=f"1 of 2 systems cannot be compared.*\n  b: .*{re.escape(words)}"):
+        compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=tuple(settings))
 
 
 def test_systems_of_other_sizes_than_the_budget_are_refused(compare, monkeypatch):
-    monkeypatch.setattr(module, "run_process", lambda _: (3, None))
+    monkeypatch.setattr(module, "run_process", None)
     settings = ("b:model.d_model=64",)
-    a, b = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=settings, parameters=5400).report.systems
-    assert a.error == "its process ended with exit code 3 and left no result"
-    assert "than --parameters 5,400" in b.error
+    with pytest.raises(InputError, match=r"\n  b: .*than --parameters 5,400"):
+        compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=settings, parameters=5400)
+
+
+@pytest.mark.parametrize("names", [["gone.toml"], ["gone.toml", "no"], ["gone.toml", "toy.toml", "gone/run"]])
+def test_all_wrong_names_are_named_before_a_system_is_trained(compare, monkeypatch, names):
+    monkeypatch.setattr(module, "run_process", None)
+    systems = [f"s{number}=HERE/{name}" for number, name in enumerate(names)]
+    with pytest.raises(InputError) as refused:
+        compare("good=HERE/toy.toml", *systems)
+    lines = str(refused.value).splitlines()[1:]
+    wrong = [number for number, name in enumerate(names) if name != "toy.toml"]
+    assert [line.split(":")[0].strip() for line in lines] == [f"s{number}" for number in wrong]
+    assert all("no such" in line for line in lines)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\xfd" * 40, None], ids=["empty", "no text", "not there"])
+@pytest.mark.parametrize("of_all", [True, False])
+def test_a_test_set_that_cannot_be_read_is_named_before_a_system_is_trained(
+    compare, tmp_path, monkeypatch, content, of_all
+):
+    monkeypatch.setattr(module, "run_process", None)
+    for ending in ("src", "tgt") if content is not None else ():
+        (tmp_path / f"bad.{ending}").write_bytes(content)
+    owner = "" if of_all else "b:"
+    settings = (f"{owner}data.test.source=bad.src", f"{owner}data.test.target=bad.tgt")
+    with pytest.raises(InputError, match=r"(?s)\n  b: .*bad\.(src|tgt)"):
+        compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=settings)
 
 
 def test_a_trained_run_and_a_trained_model_are_loaded(compared, compare, tmp_path):

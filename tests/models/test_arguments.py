@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from heedful.config.load import make_recipe
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
 from heedful.models import LanguageModel, TextClassifier, TokenClassifier
+from heedful.models.architectures import model_class
 from heedful.models.masked_language_model import MaskedLanguageModel
 from heedful.models.task_heads import SentenceEncoder
 from heedful.models.transformer import EncoderDecoder
@@ -40,6 +42,19 @@ def test_without_a_padding_mask_all_tokens_are_real(name):
     mask, segments = torch.ones_like(IDS, dtype=torch.bool), torch.zeros_like(IDS)
     expected = model(IDS, mask) if name == "language model" else model(IDS, mask, segments)
     assert torch.equal(model(IDS), expected)
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "recurrent", "convolutional"])
+def test_without_padding_masks_all_tokens_of_both_texts_are_real(architecture):
+    small = {"transformer": {"heads": 2}, "recurrent": {}, "convolutional": {"encoder_layers": 1, "decoder_layers": 1}}
+    settings = {"architecture": architecture, "d_model": 14, **small[architecture]}
+    config = make_recipe({"model": settings}).model
+    model = model_class(config)(config, VOCABULARY, VOCABULARY).eval()
+    source, target = IDS, IDS[:, :2]
+    masks = [torch.ones_like(ids, dtype=torch.bool) for ids in (source, target)]
+    expected = model(source, masks[0], target, masks[1])
+    assert torch.equal(model(source, None, target), expected)
+    assert torch.equal(model(source=source, source_padding_mask=None, target=target), expected)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -204,7 +204,7 @@ def test_every_task_of_files_is_prepared_from_values(task, tmp_path):
     for folder, rows in (("named", named), ("held", held)):
         made = with_data(recipe, {"train": rows, "valid": rows}, tmp_path / folder)
         tasks.append(find_task(task).prepare(made, tmp_path / folder / "prepared", lambda _: None))
-    store, other = (one.examples.train[0] for one in tasks)
+    store, other = (one.data.examples.train[0] for one in tasks)
     medium = medium_of(tasks[0].recipe)
     assert len(store) == len(other) == len(names)
     for number in range(len(names)):

@@ -61,8 +61,9 @@ def compare(
     sizes, speeds, memory, FLOPs, curves of the training, and outputs side by
     side. It is written after every system: report.html, which needs no
     network, report.md and report.json. The same command goes on after an
-    interruption. A system that fails is in the report with the reason, and the
-    exit code is 1.
+    interruption. Names, recipes and data of all systems are checked before the
+    first is trained. A system that fails later is in the report with the reason,
+    and the exit code is 1.
     """
     from heedful.compare.budget import Budget
     from heedful.compare.comparison import ComparisonRun

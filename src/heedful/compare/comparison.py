@@ -92,6 +92,7 @@ class ComparisonRun:
         """
         with claim(self.out):
             self.check()
+            self.refuse()
             waiting = [entry for entry in self.entries if entry.is_sound and not self.is_done(entry)]
             report = self.write()
             for entry in waiting:
@@ -123,6 +124,19 @@ class ComparisonRun:
         for entry in sound:
             if entry.is_sound and entry.system.is_trained:
                 self.attempt(entry, lambda entry: self.terms.check_labels(entry.loaded))
+
+    def refuse(self) -> None:
+        """Refuse to train the systems that can be compared as long as others cannot.
+
+        Raises:
+            InputError: some cannot; the message says why of each.
+        """
+        if failed := [entry for entry in self.entries if not entry.is_sound]:
+            summary = (
+                f"{len(failed)} of {len(self.entries)} systems cannot be compared, and nothing is trained until they "
+                "are corrected or left out"
+            )
+            raise InputError("\n  ".join([summary, *map(failure, failed)]))
 
     def agree(self, entry: Entry) -> None:
         """Check that a system agrees to the terms of the comparison; a trained model may come from other data.
@@ -157,7 +171,6 @@ class ComparisonRun:
             step(entry)
         except HeedfulError as error:
             entry.error = str(error)
-            self.say(failure(entry))
 
     def load(self, entry: Entry) -> None:
         """Load the recipe of a system, with the budget, and check it against the machine and its files."""
@@ -168,7 +181,8 @@ class ComparisonRun:
         if system.is_trained:
             find_task(recipe.task)  # a class of a stranger's is not imported, and refused here
             entry.model = text_digest(find_model(system.source) / MANIFEST)
-        entry.recipe = recipe if system.is_trained else preflight(recipe)
+        tests = [recipe.data.test] if recipe.data.test else []
+        entry.recipe = recipe if system.is_trained else preflight(recipe, further=tests)
 
     def is_done(self, entry: Entry) -> bool:
         """Read the result of a system, and return True if the system is trained and measured."""

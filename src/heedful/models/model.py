@@ -150,12 +150,16 @@ class SourceToTarget(Model, ABC):
     def forward(
         self,
         source: Shaped[Tensor, "B N *F"],
-        source_padding_mask: Bool[Tensor, "B N"],
+        source_padding_mask: Bool[Tensor, "B N"] | None,
         target: Int[Tensor, "B T"],
-        target_padding_mask: Bool[Tensor, "B T"],
+        target_padding_mask: Bool[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """Compute the logits of the next token at each target position (teacher forcing)."""
-        return self.output(self.hidden(source, source_padding_mask, target, target_padding_mask))
+        """Compute the logits of the next token at each target position (teacher forcing); without masks all are real.
+
+        `model(source, None, target)` is a batch without padding.
+        """
+        masks = all_real(source, source_padding_mask), all_real(target, target_padding_mask)
+        return self.output(self.hidden(source, masks[0], target, masks[1]))
 
     def max_target_positions(self) -> int | None:
         """The most tokens that the decoder has positions for, <bos> included; None: any number."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile, media_files, media_labels
 from heedful.data.random_numbers import MIXUP, Chance
+from heedful.data.readers.corpus import WHOLE
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.evaluate.classes import Classes
@@ -71,9 +72,11 @@ class LabelledFiles(MediaFiles[MediaBatch]):
             InputError: the class is not among those in `data.labels`.
         """
         if file.target not in recipe.data.labels:
+            is_piece = file.line is not None and corpus.part != WHOLE
+            sorted_rows = "; where rows are sorted by class, shuffle them, as part takes a piece of them"
             raise InputError(
                 f"{file.place(corpus)}: {file.target!r} is none of the classes {', '.join(recipe.data.labels)}; mend "
-                "it, or name all of them in data.labels"
+                f"it, or name all of them in data.labels{sorted_rows * is_piece}"
             )
         return [recipe.data.labels.index(file.target)]
 
