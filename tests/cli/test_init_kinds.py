@@ -151,6 +151,27 @@ def test_equal_texts_with_different_labels_are_told(here: Path) -> None:
     assert "different labels" not in run("reviews.tsv")
 
 
+@pytest.mark.parametrize("ending", [".tsv", ".jsonl"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("raters", [True, False])
+def test_equal_texts_are_left_out_only_with_equal_labels_and_one_is_shown(
+    here: Path, ending: str, task: str, raters: bool
+) -> None:
+    labels = [(n // 60 if raters else n % 60) % 5 + (0.25 if task == "regression" else 0) for n in range(300)]
+    rows = [{"text": f"a house with {n % 60} rooms", "rating": label} for n, label in enumerate(labels)]
+    table = ["text\trating", *(f"{row['text']}\t{row['rating']}" for row in rows)]
+    own_text.write_lines(Path(f"houses{ending}"), table if ending == ".tsv" else [json.dumps(row) for row in rows])
+    fields = ("--task", task, "--source-field", "text", "--target-field", "rating")
+    told = run(f"houses{ending}", *fields, "--out", "out")
+    parts = [Path(f"out/data/{part}.jsonl").read_text().splitlines() for part in ("train", "valid", "test")]
+    assert sum(map(len, parts)) == (300 if raters else 300 - 4 * (len(parts[1]) + len(parts[2])))
+    texts = [{json.loads(line)["text"] for line in part} for part in parts]
+    assert not texts[0] & texts[1] | texts[0] & texts[2] | texts[1] & texts[2]
+    said = "left out, as their text with the same label is held out already, such as 'a house with "
+    assert (said in told) == (not raters)
+    assert ("to keep them, give a folder with files train, valid and test" in told) == (not raters)
+
+
 def test_ids_are_not_taken_for_the_numbers_to_be_learned(here: Path) -> None:
     rows = [f"{number}\tsome text of number {number}\t{number / 7}" for number in range(101)]
     own_text.write_lines(Path("heights.tsv"), ["row\ttext\theight", *rows])
