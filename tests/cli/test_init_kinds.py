@@ -151,6 +151,50 @@ def test_equal_texts_with_different_labels_are_told(here: Path) -> None:
     assert "different labels" not in run("reviews.tsv")
 
 
+@pytest.mark.parametrize("ending", [".tsv", ".jsonl"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("raters", [True, False])
+def test_equal_texts_are_left_out_only_with_equal_labels_and_one_is_shown(
+    here: Path, ending: str, task: str, raters: bool
+) -> None:
+    labels = [(n // 60 if raters else n % 60) % 5 + (0.25 if task == "regression" else 0) for n in range(300)]
+    rows = [{"text": f"a house with {n % 60} rooms", "rating": label} for n, label in enumerate(labels)]
+    table = ["text\trating", *(f"{row['text']}\t{row['rating']}" for row in rows)]
+    own_text.write_lines(Path(f"houses{ending}"), table if ending == ".tsv" else [json.dumps(row) for row in rows])
+    fields = ("--task", task, "--source-field", "text", "--target-field", "rating")
+    told = run(f"houses{ending}", *fields, "--out", "out")
+    parts = [Path(f"out/data/{part}.jsonl").read_text().splitlines() for part in ("train", "valid", "test")]
+    assert sum(map(len, parts)) == (300 if raters else 300 - 4 * (len(parts[1]) + len(parts[2])))
+    texts = [{json.loads(line)["text"] for line in part} for part in parts]
+    assert not texts[0] & texts[1] | texts[0] & texts[2] | texts[1] & texts[2]
+    said = "left out, as their text with the same label is held out already, such as 'a house with "
+    assert (said in told) == (not raters)
+    assert ("to keep them, give a folder with files train, valid and test" in told) == (not raters)
+
+
+@pytest.mark.parametrize(("second", "answers"), [("answer", "yes no"), ("remark", "yes,_of_course not_at_all")])
+def test_few_answers_may_also_be_texts_to_write(here: Path, second: str, answers: str) -> None:
+    few = [answer.replace("_", " ") for answer in answers.split()]
+    rows = [f"is number {n} of this list good\t{few[n % 2]}" for n in range(101)]
+    own_text.write_lines(Path("asked.tsv"), [f"question\t{second}", *rows])
+    other = f"heedful init asked.tsv --task text_to_text --source-field question --target-field {second}"
+    assert other in run("asked.tsv").splitlines()[0]
+    assert "taken for answers to texts" in run(*other.split()[2:], "--out", "out").splitlines()[0]
+
+
+def test_ids_that_come_again_are_no_second_reading(here: Path) -> None:
+    rows = [f"{5000 + n % 90}\t{n % 2}\tsome text of number {n}" for n in range(301)]
+    own_text.write_lines(Path("cited.tsv"), ["#1 ID\tlabel\ttext", *rows])
+    assert "ID" not in run("cited.tsv").splitlines()[0].partition("if that is wrong")[2]
+
+
+def test_a_table_of_word_pairs_below_comments_names_what_scores_them(here: Path) -> None:
+    rows = [f"w{n}\tv{n}\t{n / 7:.2f}" for n in range(120)]
+    own_text.write_lines(Path("pairs.tsv"), ["# from somewhere", "# Word 1\tWord 2\tHuman", *rows])
+    with pytest.raises(InputError, match=r"pairs of words with numbers, .* `heedful vectors similarity --help`"):
+        run("pairs.tsv")
+
+
 def test_ids_are_not_taken_for_the_numbers_to_be_learned(here: Path) -> None:
     rows = [f"{number}\tsome text of number {number}\t{number / 7}" for number in range(101)]
     own_text.write_lines(Path("heights.tsv"), ["row\ttext\theight", *rows])

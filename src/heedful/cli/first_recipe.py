@@ -176,13 +176,16 @@ def write_parts(
     return {part: counts[part] for part in names}
 
 
-def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, shared: str) -> None:
-    """Print how many items are in each part (train, valid, test), and how many are left out of all parts."""
+def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, shared: str, example: str = "") -> None:
+    """Print how many items are in each part (train, valid, test), and how many are left out of all parts.
+
+    Items are left out whose `shared`, such as the text, is in validation or test already; `example` names one of them.
+    """
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
         typer.echo(f"  {part:6}{count:>11,} {singular(unit) if count == 1 else unit}")
     if left := total - sum(counts.values()):
-        typer.echo(f"  and {left:,} left out, as their {shared} is held out already")
+        typer.echo(f"  and {left:,} left out, as their {shared} is held out already{example}")
 
 
 def json_line(values: Mapping[str, str]) -> str:

@@ -35,6 +35,7 @@ PARTS = ("train", "valid", "test")
 SHARE = 10  # of so many texts one is held out for validation, and one for test
 FEW = 1000  # examples; with fewer there is a warning
 SHOWN = 20  # classes that are listed at most
+LONGEST_SHOWN = 40  # characters of a text in a message
 RARE = 5  # examples; a class with fewer is rare
 
 
@@ -118,17 +119,25 @@ def init_labelled(request: LabelledRequest) -> None:
 def hold_out(found: "LabelSurvey", request: LabelledRequest, folder: Path, place: Path) -> None:
     """Write the training, validation and test parts of labelled examples; no text is in two, nor a near copy of it.
 
+    Validation and test have the same text with the same label once, and with other labels, as of several raters, too.
     They are written to `place`, the temporary folder of what is to be in `folder`.
     """
     from heedful.data.proposals.label_survey import text_of
-    from heedful.data.proposals.pair_survey import only_trained
+    from heedful.data.proposals.pair_survey import near_hash, only_trained
     from heedful.data.readers.labelled import read_labelled
 
     members = found.groups if request.task == "classification" else dict.fromkeys(found.groups, ("",))
     division = division_of(members, request.given)
+    copies: list[Example] = []
     with show_progress(f"writing {folder}", "texts", found.examples) as progress:
         examples = progress.over(read_labelled(request.corpus, request.data))
-        divided = division.divide(examples, text_of, lambda example: bool(text_of(example).strip()))
+        divided = division.divide(
+            examples,
+            lambda example: f"{text_of(example)}\n{example.label}",
+            lambda example: bool(text_of(example).strip()),
+            lambda example: near_hash(text_of(example)),
+            copies.append,
+        )
 
         def lines() -> Iterator[tuple[str, tuple[str]]]:
             yield from ((part, (request.line(example),)) for part, example in divided)
@@ -136,8 +145,21 @@ def hold_out(found: "LabelSurvey", request: LabelledRequest, folder: Path, place
                 yield from ((part, (request.line(example),)) for example in read_labelled(corpus, request.data))
 
         counts = write_parts(place / "data", lines(), {part: (f"{part}.jsonl",) for part in PARTS})
-    tell_parts(folder / "data", counts, "examples", sum(counts.values()) if request.given else found.examples, "text")
+    total = sum(counts.values()) + len(copies)
+    tell_parts(folder / "data", counts, "examples", total, "text with the same label", copy_line(copies, request))
     tell_only_trained([] if request.given else only_trained(members, division))
+
+
+def copy_line(copies: "Sequence[Example]", request: LabelledRequest) -> str:
+    """Name one of the copies that are left out, and how to keep them."""
+    from heedful.data.proposals.label_survey import text_of
+
+    if not copies:
+        return ""
+    text = text_of(copies[0])
+    shown = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
+    place = f"{'record' if request.copied else 'line'} {copies[0].line:,}"
+    return f", such as {shown}, {place}; to keep them, give a folder with files train, valid and test"
 
 
 def division_of(members: "Mapping[int, Collection[str]]", given: Given) -> "Split":

@@ -213,6 +213,7 @@ def test_the_tags_are_those_of_the_training_data(tmp_path):
 
     assert tags("bad") == ("O", "B-a", "B-b", "I-b", "S-d")
     assert tags("a", labels=("I-b", "O")) == ("I-b", "O")
+    assert tags("a", labels=("DET", "NOUN")) == ("S-DET", "S-NOUN")
     with pytest.raises(InputError, match="c: tagging needs two tags or more, not \\['O'\\]"):
         tags("c")
     with pytest.raises(InputError, match=r"data\.labels: .person. is neither O nor a kind"):

@@ -195,11 +195,12 @@ class Split:
         text_of: Callable[[T], str],
         can_be_judged: Callable[[T], bool],
         group_of: Callable[[T], int] | None = None,
+        left_out: Callable[[T], object] | None = None,
     ) -> Iterator[tuple[Part, T]]:
         """Yield each item with the part of its text, "train", "valid" or "test".
 
         Of items that share a held-out text only the first that can be judged is yielded. `group_of` gives the hash
-        that decides the part, if it is not the near hash of the text.
+        that decides the part, if it is not the near hash of the text; `left_out` is called with what is not yielded.
         """
         seen: set[int] = set()
         for item in items:
@@ -210,6 +211,8 @@ class Split:
             elif (hashed := source_hash(text)) not in seen and can_be_judged(item):
                 seen.add(hashed)
                 yield part, item
+            elif left_out:
+                left_out(item)
 
 
 def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split:

@@ -113,6 +113,8 @@ def candidates(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candid
                     is_scored_pair = len(texts) == 2 and task == "regression" and weight == SEEN
                     choice = TaskChoice(task, texts[0], texts[1] if len(texts) == 2 else None, column.name)
                     yield Candidate(weight - less + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
+                    if task == "classification" and may_be_answers(column):
+                        yield Candidate(LEFT - less, replace(choice, task="text_to_text"))
     yield from translations(columns, wanted)
     yield from answered(columns, wanted)
     yield from dialogues(columns, wanted)
@@ -126,7 +128,7 @@ def of_labels(column: Column, wanted: TaskChoice) -> Iterator[tuple[str, float]]
     if column.is_score:
         found = {"regression": named}
         found |= {"classification": BARELY} if column.is_label else {}
-    elif column.is_label and not column.is_note:
+    elif column.is_label and not column.is_note and (asked or not column.is_id):
         found = {"classification": named}
         found |= {"regression": BARELY} if column.all_numbers and len(column.values) > 2 else {}
     elif asked and column.all_numbers:
@@ -160,6 +162,12 @@ def texts_of(columns: Sequence[Column], wanted: TaskChoice, *, most: int) -> lis
         return [([column.name for column in columns if column.name in couple], 0.0)]
     named = [column for column in texts if column.name.strip().lower() in TEXT_NAMES]
     return [([column.name], 0.0) for column in named] if len(named) == 1 else [([column.name], 0.2) for column in texts]
+
+
+def may_be_answers(column: Column) -> bool:
+    """True if a column of few different values may hold texts to write, by its name or as most have several words."""
+    is_wordy = 2 * column.spaces > column.rows
+    return not column.all_numbers and (is_wordy or column.name.strip().lower() in PAIR_NAMES)
 
 
 def may_be_words(column: Column) -> bool:

@@ -72,8 +72,12 @@ def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
     content = [line for line in lines if not line.startswith(("# ", "-DOCSTART-"))]
     if len(content) < FEWEST_LINES:
         return None
-    in_table = ending_of(path) in NAMED
-    return shape_of_words(first, content) or (shape_of_table(content, path) if in_table else shape_of_lines(content))
+    if shape := shape_of_words(first, content):
+        return shape
+    if ending_of(path) not in NAMED:
+        return shape_of_lines(content)
+    has_comments = lines[0] != content[0]  # which a table does not have
+    return shape_of_table(content, path) or (shape_of_word_lists(content) if has_comments else None)
 
 
 NAMED = {".tsv": "tabs", ".csv": "commas", ".jsonl": "objects"}

@@ -136,8 +136,9 @@ class Column:
 
     @property
     def is_id(self) -> bool:
-        """True if the column seems to hold ids or row numbers: whole numbers, no two of them equal."""
-        return not (self.repeats or self.is_called_label) and self._are_whole
+        """True if the column seems to hold ids or row numbers: whole numbers that are called so, or no two equal."""
+        is_called = re.split(r"[\W_]+", self.name.strip().lower())[-1] in ("id", "idx", "index")
+        return not self.is_called_label and (is_called or not self.repeats) and self._are_whole
 
     @property
     def _are_whole(self) -> bool:

@@ -93,10 +93,14 @@ def _beginning(tag: str, known: Collection[str]) -> str:
 def tags_of(data: DataConfig) -> tuple[str, ...]:
     """Return the tags of a recipe: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
 
+    Where no entry of `data.labels` has a prefix, they are tags of single words, as in `read_tagged`: DET is S-DET.
+
     Raises:
         InputError: There is only one tag, or an entry of `data.labels` is no tag.
     """
     tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
+    if not any(map(TAG.fullmatch, tags)):
+        tags = tuple(f"{ALONE}{tag}" for tag in tags)
     if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
         raise InputError(f"data.labels: {wrong[0]!r} {NO_TAG} S-{wrong[0]}")
     if len(tags) < 2:
