@@ -194,7 +194,7 @@ def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
     other = make_recipe(recipe, {"tokenizer.vocab_size": 102}, tmp_path)
     with pytest.raises(InputError, match="prepared from other data"):
         make_plan(other, Circumstances(), tmp_path / "data")
-    with pytest.raises(InputError, match="no folder of prepared data"):
+    with pytest.raises(InputError, match="holds no prepared data"):
         make_plan(recipe, Circumstances(), tmp_path)
 
 
