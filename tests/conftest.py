@@ -5,6 +5,7 @@ take times, are left out unless they are asked for by `pytest -m alone`. torch i
 it to import.
 """
 
+import gc
 import os
 import random
 import sys
@@ -19,6 +20,8 @@ from hypothesis import settings
 
 from shape_checks import check_shapes
 
+gc.disable()  # until all is imported and collected, which is there to the end
+
 SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspector", "convert")
 
 check_shapes([f"heedful.{part}" for part in SHAPED])  # before the conftest.py of a folder imports them
@@ -31,6 +34,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.markexpr != "alone":
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("alone")])
         items[:] = [item for item in items if not item.get_closest_marker("alone")]
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look through what tests make only: all else is there to the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

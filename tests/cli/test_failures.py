@@ -162,7 +162,7 @@ CASES = {
     "heedful convert en-de --to gpt2 --out out": (2, 'such a model is for "language_model"'),
     "heedful convert full --from bort --out out": (2, "bort"),
     "heedful scenes en-fr --out scenes": (2, "en-fr"),
-    "heedful scenes en-de --out full": (2, "full"),
+    "heedful scenes en-de --out full --train 1 --valid 1 --test 1": (2, "full"),
     "heedful stories fr --out stories": (2, "'fr'"),
     "heedful stories --sentences 9 4 --out stories": (2, "--sentences 9 4"),
     "heedful stories --out full --train 1 --valid 1 --test 1": (2, "full"),
@@ -212,7 +212,7 @@ def test_a_failure_is_one_message_and_an_exit_code(command, folder, monkeypatch,
         "config show vaswani-base",
         "runs list .",
         "doctor",
-        "plan tiny --gpu h100",
+        "plan tiny --gpu h100 --set model.encoder_layers=1 --set model.decoder_layers=1",
     ],
 )
 def test_a_full_standard_output_is_one_message(words):

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -245,6 +245,7 @@ def test_answers_that_end_before_the_length_that_was_asked_for_are_told_of(model
     assert f" of --max-tokens {length}, written by the model; --ignore-eos or --min-tokens makes" in told
 
 
+@cache
 def ends_early(generator: Generator, prompt: str, length: int) -> bool:
     (found,) = generator.generate([GenerationRequest(prompt, replace(GENERATE, max_tokens=length))])
     return found.reason == "eos"

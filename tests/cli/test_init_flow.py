@@ -12,9 +12,9 @@ from heedful.checkpoint import load_model
 from heedful.errors import InputError
 
 SHORT = {  # what makes a run short
-    "train.max_updates": 10,
-    "train.validate_every": 5,
-    "train.save_every": 5,
+    "train.max_updates": 4,
+    "train.validate_every": 2,
+    "train.save_every": 2,
     "train.average_last": 1,
     "train.threads": 1,
     "optimizer.warmup": 1,

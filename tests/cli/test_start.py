@@ -1,8 +1,10 @@
 """Commands that compute nothing with a model start without torch, and those that count without its compiler."""
 
-import shlex
+import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,44 +43,64 @@ WITHOUT_COMPILER = [
     "init train.en --out out",
 ]
 SHOWING_MODULES = r"""
-import sys
+import json, os, shlex, sys
+from pathlib import Path
 from heedful.cli import main
 
-try:
-    main()
-finally:
-    print("\n", *sys.modules, file=sys.stderr)
+modules = {}
+for command, folder in json.loads(sys.argv[1]).items():
+    os.chdir(folder)
+    sys.argv = ["heedful", *shlex.split(command)]
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+    modules[command] = [*sys.modules]
+Path("modules.json").write_text(json.dumps(modules))
 """
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def make_folder(folder: Path) -> None:
+    """Make a folder with all files that a command names."""
     texts = [f"the {a} dog and the {b} cat" for a in ("red", "big", "old", "new") for b in "abcdefghijklmnopqrstuvw"]
-    Path("train.en").write_text("".join(f"{text}\n" for text in texts))
-    Path("train.de").write_text("".join(f"{text.upper()}\n" for text in texts))
-    Path("moods.tsv").write_text("text\tlabel\n" + "".join(f"{t}\t{'ab'[i % 2]}\n" for i, t in enumerate(texts)))
-    Path("words.txt").write_text("cat 1 2\ndog 2 1\n")
-    Path("recipe.toml").write_text(RECIPE)
-    Path("run/checkpoints").mkdir(parents=True)
-    Path("run/heedful.lock").touch()
+    (folder / "run/checkpoints").mkdir(parents=True)
+    (folder / "run/heedful.lock").touch()
+    (folder / "train.en").write_text("".join(f"{text}\n" for text in texts))
+    (folder / "train.de").write_text("".join(f"{text.upper()}\n" for text in texts))
+    rows = "".join(f"{t}\t{'ab'[i % 2]}\n" for i, t in enumerate(texts))
+    (folder / "moods.tsv").write_text(f"text\tlabel\n{rows}")
+    (folder / "words.txt").write_text("cat 1 2\ndog 2 1\n")
+    (folder / "recipe.toml").write_text(RECIPE)
 
 
-def modules_of(command: str) -> set[str]:
-    """The modules that a command has imported when it ends."""
-    words = [sys.executable, "-c", SHOWING_MODULES, *shlex.split(command)]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr[:1000]
-    return set(ended.stderr.splitlines()[-1].split())
+@pytest.fixture(scope="module")
+def modules_after(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]], dict[str, set[str]]]:
+    """A function that runs commands one after the other; it returns all modules that are imported after each."""
+
+    @cache
+    def run(commands: tuple[str, ...]) -> dict[str, set[str]]:
+        folders = {command: tmp_path_factory.mktemp("folder") for command in commands}
+        for folder in folders.values():
+            make_folder(folder)
+        words = [sys.executable, "-c", SHOWING_MODULES, json.dumps(folders, default=str)]
+        ended = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr[-1000:]
+        found = json.loads((folders[commands[-1]] / "modules.json").read_text())
+        assert list(found) == list(commands)
+        return {command: set(modules) for command, modules in found.items()}
+
+    return lambda commands: run(tuple(commands))
 
 
 @pytest.mark.parametrize("command", WITHOUT_TORCH)
-def test_a_command_that_needs_no_torch_does_not_wait_for_it(command):
-    modules = modules_of(command)
+def test_a_command_that_needs_no_torch_does_not_wait_for_it(command, modules_after):
+    modules = modules_after(WITHOUT_TORCH)[command]
     assert "heedful.cli" in modules
     assert "torch" not in modules
 
 
 @pytest.mark.parametrize("command", WITHOUT_COMPILER)
-def test_nothing_that_is_counted_or_checked_waits_for_the_compiler(command):
-    assert not {"torch._dynamo", "torch.distributed.fsdp", "sympy", "matplotlib", "pandas"} & modules_of(command)
+def test_nothing_that_is_counted_or_checked_waits_for_the_compiler(command, modules_after):
+    modules = modules_after(WITHOUT_COMPILER)[command]
+    assert not {"torch._dynamo", "torch.distributed.fsdp", "sympy", "matplotlib", "pandas"} & modules

@@ -2,6 +2,7 @@ import gzip
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from heedful.cli.plan_table import advice
 from heedful.config.load import load_preset, make_recipe
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.plan import Circumstances, make_plan
+from heedful.plan import Circumstances, Plan, make_plan
 from heedful.tasks import find_task
 from heedful.tasks.model_size import vocabulary_sizes
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -36,11 +37,17 @@ GPT = {
 }
 
 PAIRS = {"task": "translation", "model.family": "encoder_decoder"}
+SMALL = {"model.d_model": 16, "model.d_ff": 31, "model.heads": 2, "model.encoder_layers": 1, "model.decoder_layers": 1}
+TO_SMALL = [f"--set={key}={value}" for key, value in SMALL.items()]
 
 
-def planned(gpus: int = 1, changes: dict | None = None, **circumstances: float | str):
-    named = {"gpu": "h100"} | circumstances
-    return make_plan(make_recipe({}, GPT | (changes or {})), Circumstances(gpus=gpus, **named))
+def planned(gpus: int = 1, changes: dict | None = None, **circumstances: float | str) -> Plan:
+    return planned_once(gpus, json.dumps(GPT | (changes or {})), **({"gpu": "h100"} | circumstances))
+
+
+@cache
+def planned_once(gpus: int, settings: str, **circumstances: float | str) -> Plan:
+    return make_plan(make_recipe({}, json.loads(settings)), Circumstances(gpus=gpus, **circumstances))
 
 
 def test_a_plan_is_for_the_machine_at_hand_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +56,7 @@ def test_a_plan_is_for_the_machine_at_hand_unless_another_is_named(monkeypatch: 
     here, there = make_plan(recipe, Circumstances()), make_plan(recipe, Circumstances(gpu="h100"))
     assert here.accelerator.name == "this machine's CPU"
     assert (there.accelerator.name, there.precision) == ("NVIDIA H100 SXM", "bfloat16")
-    printed = CliRunner().invoke(app, ["plan", "tiny"])
+    printed = CliRunner().invoke(app, ["plan", "tiny", *TO_SMALL])
     assert "this machine's CPU" in printed.stdout
     with pytest.raises(InputError, match="--gpu h100"):
         make_plan(recipe, Circumstances(gpus=2))
@@ -111,9 +118,13 @@ def test_activation_checkpointing_needs_less() -> None:
     assert layout.checkpointed < layout.total
 
 
-def test_the_base_model_is_planned_without_memory_for_it() -> None:
-    recipe = load_preset("vaswani-base", ["train.batch_tokens=512", "train.accumulate=1"])
-    assert make_plan(recipe, Circumstances(length=16)).parameters == 63_045_632
+def test_a_model_that_no_machine_holds_is_planned_without_memory_for_it() -> None:
+    d, inner, vocabulary = 131_072, 2048, 37_000
+    changes = [f"model.d_model={d}", "model.encoder_layers=1", "model.decoder_layers=1"]
+    recipe = load_preset("vaswani-base", [*changes, "train.batch_tokens=512", "train.accumulate=1"])
+    attention, feedforward, norm = 4 * d * d, 2 * d * inner + inner + d, 2 * d
+    encoder, decoder = attention + feedforward + 2 * norm, 2 * attention + feedforward + 3 * norm
+    assert make_plan(recipe, Circumstances(length=16)).parameters == encoder + decoder + vocabulary * d > 2e11
 
 
 @pytest.mark.parametrize(
@@ -138,7 +149,8 @@ def test_word_vectors_are_not_planned() -> None:
 
 
 def volume_of(root: Path, *corpora: dict) -> tuple[int, int, int, int]:
-    data = make_plan(make_recipe({}, GPT | {"data.train": list(corpora)}, root), Circumstances()).data
+    recipe = make_recipe({}, GPT | {"model.decoder_layers": 1, "data.train": list(corpora)}, root)
+    data = make_plan(recipe, Circumstances(gpu="h100")).data
     assert data is not None
     return data.files, data.lines, data.bytes, data.tokens
 
@@ -182,7 +194,7 @@ def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
     other = make_recipe(recipe, {"tokenizer.vocab_size": 102}, tmp_path)
     with pytest.raises(InputError, match="prepared from other data"):
         make_plan(other, Circumstances(), tmp_path / "data")
-    with pytest.raises(InputError, match="no folder of prepared data"):
+    with pytest.raises(InputError, match="holds no prepared data"):
         make_plan(recipe, Circumstances(), tmp_path)
 
 
@@ -197,18 +209,8 @@ def test_prepared_data_with_other_settings_is_refused_and_stays(tmp_path: Path) 
 
 
 def test_the_command_prints_a_table_or_json() -> None:
-    small = [f"--set={key}={value}" for key, value in {"model.d_model": 16, "model.d_ff": 31, "model.heads": 2}.items()]
-    asked = [
-        "plan",
-        "tiny",
-        "--gpus",
-        "2",
-        "--gpu",
-        "h100",
-        *small,
-        "--set=train.accumulate=2",
-        "--set=train.batch_tokens=300",
-    ]
+    asked = ["plan", "tiny", "--gpus", "2", "--gpu", "h100", *TO_SMALL]
+    asked += ["--set=train.accumulate=2", "--set=train.batch_tokens=300"]
     table = CliRunner().invoke(app, asked)
     assert table.exit_code == 0, table.output
     for words in ("parameters", "FSDP2 (estimate)", "most at a time", "GPU hours", "a checkpoint every"):
