@@ -46,7 +46,7 @@ test: $(DEVELOPMENT) $(PAGE) ## run every test
 	$(PYTEST)
 
 avx2: $(DEVELOPMENT) ## the demo for 20 updates and the tests that depend on the processor, as on an AVX2 laptop
-	$(AVX2) $(PYTEST) tests/train/test_demo.py tests/train/test_training_step.py tests/machine tests/nn tests/test_losses.py tests/test_optim.py
+	$(AVX2) $(PYTEST) tests/training/test_demo.py tests/training/test_training_step.py tests/machine tests/nn tests/test_losses.py tests/test_optim.py
 
 quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment
 	$(PYTEST) -m "not slow"

@@ -18,8 +18,8 @@ from rich.table import Table
 from train_step import VOCAB, batch, heedful
 
 from heedful.config.schema import ModelConfig
-from heedful.machine.limits import matmul_speed
 from heedful.machine.process import keep_freed_memory
+from heedful.machine.speed import matmul_speed
 from heedful.tasks.parts.sequence_to_sequence import PairBatch
 
 

@@ -28,9 +28,9 @@ from rich.table import Table
 
 from heedful.checkpoint import load_model
 from heedful.config.schema import DecodeConfig
-from heedful.decode.translator import Translator
 from heedful.machine.process import keep_freed_memory
-from heedful.text.padding import pad
+from heedful.predictors.translator import Translator
+from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 

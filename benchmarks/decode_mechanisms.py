@@ -17,10 +17,10 @@ from rich.table import Table
 
 from decode import Rows, read_rows, search_parser
 from heedful.checkpoint import LoadedModel, load_model
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.translator import Translator
-from heedful.machine.limits import timed
 from heedful.machine.process import keep_freed_memory
+from heedful.machine.speed import timed
+from heedful.predictors.translator import Translator
+from heedful.search.hypothesis import Hypothesis
 
 Search = Callable[[Rows], list[list[Hypothesis]]]
 

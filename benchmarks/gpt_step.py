@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from race import Race, Size, Step, System, plain_step, run
 from torch import Tensor, nn
 
+from heedful.architectures import LanguageModel
 from heedful.config.load import load_preset
 from heedful.config.schema import Recipe
-from heedful.models import LanguageModel
 from heedful.tasks.language_model import CausalBatch, collate, loss
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 
 VOCAB = 50_304
 BETAS = (0.9, 0.95)

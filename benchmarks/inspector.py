@@ -21,12 +21,12 @@ from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
+from heedful.architectures import EncoderDecoder
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.inspector.look import Look, Question, look
 from heedful.inspector.page import Page as Built
-from heedful.inspector.view import View
-from heedful.models import EncoderDecoder
+from heedful.inspector.page import View
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

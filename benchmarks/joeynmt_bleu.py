@@ -18,8 +18,8 @@ from typing import Any
 import record
 from rich.console import Console
 
+from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.config.load import load_recipe
-from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.stores.pair_store import PairStore

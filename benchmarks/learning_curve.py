@@ -8,7 +8,7 @@ from pathlib import Path
 
 import record
 
-from heedful.train.log_file import LOG, VALID
+from heedful.training.logger import LOG, VALID
 
 
 def points(log: Path, key: str) -> list[tuple[int, float]]:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.machine import choose_device
-from heedful.machine.limits import copy_speed, matmul_speed, smallest_time
+from heedful.machine.speed import copy_speed, matmul_speed, smallest_time
 
 SHAPES = {
     "feed-forward network of base": (4096, 512, 2048),

@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from heedful.architectures import EncoderDecoder
 from heedful.config.load import load_recipe
 from heedful.losses import Loss, reference_cross_entropy
-from heedful.models import EncoderDecoder
 from heedful.nn.attention import Attention
 from heedful.tasks import find_task
 from heedful.tasks.parts.sequence_to_sequence import PairBatch, SequenceToSequence
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 
 
 def fast(task: SequenceToSequence, precision: Literal["float32", "bfloat16", "autocast"]) -> TrainingStep:

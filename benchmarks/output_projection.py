@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from heedful.machine.limits import timed
+from heedful.machine.speed import timed
 from heedful.nn.embedding import OutputProjection
 
 SIZES = {"Whisper tiny": (384, 51_866), "GPT-2": (768, 50_257), "multi30k-en-de, 512 wide": (512, 9_712)}

@@ -13,13 +13,12 @@ import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
 
+from heedful.architectures import EncoderDecoder, SentenceEncoder, load_weights
 from heedful.config.schema import DecodeConfig
 from heedful.convert import FORMATS
 from heedful.data.readers.files import read_lines
-from heedful.decode.translator import Translator
-from heedful.models import EncoderDecoder, SentenceEncoder, load_weights
-from heedful.text.padding import pad
-from heedful.text.sequence import sequence
+from heedful.predictors.translator import Translator
+from heedful.text.sequences import pad, sequence
 
 BEAM = DecodeConfig(beam=2, n_best=2, penalty="average", alpha=1.0)
 EXPECTED = {  # letters -> outputs with their scores, to four places

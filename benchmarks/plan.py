@@ -19,16 +19,16 @@ import record
 import torch
 from safetensors.torch import save
 
+from heedful.architectures import weights
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
 from heedful.machine import prepare_process
-from heedful.machine.flops import count_flops
-from heedful.models import weights
+from heedful.machine.speed import count_flops
 from heedful.optim import optimizer_tensors
-from heedful.plan import Circumstances, make_plan
-from heedful.plan.batches import batches_of
-from heedful.plan.hardware import SIZE
-from heedful.train.training_step import TrainingStep
+from heedful.tools.plan import Circumstances, make_plan
+from heedful.tools.plan.data import batches_of
+from heedful.tools.plan.plan import SIZE
+from heedful.training.training_step import TrainingStep
 
 LENGTH = 27
 SIZES: dict[str, tuple[str, dict[str, Any]]] = {  # preset and changes

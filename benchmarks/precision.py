@@ -23,11 +23,11 @@ from rich.table import Table
 
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
-from heedful.data.random_numbers import seed_of
 from heedful.machine import choose_precision, prepare_process
-from heedful.machine.limits import timed
+from heedful.machine.speed import timed
+from heedful.random_numbers import seed_of
 from heedful.tasks import find_task
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 AS_AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}

@@ -18,13 +18,13 @@ import numpy as np
 import record
 import torch
 
+from heedful.architectures import EncoderDecoder
 from heedful.config.load import make_recipe
 from heedful.config.schema import ParallelConfig
-from heedful.models import EncoderDecoder
-from heedful.parallel import SINGLE_PROCESS, Reducer, end_process, join_process_group, kind_of_group
-from heedful.parallel.launch import launch
+from heedful.distributed import SINGLE_PROCESS, Reducer, end_process, join_process_group, kind_of_group
+from heedful.distributed.launch import launch
 from heedful.tasks.parts.sequence_to_sequence import PairBatch, collate, loss
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 
 VOCABULARY = 8000
 ROWS, LENGTH = 32, 32  # of each of the two batches of an update

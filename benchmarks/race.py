@@ -17,8 +17,8 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from heedful.machine import choose_device
-from heedful.machine.limits import matmul_speed, timed
 from heedful.machine.process import keep_freed_memory
+from heedful.machine.speed import matmul_speed, timed
 
 ON_GPU = 10  # times as many steps on a GPU, since they are shorter
 

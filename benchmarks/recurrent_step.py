@@ -18,11 +18,11 @@ from race import Race, Size, Step, System, plain_step, run
 from torch import Tensor
 from train_step import CELLS, VOCAB, batches
 
-from heedful.config.recurrent import RecurrentConfig
+from heedful.architectures.recurrent.model import RecurrentEncoderDecoder
+from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.config.schema import OptimizerConfig, Recipe, TrainConfig
-from heedful.models.recurrent import RecurrentEncoderDecoder
 from heedful.tasks.parts.sequence_to_sequence import PairBatch, loss
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 
 PEERS = Path("build/peers/joeynmt")
 SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's, in its order

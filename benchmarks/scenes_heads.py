@@ -18,12 +18,11 @@ from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.data.readers.corpus import read_pairs
-from heedful.decode.translator import Translator
 from heedful.inspector.capture.head_masks import WAYS, Head
 from heedful.inspector.development import alignment, gold_alignment
 from heedful.inspector.experiments.ablation import sweep
-from heedful.inspector.experiments.bias import shifts, summaries
-from heedful.inspector.experiments.contrasts import contrasts
+from heedful.inspector.experiments.minimal_pairs import contrasts, shifts, summaries
+from heedful.predictors.translator import Translator
 
 PAIRS = Path(__file__).parent.parent / "docs/how-to/pairs-scenes.tsv"
 

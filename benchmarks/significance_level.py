@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.compare.statistics import METRICS as COMPARED
-from heedful.compare.statistics import DrawnSample, ScoredTexts
 from heedful.evaluate import METRICS, Comparison, Scoring
 from heedful.evaluate.answers import answer_f1, exact_match
 from heedful.evaluate.classes import Classes
@@ -29,6 +27,8 @@ from heedful.evaluate.significance import Outcomes, compare_outcomes, draw_outco
 from heedful.evaluate.translation import resampled
 from heedful.tasks.image_text_retrieval import retrieval
 from heedful.tasks.ranking import retrieval as ranking
+from heedful.tools.compare.statistics import METRICS as COMPARED
+from heedful.tools.compare.statistics import DrawnSample, ScoredTexts
 
 WORDS = [f"w{number}" for number in range(50)]
 EXAMPLES = 100  # of each null pair

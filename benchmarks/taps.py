@@ -14,9 +14,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from heedful.architectures import EncoderDecoder
 from heedful.config.schema import ModelConfig
 from heedful.inspector.capture.recorder import recording
-from heedful.models import EncoderDecoder
 
 WAYS: dict[str, Collection[str]] = {
     "never watched": (),

@@ -20,12 +20,12 @@ import torch.nn.functional as F
 from race import Race, Size, Step, System, plain_step, run
 from torch import Tensor, nn
 
+from heedful.architectures import EncoderDecoder
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.data.batches import BatchPlan
-from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
 from heedful.tasks.parts.sequence_to_sequence import PairBatch, collate, loss
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 
 VOCAB = 9712
 CELLS = 4096

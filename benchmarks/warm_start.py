@@ -17,8 +17,8 @@ from rich.table import Table
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.tasks import find_task
-from heedful.train.loop import train
-from heedful.train.warm_start import with_warm_start
+from heedful.training.loop import train
+from heedful.training.warm_start import with_warm_start
 
 
 def from_scratch(recipe: Recipe) -> Recipe:

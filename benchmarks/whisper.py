@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.checkpoint import load_model
-from heedful.data.media.recordings import recording_of
-from heedful.decode.transcriber import Transcriber, padded_frames
 from heedful.machine.process import keep_freed_memory
+from heedful.media.recordings import recording_of
+from heedful.predictors.transcriber import Transcriber, padded_frames
 
 WORK = {"encoder": 0, "greedy": 1, "beam 5": 5}  # beam sizes; 0: no search
 PEER = Path(__file__).parent / "peers" / "ctranslate2_whisper.py"

@@ -21,18 +21,17 @@ import record
 from rich.console import Console
 from rich.table import Table
 
+from heedful.architectures.word2vec.data import word_numbers
 from heedful.checkpoint import Checkpoints, claim
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
-from heedful.data.preparation.words import word_numbers
-from heedful.data.word_vectors.vector_files import write_vectors
+from heedful.data.word_vectors.vector_files import VectorTable, read_vectors, write_vectors
 from heedful.data.word_vectors.vector_space import VectorSpace
-from heedful.data.word_vectors.vectors import VectorTable, read_vectors
 from heedful.evaluate.word_vectors import analogy_scores, read_analogies, read_judgements, similarity_score
 from heedful.machine import prepare_process, wait_policy
 from heedful.tasks.word_vectors import WordVectorTraining, options_of
-from heedful.train.loop import open_logger
-from heedful.train.trainer import Trainer
+from heedful.training.loop import open_logger
+from heedful.training.trainer import Trainer
 
 PEER = Path(__file__).parent / "peers" / "gensim_word_vectors.py"
 JUDGED = {"WS-353": "wordsim353.tsv.gz", "SimLex-999": "simlex999.txt.gz", "MEN": "EN-MEN-TR-3k.txt"}

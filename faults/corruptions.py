@@ -19,7 +19,7 @@ import tally
 import toy
 from rich.console import Console
 
-from heedful.train import loop
+from heedful.training import loop
 
 COUNT = 500
 PAGE = 4096

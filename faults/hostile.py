@@ -18,9 +18,8 @@ import tally
 import toy
 from strangers import folders, pickles, texts, trials
 
-from heedful.config.load import recipe_to_dict
+from heedful.config.load import recipe_to_dict, to_toml
 from heedful.config.schema import TokenizerConfig
-from heedful.config.toml import to_toml
 from heedful.errors import InputError
 from heedful.text.training import train_tokenizer
 

@@ -17,19 +17,19 @@ import tally
 import torch
 from torch import Tensor, nn
 
+from heedful.architectures import LanguageModel, MaskedLanguageModel, load_weights, model_class, weights
+from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.checkpoint import Checkpoint, Checkpoints, store_of
-from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TextModelConfig, TrainConfig
+from heedful.distributed import SINGLE_PROCESS, Reducer, end_process, join_process_group, whole
+from heedful.distributed.launch import launch
+from heedful.distributed.process_group import ProcessGroup
+from heedful.distributed.sharded_group import ShardedGroup
 from heedful.losses import Loss, cross_entropy
-from heedful.models import LanguageModel, MaskedLanguageModel, load_weights, model_class, weights
 from heedful.nn.masks import AttentionMask
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
-from heedful.parallel import SINGLE_PROCESS, Reducer, end_process, join_process_group, whole
-from heedful.parallel.launch import launch
-from heedful.parallel.process_group import ProcessGroup
-from heedful.parallel.sharded_group import ShardedGroup
 from heedful.text.tokenizer_pair import NoTokenizers
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 
 VOCABULARY = 29
 UPDATES = 200

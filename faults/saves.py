@@ -31,9 +31,9 @@ from faulty_storage import (
 from same import same, same_tensors
 from toy_checkpoints import BEST, checkpoint_of, save_run, tokenizers
 
+from heedful.architectures import weights
 from heedful.checkpoint import Best, Checkpoints, load_model, write_model
 from heedful.errors import RunError
-from heedful.models import weights
 from heedful.storage.disk import Storage
 from heedful.storage.manifest import check
 

@@ -18,13 +18,13 @@ import toy
 from rich.console import Console
 
 from heedful.checkpoint import Checkpoints
-from heedful.parallel import Reducer
-from heedful.parallel.reducer import SingleProcess
+from heedful.distributed import Reducer
+from heedful.distributed.reducer import SingleProcess
 from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.translation import Translation
-from heedful.train.logger import NoLogger
-from heedful.train.trainer import Trainer
-from heedful.train.training_step import Update
+from heedful.training.logger import NoLogger
+from heedful.training.trainer import Trainer
+from heedful.training.training_step import Update
 
 COUNT = 300
 QUIET = Console(quiet=True)

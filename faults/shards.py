@@ -23,8 +23,8 @@ from rich.console import Console
 
 from heedful.checkpoint.load import load_model
 from heedful.data.readers.files import read_lines
-from heedful.decode.translator import Translator
-from heedful.train import loop
+from heedful.predictors.translator import Translator
+from heedful.training import loop
 
 COUNT, LINES = 5, 200_000
 WORKERS, FILES = 3, 23

@@ -23,7 +23,7 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoints
 from heedful.config.schema import Recipe
 from heedful.errors import RunError
-from heedful.train import loop
+from heedful.training import loop
 
 COUNT = 20
 SAVES = 20  # of each run

@@ -8,9 +8,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from heedful.config.load import recipe_from_dict, recipe_to_dict
+from heedful.config.load import recipe_from_dict, recipe_to_dict, to_toml
 from heedful.config.schema import Recipe
-from heedful.config.toml import to_toml
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 WORDS = [f"w{i}" for i in range(23)]

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from faulty_storage import FaultyStorage
 
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import Best, Checkpoint, Checkpoints
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
-from heedful.models import EncoderDecoder, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

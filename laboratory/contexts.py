@@ -10,12 +10,12 @@ import torch.nn.functional as F
 from findings import Check
 from torch import Tensor
 
-from heedful.config.recurrent import RecurrentConfig
+from heedful.architectures.recurrent.settings import RecurrentConfig
+from heedful.architectures.task_heads import TokenClassifier
+from heedful.architectures.word2vec.model import Word2Vec
+from heedful.architectures.word2vec.settings import Word2VecConfig
 from heedful.config.schema import ModelConfig, TextModelConfig
-from heedful.config.word2vec import Word2VecConfig
-from heedful.inspector.measures.principal_components import principal_components
-from heedful.models.task_heads import TokenClassifier
-from heedful.models.word2vec import Word2Vec
+from heedful.inspector.measures.embeddings import principal_components
 
 BANK, LEFT_OUT, TOPIC, LENGTH = 0, 1, 10, 9  # ids of two words; words of a topic; words of a sentence
 WORDS, WIDTH, UPDATES, ROWS, COUNT = 2 + 2 * TOPIC, 32, 600, 64, 200

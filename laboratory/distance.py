@@ -12,7 +12,7 @@ from findings import Check
 from opponents import COLOURS, OPPONENTS
 from torch import Tensor
 
-from heedful.models import LanguageModel
+from heedful.architectures import LanguageModel
 
 WIDTH, UPDATES, ROWS = 64, 1200, 64
 

@@ -12,8 +12,8 @@ from statistics import fmean, stdev
 import torch
 from matplotlib.figure import Figure
 
-from heedful.machine.cores import usable_cores
 from heedful.machine.device import processor
+from heedful.machine.process import usable_cores
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEXTS = Path(__file__).parent / "texts"

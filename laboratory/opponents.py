@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from heedful.config.convolutional import ConvolutionalConfig
-from heedful.config.recurrent import RecurrentConfig
+from heedful.architectures.convolutional.settings import ConvolutionalConfig
+from heedful.architectures.recurrent.settings import RecurrentConfig
+from heedful.architectures.task_heads import TextClassifier
 from heedful.config.schema import ModelConfig, TextModelConfig
-from heedful.models.task_heads import TextClassifier
 
 RECURRENT = RecurrentConfig(family="decoder", layers=2, dropout=0.0)
 CONVOLUTIONAL = ConvolutionalConfig(family="decoder", dropout=0.0, max_positions=4096)

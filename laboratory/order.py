@@ -11,11 +11,11 @@ import torch
 import torch.nn.functional as F
 from findings import Check
 
-from heedful.config.bag_of_words import BagOfWordsConfig
-from heedful.config.convolutional import TextCNNConfig
-from heedful.config.recurrent import RecurrentConfig
+from heedful.architectures.bag_of_words.settings import BagOfWordsConfig
+from heedful.architectures.recurrent.settings import RecurrentConfig
+from heedful.architectures.task_heads import TextClassifier
+from heedful.architectures.text_cnn.settings import TextCNNConfig
 from heedful.config.schema import ModelConfig
-from heedful.models.task_heads import TextClassifier
 
 WIDTH, WORDS, LENGTH, UPDATES, ROWS = 32, 20, 7, 600, 64
 TRANSFORMER = ModelConfig(

@@ -12,9 +12,9 @@ from findings import Check
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
-from heedful.config.word2vec import Word2VecConfig
-from heedful.inspector.measures.principal_components import principal_components
-from heedful.models.word2vec import Word2Vec
+from heedful.architectures.word2vec.model import Word2Vec
+from heedful.architectures.word2vec.settings import Word2VecConfig
+from heedful.inspector.measures.embeddings import principal_components
 
 LOVE = torch.tensor([(-0.1, 0.5, 0.3), (-0.05, 0.45, 0.4)])  # source document 001, section 2.1: before and after
 EAT = torch.tensor([(0.4, -0.6, 0.2), (0.45, -0.55, 0.25)])

@@ -9,10 +9,14 @@ import torch
 from torch import nn
 
 from children import SHAPES, VOCABULARY, shape, stirred
-from heedful.config.bag_of_words import BagOfWordsConfig
-from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
+from heedful.architectures import LanguageModel, SequenceClassifier, SourceToTarget, TextClassifier, TokenClassifier
+from heedful.architectures.architectures import model_class
+from heedful.architectures.bag_of_words.settings import BagOfWordsConfig
+from heedful.architectures.convolutional.settings import ConvolutionalConfig
+from heedful.architectures.input_layers import media_classifier
+from heedful.architectures.recurrent.settings import RecurrentConfig
+from heedful.architectures.text_cnn.settings import TextCNNConfig
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
-from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import (
     ArchitectureConfig,
     DataConfig,
@@ -23,11 +27,8 @@ from heedful.config.schema import (
     Recipe,
     TextModelConfig,
 )
-from heedful.decode.generator import Generator
-from heedful.decode.translator import Translator
-from heedful.models import LanguageModel, SequenceClassifier, SourceToTarget, TextClassifier, TokenClassifier
-from heedful.models.architectures import model_class
-from heedful.models.input_layers import media_classifier
+from heedful.predictors.generator import Generator
+from heedful.predictors.translator import Translator
 from heedful.text.tokenizer_pair import TokenizerPair
 from shown_modules import GATED, gated
 from subjects import TOKENIZER

@@ -11,8 +11,8 @@ from commands import FORKS
 from rich.console import Console
 
 from heedful.config.schema import Recipe
-from heedful.train import loop
-from heedful.train.trainer import Trainer
+from heedful.training import loop
+from heedful.training.trainer import Trainer
 
 
 def train(settings: Recipe, folder: Path) -> loop.Outcome:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import Recipe
-from heedful.train.loop import train
+from heedful.training.loop import train
 
 SETTINGS: dict[str, Any] = {
     "data": {"train": [{"source": "train.tsv"}], "valid": {"source": "valid.tsv"}, "max_length": 11},

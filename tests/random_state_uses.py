@@ -84,7 +84,7 @@ def methods(predictor: Any, given: Any) -> dict[str, Callable[[], object]]:
 
 def given_to(task: str, data: Path) -> Any:
     """An input of the predictor of a task."""
-    from heedful.predict import Text
+    from heedful.predictors import Text
 
     files = sorted(path for path in data.rglob("*.*") if path.suffix in (".png", ".wav"))
     if files and task != "word_vectors":
@@ -98,13 +98,13 @@ def uses_of(task: str, folder: Path) -> Iterator[tuple[str, Callable[[], object]
 
     import heedful
     from every_task import RECIPES
+    from heedful.architectures import weights
     from heedful.checkpoint import load_model, write_model
     from heedful.inspector.look import Question, look
-    from heedful.models import weights
-    from heedful.plan.plan import Circumstances, make_plan
     from heedful.tasks import find_task
-    from heedful.train.preflight import preflight
-    from heedful.verify import CHECKS, subject_of
+    from heedful.tools.plan.plan import Circumstances, make_plan
+    from heedful.tools.verify import CHECKS, subject_of
+    from heedful.training.preflight import preflight
 
     data, quiet = folder / "data", lambda _: None
     data.mkdir(parents=True)
@@ -143,7 +143,7 @@ def other_uses(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     import torch
 
     from heedful.evaluate import score
-    from heedful.machine.limits import matmul_speed
+    from heedful.machine.speed import matmul_speed
 
     yield "matmul_speed", lambda: matmul_speed(8, 8, 8, torch.float32, torch.device("cpu"))
     yield "evaluate.score", lambda: score(["a b"], [["a c"]])

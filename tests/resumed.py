@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.config.schema import Recipe
-from heedful.train import loop
+from heedful.training import loop
 from interrupted import stop_after, train
 from reversal import fingerprint
 

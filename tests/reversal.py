@@ -9,7 +9,7 @@ from toy import SETTINGS, WORDS
 
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import Recipe
-from heedful.train.log_file import LOG
+from heedful.training.logger import LOG
 from interrupted import train
 
 

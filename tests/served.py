@@ -13,10 +13,10 @@ import subjects
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DataConfig, Recipe
 from heedful.inspector.page import Page
-from heedful.serve.application import application
-from heedful.serve.connections import Server
-from heedful.serve.engine import Engine
-from heedful.serve.inspector.routes import inspector_routes
+from heedful.server.application import application
+from heedful.server.engine import Engine
+from heedful.server.inspector.routes import inspector_routes
+from heedful.server.limits import Server
 from heedful.text.tokenizer_pair import TokenizerPair
 
 PAGE = Page("<!doctype html><html><head><title>p</title></head><body><script>let a = 1</script></body></html>")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.parallel import Reducer
+from heedful.distributed import Reducer
 from heedful.tasks.task import Evaluation
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import torch
 
 import shown_modules
+from heedful.architectures import EncoderDecoder, LanguageModel, MaskedLanguageModel
+from heedful.architectures.task_heads import SentenceEncoder, TextClassifier
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DataConfig, DecodeConfig, GenerateConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.filler import Filler
-from heedful.decode.generator import Generator
-from heedful.decode.translator import Translator
-from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
-from heedful.models.task_heads import SentenceEncoder, TextClassifier
-from heedful.predict.classifier import Classifier
-from heedful.predict.retriever import Retriever
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.filler import Filler
+from heedful.predictors.generator import Generator
+from heedful.predictors.retriever import Retriever
+from heedful.predictors.translator import Translator
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

@@ -18,11 +18,11 @@ from PIL import Image
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from heedful.compare.flops import count_flops
+from heedful.architectures.recurrent.model import RecurrentEncoderDecoder
 from heedful.config.schema import ModelConfig
-from heedful.inspector.measures.boxes import box_masses
-from heedful.models.recurrent import RecurrentEncoderDecoder
+from heedful.inspector.measures.attention import box_masses
 from heedful.nn.int8 import in_int8
+from heedful.tools.compare.measure import count_flops
 from served import loaded_translator
 from toy_readers import CAPTION, PICTURE, loaded
 

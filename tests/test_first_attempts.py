@@ -12,14 +12,13 @@ import pytest
 import torch
 
 import heedful
-import heedful.predict.answerer
-import heedful.predict.classifier
-import heedful.predict.retriever
-import heedful.predict.scorer
-import heedful.predict.tagger
-from heedful.decode import captioner, filler, generator, transcriber, translator
+import heedful.predictors.answerer
+import heedful.predictors.classifier
+import heedful.predictors.retriever
+import heedful.predictors.scorer
+import heedful.predictors.tagger
 from heedful.errors import InputError
-from heedful.predict import AnyPredictor, Predictor, Text
+from heedful.predictors import AnyPredictor, Predictor, Text, captioner, filler, generator, transcriber, translator
 from heedful.tasks import TASKS
 from subjects import classifier
 
@@ -104,7 +103,7 @@ def test_a_pair_is_a_text_of_two_or_a_tuple_in_a_list() -> None:
 def test_types_of_load_name_every_task_and_its_predictor() -> None:
     """What type checkers read in the overloads of `load` is what the tasks do."""
     names: dict[str, Any] = {"torch": torch, "Device": str | torch.device, "AnyPredictor": AnyPredictor}
-    for module in (translator, transcriber, captioner, generator, filler, *vars(heedful.predict).values()):
+    for module in (translator, transcriber, captioner, generator, filler, *vars(heedful.predictors).values()):
         names |= {
             name: kind
             for name, kind in getattr(module, "__dict__", {}).items()

@@ -11,7 +11,7 @@ from heedful.losses import (
     reference_cross_entropy,
     share_cross_entropy,
 )
-from heedful.machine.flops import count_flops
+from heedful.machine.speed import count_flops
 
 
 @pytest.fixture(autouse=True)

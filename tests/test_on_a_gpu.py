@@ -8,9 +8,9 @@ import torch
 
 from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, generator, translator
 from every_task import RECIPES
-from heedful.models.word_vectors import place_vectors
+from heedful.architectures.initialization import place_vectors
 from heedful.tasks import find_task
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 from resumed import check_resumes_exactly
 from subjects import TEXT
 

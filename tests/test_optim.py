@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.architectures import LanguageModel
 from heedful.config.schema import ModelConfig, OptimizerConfig
-from heedful.models import LanguageModel
 from heedful.optim import (
     OPTIMIZERS,
     SCHEDULES,

@@ -14,8 +14,7 @@ import pytest
 
 import heedful
 from every_task import RECIPES
-from heedful.config.load import recipe_to_dict
-from heedful.config.toml import to_toml
+from heedful.config.load import recipe_to_dict, to_toml
 from interrupted import train
 from reversal import fingerprint
 from without_linux import GONE

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import heedful
+from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, Recipe
 from heedful.errors import InputError
 from heedful.inspector.page import Page
-from heedful.models import weights
 from served import PAGE
 from subjects import SHAPE, translator
 
@@ -141,11 +141,11 @@ def test_dir_lists_the_public_names_only():
 @pytest.mark.parametrize(
     "program",
     [
-        "import heedful.train.in_process; heedful.train.in_process.train",
-        "import heedful, heedful.train.log_file; heedful.train.log_file.records",
-        "import heedful.train.in_process as module; module.TrainingResult",
-        "import heedful.train as train; import heedful.train.in_process; train.in_process.train",
-        "from heedful.train import in_process; import heedful; heedful.train.in_process is in_process or exit(1)",
+        "import heedful.training.in_process; heedful.training.in_process.train",
+        "import heedful, heedful.training.logger; heedful.training.logger.records",
+        "import heedful.training.in_process as module; module.TrainingResult",
+        "import heedful.train as train; import heedful.training.in_process; train.in_process.train",
+        "from heedful.train import in_process; import heedful; heedful.training.in_process is in_process or exit(1)",
         "import heedful; heedful.train.__name__ == 'train' and callable(heedful.train) or exit(1)",
     ],
 )

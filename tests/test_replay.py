@@ -13,11 +13,11 @@ import toy_tasks
 from heedful.checkpoint import Checkpoints
 from heedful.cli.replay import lines
 from heedful.config.load import recipe_from_dict
-from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, InputError
 from heedful.nn.feedforward import FeedForward
-from heedful.replay import measure, replay
-from heedful.train.log_file import LOG
+from heedful.random_numbers import seed_of
+from heedful.tools.replay import measure, replay
+from heedful.training.logger import LOG
 from interrupted import stop_after, train, train_aloud
 from reversal import SETTINGS, recipe, write_pairs
 from toy_vectors import toy_recipe

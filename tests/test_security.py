@@ -36,7 +36,7 @@ IMPORTERS = {
 }
 NAMED_BY_OTHERS = {  # getattr(torch, ...) by a name that is no constant, and whose name that is
     "checkpoint/model_folder.py": "dtype",  # an argument of our own
-    "parallel/process_group.py": "type",  # a process of this run
+    "distributed/process_group.py": "type",  # a process of this run
 }
 
 

@@ -52,7 +52,7 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_the_function_train_keeps_its_name_whatever_is_imported() -> None:
-    code = "import heedful.train.loop; from heedful import train; from heedful.train.loop import train as run; "
+    code = "import heedful.training.loop; from heedful import train; from heedful.training.loop import train as run; "
     assert "torch" in modules_after(f"{code}assert heedful.train is train is not run and callable(train)")
 
 

@@ -11,11 +11,11 @@ import soundfile
 import torch
 from PIL import Image
 
+from heedful.architectures import weights
+from heedful.architectures.input_layers import media_classifier
 from heedful.checkpoint import write_model
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
-from heedful.models import weights
-from heedful.models.input_layers import media_classifier
 from heedful.text.tokenizer_pair import NoTokenizers
 
 Values = dict[str, Any]

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from foreign_folders import SPOKEN, write_whisper
+from heedful.architectures.input_layers import media_to_text
+from heedful.architectures.model import SourceToTarget
 from heedful.config.schema import Recipe
 from heedful.config.validate import recipe_from_dict
-from heedful.decode.transcriber import Transcriber
-from heedful.models.input_layers import media_to_text
-from heedful.models.model import SourceToTarget
+from heedful.predictors.transcriber import Transcriber
 from heedful.text.pipeline import BOS, EOS
 from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer import Tokenizer

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 import heedful
 from heedful.data.word_vectors.vector_space import Neighbour
-from heedful.decode.filler import MaskCandidate
-from heedful.decode.generator import Generation, GenerationRequest
-from heedful.decode.translator import Translation, Translator
 from heedful.inspector.capture.trace import Trace
-from heedful.inspector.view import View
-from heedful.predict import AnyPredictor, Text
-from heedful.predict.answerer import Answered, Answerer
-from heedful.predict.classifier import Classified, Classifier
-from heedful.predict.retriever import Hit
-from heedful.predict.scorer import Scored
-from heedful.predict.tagger import TaggedWords
-from heedful.predict.word_vectors import WordVectors
+from heedful.inspector.page import View
+from heedful.predictors import AnyPredictor, Text
+from heedful.predictors.answerer import Answered, Answerer
+from heedful.predictors.classifier import Classified, Classifier
+from heedful.predictors.filler import MaskCandidate
+from heedful.predictors.generator import Generation, GenerationRequest
+from heedful.predictors.retriever import Hit
+from heedful.predictors.scorer import Scored
+from heedful.predictors.tagger import TaggedWords
+from heedful.predictors.translator import Translation, Translator
+from heedful.predictors.word_vectors import WordVectors
 
 TEXT, TEXTS = "a text", ["a text", "another"]
 FOLDER = Path("run")

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 import toy
 
+from heedful.architectures import weights
 from heedful.checkpoint import write_model
-from heedful.models import weights
 from heedful.storage.manifest import MANIFEST, Entry, manifest_text
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair

@@ -20,11 +20,11 @@ MODULES = (  # what the commands import
     "heedful.checkpoint.load",
     "heedful.cli",
     "heedful.convert",
-    "heedful.decode.translator",
+    "heedful.predictors.translator",
     "heedful.evaluate.translation",
     "heedful.inspector.page",
-    "heedful.train.loop",
-    "heedful.verify",
+    "heedful.training.loop",
+    "heedful.tools.verify",
 )
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 MOST_SECONDS = 10  # of CPU time that a trial may take

@@ -15,24 +15,24 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
     from rich.console import Console
 
     from heedful.config.schema import Recipe
-    from heedful.decode.captioner import Captioner
-    from heedful.decode.filler import Filler
-    from heedful.decode.generator import Generator
-    from heedful.decode.transcriber import Transcriber
-    from heedful.decode.translator import Translator
     from heedful.inspector.capture.trace import Trace
-    from heedful.inspector.view import View
-    from heedful.predict import AnyPredictor
-    from heedful.predict.answerer import Answerer
-    from heedful.predict.classifier import Classifier
-    from heedful.predict.image_text_retriever import ImageTextRetriever
-    from heedful.predict.media_classifier import MediaClassifier
-    from heedful.predict.patch_filler import PatchFiller
-    from heedful.predict.retriever import Retriever
-    from heedful.predict.scorer import Scorer
-    from heedful.predict.tagger import Tagger
-    from heedful.predict.word_vectors import WordVectors
-    from heedful.train.in_process import TrainingResult
+    from heedful.inspector.page import View
+    from heedful.predictors import AnyPredictor
+    from heedful.predictors.answerer import Answerer
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.classifier import Classifier
+    from heedful.predictors.filler import Filler
+    from heedful.predictors.generator import Generator
+    from heedful.predictors.image_text_retriever import ImageTextRetriever
+    from heedful.predictors.media_classifier import MediaClassifier
+    from heedful.predictors.patch_filler import PatchFiller
+    from heedful.predictors.retriever import Retriever
+    from heedful.predictors.scorer import Scorer
+    from heedful.predictors.tagger import Tagger
+    from heedful.predictors.transcriber import Transcriber
+    from heedful.predictors.translator import Translator
+    from heedful.predictors.word_vectors import WordVectors
+    from heedful.training.in_process import TrainingResult
 
     Device: TypeAlias = str | torch.device
 
@@ -43,8 +43,6 @@ __version__ = "0.1.0"
 Precision: TypeAlias = Literal["float32", "int8"]
 MediaClassification: TypeAlias = Literal["image_classification", "audio_classification", "video_classification"]
 SequenceToSequence: TypeAlias = Literal["translation", "summarisation", "dialogue", "text_to_text"]
-
-import_module("heedful.train")  # an imported package takes its name here: first, so that the function keeps it
 
 
 def __dir__() -> list[str]:
@@ -157,9 +155,9 @@ def load(
             has another task.
     """
     from heedful.checkpoint.load import load_model
-    from heedful.decode.inputs import described
     from heedful.errors import InputError
-    from heedful.predict.retriever import Retriever
+    from heedful.predictors.predictor import described
+    from heedful.predictors.retriever import Retriever
 
     if not isinstance(model, str | PathLike):
         raise InputError(f"{described(model)} is no model to load; give its folder, or the name of a model in the box")
@@ -200,7 +198,7 @@ def train(
         console: the console for progress; None: standard error, or below the cell of a notebook. A
             `rich.console.Console(quiet=True)` shows nothing.
         callbacks: objects with one or several of the methods `on_update(event)`, `on_validation(event)` and
-            `on_end(event)`; see `heedful.train.callbacks`. If one raises an exception, the run is saved and the
+            `on_end(event)`; see `heedful.training.callbacks`. If one raises an exception, the run is saved and the
             exception is raised here. Of several processes the first one calls its callbacks.
         allow_change: keys of the recipe, such as "optimizer.lr", that may differ from those of the run that resumes.
 
@@ -211,13 +209,9 @@ def train(
         InputError: the recipe, the data or the folder cannot be used.
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
     """
-    from heedful.train.in_process import train as run
+    from heedful.training.in_process import train as run
 
     return run(recipe, out, data, set or {}, console, callbacks, allow_change)
-
-
-# `import heedful.train.in_process` finds the modules of the package that has the name of the function.
-train.__dict__ = import_module("heedful.train").__dict__
 
 
 @overload
@@ -258,11 +252,11 @@ def trace(
         InputError: a text is empty or too long, a file cannot be read, there is no such tap, or for the reasons of
             `load`.
     """
-    from heedful.decode.inputs import InputKind, as_text
-    from heedful.decode.media_reader import SINGLE
     from heedful.errors import InputError
     from heedful.inspector.capture.forward_inputs import user_input
     from heedful.inspector.capture.trace import trace as traced
+    from heedful.predictors.media_reader import SINGLE
+    from heedful.predictors.predictor import InputKind, as_text
 
     if target is not None and not isinstance(text, SINGLE):
         raise InputError("a target belongs to one text; trace each text with its own target")
@@ -295,9 +289,9 @@ def look(
         InputError: the text is empty or too long, a file cannot be read, there is no such model or head, or the page
             was not built.
     """
-    from heedful.decode.inputs import as_text
     from heedful.inspector.look import Question
-    from heedful.inspector.view import check_pair, view
+    from heedful.inspector.page import check_pair, view
+    from heedful.predictors.predictor import as_text
 
     written = None if target is None else as_text(target)
     check_pair(head)

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.config.schema import OptimizerConfig
+from heedful.distributed import Sharded, copy_into, local, whole
 from heedful.nn.stack import stacks
-from heedful.parallel import Sharded, copy_into, local, whole
 
 
 @dataclass(frozen=True)

@@ -117,36 +117,36 @@ ARCHITECTURES: Registry[type] = Registry(
     "architecture",
     {  # the options of each, which are the keys of [model]
         "transformer": "heedful.config.schema:ModelConfig",
-        "recurrent": "heedful.config.recurrent:RecurrentConfig",
-        "convolutional": "heedful.config.convolutional:ConvolutionalConfig",
-        "text_cnn": "heedful.config.convolutional:TextCNNConfig",
-        "bag_of_words": "heedful.config.bag_of_words:BagOfWordsConfig",
-        "word2vec": "heedful.config.word2vec:Word2VecConfig",
-        "dual_encoder": "heedful.config.dual_encoder:DualEncoderConfig",
+        "recurrent": "heedful.architectures.recurrent.settings:RecurrentConfig",
+        "convolutional": "heedful.architectures.convolutional.settings:ConvolutionalConfig",
+        "text_cnn": "heedful.architectures.text_cnn.settings:TextCNNConfig",
+        "bag_of_words": "heedful.architectures.bag_of_words.settings:BagOfWordsConfig",
+        "word2vec": "heedful.architectures.word2vec.settings:Word2VecConfig",
+        "dual_encoder": "heedful.architectures.dual_encoder.settings:DualEncoderConfig",
     },
     "heedful.architectures",
 )
 
 MODELS = {  # of each architecture, by family
     "transformer": {
-        "encoder_decoder": "heedful.models.transformer:EncoderDecoder",
-        "encoder": "heedful.models.backbone:EncoderOnly",
-        "decoder": "heedful.models.backbone:DecoderOnly",
+        "encoder_decoder": "heedful.architectures.transformer:EncoderDecoder",
+        "encoder": "heedful.architectures.backbone:EncoderOnly",
+        "decoder": "heedful.architectures.backbone:DecoderOnly",
     },
     "recurrent": {
-        "encoder_decoder": "heedful.models.recurrent:RecurrentEncoderDecoder",
-        "encoder": "heedful.models.recurrent:RecurrentEncoder",
-        "decoder": "heedful.models.recurrent:RecurrentLanguageBackbone",
+        "encoder_decoder": "heedful.architectures.recurrent.model:RecurrentEncoderDecoder",
+        "encoder": "heedful.architectures.recurrent.model:RecurrentEncoder",
+        "decoder": "heedful.architectures.recurrent.model:RecurrentLanguageBackbone",
     },
     "convolutional": {
-        "encoder_decoder": "heedful.models.convolutional:ConvolutionalEncoderDecoder",
-        "encoder": "heedful.models.convolutional:ConvolutionalEncoder",
-        "decoder": "heedful.models.convolutional:ConvolutionalLanguageBackbone",
+        "encoder_decoder": "heedful.architectures.convolutional.model:ConvolutionalEncoderDecoder",
+        "encoder": "heedful.architectures.convolutional.model:ConvolutionalEncoder",
+        "decoder": "heedful.architectures.convolutional.model:ConvolutionalLanguageBackbone",
     },
-    "text_cnn": {"encoder": "heedful.models.text_cnn:TextCNN"},
-    "bag_of_words": {"encoder": "heedful.models.bag_of_words:BagOfWords"},
-    "word2vec": {"word_vectors": "heedful.models.word2vec:Word2Vec"},
-    "dual_encoder": {"encoder": "heedful.models.dual_encoder:DualEncoder"},
+    "text_cnn": {"encoder": "heedful.architectures.text_cnn.model:TextCNN"},
+    "bag_of_words": {"encoder": "heedful.architectures.bag_of_words.model:BagOfWords"},
+    "word2vec": {"word_vectors": "heedful.architectures.word2vec.model:Word2Vec"},
+    "dual_encoder": {"encoder": "heedful.architectures.dual_encoder.model:DualEncoder"},
 }
 
 TASKS: Registry[type] = Registry(

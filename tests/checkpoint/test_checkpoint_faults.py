@@ -22,9 +22,9 @@ from faulty_storage import (
 )
 from same import same, same_tensors
 
+from heedful.architectures import weights
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, load_model, write_model
 from heedful.errors import RunError
-from heedful.models import weights
 from heedful.storage.manifest import check_sizes
 
 Maker = Callable[[int], Checkpoint]

@@ -10,6 +10,7 @@ import torch
 from faulty_storage import FaultyStorage
 from same import same_tensors
 
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import (
     Checkpoint,
     DamagedError,
@@ -23,7 +24,6 @@ from heedful.checkpoint.model_folder import model_files
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, weights
 from heedful.nn.embedding import OutputProjection
 from heedful.nn.int8 import INFERENCE_PRECISIONS, Int8Linear
 from heedful.storage.atomic import write_folder

@@ -8,9 +8,9 @@ import torch
 from faulty_storage import FaultyStorage
 from same import same_tensors
 
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import Checkpoint, Checkpoints, DamagedError, average, load_model, write_model
 from heedful.errors import InputError, RunError
-from heedful.models import EncoderDecoder, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import recipe_from_dict
-from heedful.models import weights
 from heedful.tasks import find_task
 from reversal import SETTINGS, write_pairs
 from toy_tasks import TASKS, recipe, write_text

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import heedful
+from heedful.architectures import LanguageModel, MaskedLanguageModel, TokenClassifier, weights
+from heedful.architectures.task_heads import TextClassifier
 from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError
-from heedful.models import LanguageModel, MaskedLanguageModel, TokenClassifier, weights
-from heedful.models.task_heads import TextClassifier
-from heedful.predict.retriever import Retriever
+from heedful.predictors.retriever import Retriever
 from heedful.text.tokenizer_pair import TokenizerPair
 from subjects import BERT_SHAPE, GPT_SHAPE, SHAPE, TOKENIZER, translator
 

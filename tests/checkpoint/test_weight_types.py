@@ -5,10 +5,10 @@ import torch
 import toy_checkpoints
 from safetensors.torch import save_file
 
+from heedful.architectures.model import load_weights
 from heedful.checkpoint.model_folder import average, model_files, read_weights
 from heedful.convert.model import read_weights as read_foreign_weights
 from heedful.errors import InputError
-from heedful.models.model import load_weights
 from heedful.storage.atomic import write_folder
 from heedful.storage.disk import DISK
 from heedful.storage.manifest import read_manifest

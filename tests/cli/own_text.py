@@ -4,7 +4,7 @@ import csv
 import json
 from pathlib import Path
 
-from heedful.data.scenes import generate
+from heedful.corpora.scenes import generate
 
 PAIRS = [(pair.source.text, pair.target.text) for pair in generate("en-de", 307, seed=1)]
 ENGLISH = [source for source, _ in PAIRS]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import torch
 
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
-from heedful.models import weights
 from heedful.text.pipeline import EOS
 
 

@@ -9,10 +9,10 @@ import torch
 from invocation import invoke
 
 from heedful import load
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError, RunError
-from heedful.models import EncoderDecoder, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from subjects import SHAPE, TOKENIZER, classifier
@@ -107,7 +107,7 @@ def test_a_picture_that_cannot_be_written_is_a_failure(tmp_path, model):
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("heedful.inspector.pictures.drawing", "heedful.inspector.pictures.fonts"):
+    for name in ("heedful.inspector.plots.attention", "heedful.inspector.plots.fonts"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(InputError, match=r'drawing needs matplotlib: pip install "heedful\[plot\]"'):
         run(TEXT, "--out", tmp_path / "a.png")

@@ -8,10 +8,10 @@ import pytest
 import torch
 from invocation import invoke
 
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
-from heedful.decode.captioner import Captioner
 from heedful.errors import InputError
-from heedful.models import weights
+from heedful.predictors.captioner import Captioner
 from heedful.tasks import TASKS as ALL
 from toy_captions import recipe, write_table
 

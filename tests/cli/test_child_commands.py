@@ -9,13 +9,12 @@ from invocation import invoke
 
 from heedful.checkpoint import load_model
 from heedful.cli.export import without_paths
-from heedful.config.load import recipe_to_dict
+from heedful.config.load import recipe_to_dict, to_toml
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.config.toml import to_toml
 from heedful.errors import InputError
-from heedful.predict.batching import Text
-from heedful.predict.classifier import Classifier
-from heedful.predict.scorer import Scorer
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.scorer import Scorer
+from heedful.predictors.text_predictor import Text
 from toy_tasks import TASKS, recipe, write_text
 
 COMMANDS = {"language_model": "generate", "masked_lm": "fill", "classification": "predict", "regression": "predict"}

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 from invocation import invoke
 
-from heedful.compare import comparison
-from heedful.compare.budget import Budget
-from heedful.compare.systems import System
 from heedful.errors import InputError
+from heedful.tools.compare import comparison
+from heedful.tools.compare.setup import Budget, System
 
 
 @pytest.fixture

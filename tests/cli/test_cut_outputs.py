@@ -12,15 +12,15 @@ from rich.console import Console
 from torch import nn
 
 import toy_captions
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import DecodeConfig, Recipe
-from heedful.decode.cut_outputs import CutOutputs
-from heedful.models import weights
+from heedful.predictors.outputs import CutOutputs
 from heedful.tasks import TASKS
 from heedful.tasks.task import Evaluation
 from heedful.text.tokenizer import EOS
-from heedful.train.loop import train
+from heedful.training.loop import train
 
 SHAPE = {"d_model": 14, "d_ff": 23, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "output_bias": True}
 TEXTS = {

@@ -13,7 +13,7 @@ from rich.console import Console
 import heedful
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
-from heedful.train.loop import train
+from heedful.training.loop import train
 from toy_media import ENDINGS, LABELS, write_files, write_untrained
 from toy_media import TASKS as MEDIA
 

@@ -10,6 +10,7 @@ from invocation import invoke
 from speechless import make_speechless
 
 from heedful import load
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import (
     CorpusConfig,
@@ -22,7 +23,6 @@ from heedful.config.schema import (
 )
 from heedful.errors import InputError
 from heedful.evaluate import Scoring, paired_bootstrap, score
-from heedful.models import EncoderDecoder, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

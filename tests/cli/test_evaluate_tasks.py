@@ -13,7 +13,7 @@ from heedful.checkpoint import load_model
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
 from heedful.tasks import TASKS
-from heedful.train.loop import train
+from heedful.training.loop import train
 from toy_spans import write_questions, write_tagged
 
 FILES = {
@@ -268,7 +268,7 @@ def test_texts_that_are_cut_or_empty_are_told(tmp_path):
 
 
 def test_texts_that_a_translator_cuts_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("heedful.decode.translator.LONGEST_SOURCE", 11)
+    monkeypatch.setattr("heedful.predictors.translator.LONGEST_SOURCE", 11)
     run = trained(tmp_path, "summarisation")
     own = tmp_path / "own.tsv"
     own.write_text("w1 w2\tw1\n" + "w1 " * 11 + "\tw1\n")

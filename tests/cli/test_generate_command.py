@@ -12,12 +12,12 @@ from invocation import invoke
 from torch import nn
 
 import heedful
+from heedful.architectures import LanguageModel, weights
 from heedful.checkpoint import load_model, write_model
 from heedful.cli.generate import generate
 from heedful.config.schema import DataConfig, GenerateConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.generator import GenerationRequest, Generator
 from heedful.errors import InputError
-from heedful.models import LanguageModel, weights
+from heedful.predictors.generator import GenerationRequest, Generator
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

@@ -10,7 +10,7 @@ from PIL import Image
 from rich.console import Console
 
 from heedful.config.load import recipe_from_dict
-from heedful.train.loop import train
+from heedful.training.loop import train
 from toy_media import write_files, write_untrained
 
 EMPTY = 5

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from invocation import invoke
 
+from heedful.architectures import EncoderDecoder, TextClassifier, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, TextClassifier, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

@@ -9,7 +9,7 @@ import pytest
 from invocation import invoke
 
 from heedful.config.load import load_recipe
-from heedful.data.media.media_files import media_files
+from heedful.data.readers.media_files import media_files
 from heedful.errors import InputError
 from toy_captions import write_table
 from toy_media import DIRECTIONS, PITCHES, SIDES, write_files, write_pictures, write_sounds, write_videos

@@ -13,11 +13,11 @@ import pytest
 from invocation import invoke
 
 import subjects
+from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.cli.inspect import SAMPLE, inspect, listen, sample_of, served_name
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.errors import InputError, RunError
-from heedful.models import weights
 
 TEXT = "the old dog sees </script> the station ."
 

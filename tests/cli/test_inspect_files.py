@@ -7,10 +7,10 @@ import pytest
 from invocation import invoke
 from PIL import Image
 
+from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.cli.inspect import opened_file
 from heedful.errors import InputError
-from heedful.models import weights
 from toy_readers import CAPTION, FILES, PICTURE, SOUND, loaded
 
 inspect, attention = partial(invoke, "inspect"), partial(invoke, "attention")

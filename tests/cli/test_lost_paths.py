@@ -12,11 +12,11 @@ from typer.main import get_command
 
 from cli.invocation import invoke
 from every_task import RECIPES
+from heedful.architectures.model import weights
 from heedful.checkpoint import write_model
 from heedful.cli import app
 from heedful.cli.hints import commands_of
 from heedful.errors import HeedfulError
-from heedful.models.model import weights
 from heedful.tasks import find_task
 
 FILE = {

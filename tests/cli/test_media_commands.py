@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 import heedful
 from heedful.cli import app
 from heedful.cli.files import check_bad_files
-from heedful.config.load import recipe_to_dict
-from heedful.config.toml import to_toml
+from heedful.config.load import recipe_to_dict, to_toml
 from heedful.errors import InputError
 from toy_media import ENDINGS, LABELS, RATE, TASKS, recipe, write_files, write_untrained
 

@@ -10,11 +10,11 @@ from invocation import invoke
 from torch import nn
 
 import heedful
+from heedful.architectures import TextClassifier, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import TextClassifier, weights
-from heedful.predict.media_classifier import MediaClassifier
+from heedful.predictors.media_classifier import MediaClassifier
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from toy_media import TASKS as MEDIA

@@ -8,10 +8,10 @@ import torch
 from invocation import invoke
 from torch import nn
 
+from heedful.architectures import TokenClassifier, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import TokenClassifier, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

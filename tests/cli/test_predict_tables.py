@@ -12,12 +12,12 @@ import torch
 from invocation import invoke
 from torch import nn
 
+from heedful.architectures import TextClassifier, TokenClassifier, weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import TextClassifier, TokenClassifier, weights
-from heedful.predict import Text
-from heedful.predict.classifier import Classifier
+from heedful.predictors import Text
+from heedful.predictors.classifier import Classifier
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

@@ -10,11 +10,11 @@ import torch
 from invocation import invoke
 
 import heedful
+from heedful.architectures import SentenceEncoder, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import SentenceEncoder, weights
-from heedful.predict.retriever import Retriever
+from heedful.predictors.retriever import Retriever
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

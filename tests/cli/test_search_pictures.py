@@ -14,12 +14,12 @@ from invocation import invoke
 from typer.testing import CliRunner
 
 import heedful
+from heedful.architectures import SentenceEncoder, weights
+from heedful.architectures.input_layers import media_and_text
 from heedful.checkpoint import write_model
 from heedful.cli import app
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
-from heedful.models import SentenceEncoder, weights
-from heedful.models.input_layers import media_and_text
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from toy_retrieval import TEXTS, recipe, write_tables

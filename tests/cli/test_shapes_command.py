@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from invocation import invoke
 
-from heedful.data.shapes import drawing
+from heedful.corpora.shapes import corpus as drawing
 from heedful.errors import InputError, RunError
 
 FEW = ("--train", 23, "--valid", 3, "--test", 5)
@@ -76,12 +76,12 @@ def test_a_killed_command_goes_on(tmp_path, monkeypatch, reporters):
             raise KeyboardInterrupt
         return png(scene)
 
-    monkeypatch.setattr("heedful.data.shapes.corpus.png", killed)
+    monkeypatch.setattr("heedful.corpora.shapes.corpus.png", killed)
     run(tmp_path / "out", *FEW)
     there = contents(tmp_path / "out")
     assert len(there) == 10
     (tmp_path / "out/pictures/.tmp-train-000011.png").write_bytes(b"half")
-    monkeypatch.setattr("heedful.data.shapes.corpus.png", png)
+    monkeypatch.setattr("heedful.corpora.shapes.corpus.png", png)
     before = {name: (tmp_path / "out" / name).stat().st_mtime_ns for name in there}
     run(tmp_path / "out", *FEW)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")

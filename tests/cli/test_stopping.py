@@ -11,7 +11,7 @@ import pytest
 import heedful
 from heedful.cli.stopping import Stopping, exit_code
 from heedful.errors import Interrupted
-from heedful.train.signals import Interruption
+from heedful.training.signals import Interruption
 
 SOURCE = str(Path(heedful.__file__).parents[1])
 BUSY = """
@@ -96,7 +96,7 @@ def test_code_that_is_not_python_is_ended_after_some_seconds():
 LONG = """
 import hashlib, os, signal, threading
 from heedful.cli.stopping import Stopping
-from heedful.train.signals import Interruption
+from heedful.training.signals import Interruption
 with Stopping(False), Interruption() as interruption:
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
     with interruption.work.abandonable(lambda: print("saved", flush=True)):

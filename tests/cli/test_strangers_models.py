@@ -8,11 +8,11 @@ import pytest
 from invocation import invoke
 
 import subjects
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
-from heedful.decode.translator import Translator
 from heedful.errors import InputError
-from heedful.models import weights
+from heedful.predictors.translator import Translator
 from heedful.tasks import find_task
 
 MODULE = "a_strangers_tasks"

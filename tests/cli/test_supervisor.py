@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 import heedful
-from heedful.config.load import recipe_to_dict
-from heedful.config.toml import to_toml
-from heedful.train import loop
+from heedful.config.load import recipe_to_dict, to_toml
+from heedful.training import loop
 from interrupted import train
 from reversal import fingerprint, recipe, write_pairs
 

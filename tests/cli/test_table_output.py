@@ -7,9 +7,8 @@ from itertools import product
 
 import pytest
 
-from heedful.cli.table_output import TableRows, one_cell, one_line, writing_answers
-from heedful.cli.tables import table_texts, wanted_texts
-from heedful.data.readers.names import MISSING
+from heedful.cli.tables import TableRows, one_cell, one_line, table_texts, wanted_texts, writing_answers
+from heedful.data.readers.rows import MISSING
 
 TEXTS = ["plain", "a, b", 'say "so"', "one\ntwo", "one\r\ntwo", "one\rtwo", "a\tb", "", " ", "a\u2028b\x85c", "\\n"]
 

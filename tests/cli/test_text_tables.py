@@ -13,6 +13,7 @@ import torch
 from invocation import invoke
 from torch import nn
 
+from heedful.architectures import EncoderDecoder, LanguageModel, MaskedLanguageModel, Model, TextClassifier, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import (
     CorpusConfig,
@@ -24,7 +25,6 @@ from heedful.config.schema import (
     TokenizerConfig,
 )
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel, Model, TextClassifier, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

@@ -13,7 +13,7 @@ import toy_tasks
 from heedful.checkpoint import load_model
 from heedful.config.schema import Recipe
 from heedful.tasks.task import Results
-from heedful.train.trainer import Trainer
+from heedful.training.trainer import Trainer
 from interrupted import stop_after, train
 
 LOSSES = {3: 2.0, 6: 1.0, 9: 3.0, 12: 3.0}  # of the validations: update 6 is the best, and neither first nor last

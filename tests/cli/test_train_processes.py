@@ -12,11 +12,10 @@ import pytest
 from invocation import invoke
 
 import heedful
-from heedful.config.load import recipe_to_dict
-from heedful.config.toml import to_toml
+from heedful.config.load import recipe_to_dict, to_toml
 from heedful.errors import InputError
-from heedful.train import loop
-from heedful.train.log_file import LOG
+from heedful.training import loop
+from heedful.training.logger import LOG
 from interrupted import stop_after, train
 from reversal import fingerprint, recipe, write_pairs
 from toy_vectors import toy_recipe

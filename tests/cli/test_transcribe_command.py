@@ -10,14 +10,14 @@ import pytest
 from invocation import invoke
 from typer.testing import CliRunner
 
+from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.cli import app
-from heedful.cli.transcripts import Source, readable
-from heedful.decode.speech_windows import StampedWindows
-from heedful.decode.transcriber import Transcriber
-from heedful.decode.transcript import srt, tsv, vtt
+from heedful.cli.transcribe import Source, readable
 from heedful.errors import InputError, Interrupted
-from heedful.models import weights
+from heedful.predictors.speech import StampedWindows
+from heedful.predictors.transcriber import Transcriber
+from heedful.predictors.transcript import srt, tsv, vtt
 from heedful.text.tokenizer_pair import TokenizerPair
 from toy_speech import RATE, languages, plain_tokenizer, random_transcriber, speech, stamped_tokenizer
 

@@ -13,11 +13,11 @@ import torch
 from invocation import invoke
 from speechless import make_speechless
 
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
-from heedful.models import EncoderDecoder, weights
+from heedful.predictors.translator import Translator
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

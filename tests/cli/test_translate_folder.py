@@ -14,12 +14,12 @@ import torch
 from invocation import invoke
 
 import heedful
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode import translator
 from heedful.errors import InputError, Interrupted
 from heedful.jobs import WINDOW, FolderJob
-from heedful.models import EncoderDecoder, weights
+from heedful.predictors import translator
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

@@ -7,10 +7,9 @@ import pytest
 from invocation import invoke
 
 import heedful
-from heedful.data.word_vectors.vector_files import write_vectors
-from heedful.data.word_vectors.vectors import VectorTable, read_vectors
+from heedful.data.word_vectors.vector_files import VectorTable, read_vectors, write_vectors
 from heedful.errors import InputError
-from heedful.predict.word_vectors import WordVectors
+from heedful.predictors.word_vectors import WordVectors
 from interrupted import train
 from toy_vectors import toy_recipe
 

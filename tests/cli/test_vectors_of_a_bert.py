@@ -3,9 +3,9 @@
 import torch
 from invocation import invoke
 
+from heedful.architectures import MaskedLanguageModel, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, Recipe
-from heedful.models import MaskedLanguageModel, weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from subjects import BERT_SHAPE, TOKENIZER
 

@@ -4,13 +4,13 @@ import pytest
 from invocation import invoke
 
 from every_architecture import ENCODER_DECODERS, encoder_decoder
-from heedful import verify
+from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.models import weights
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.verify import CHECKS, of_training
+from heedful.tools import verify
+from heedful.tools.verify import CHECKS, of_training
 from interrupted import train
 from subjects import TOKENIZER
 from toy_vectors import toy_recipe

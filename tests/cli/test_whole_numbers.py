@@ -10,7 +10,7 @@ from invocation import invoke
 
 from heedful.config.load import load_recipe
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.media.media_files import media_files, media_labels
+from heedful.data.readers.media_files import media_files, media_labels
 from toy_media import SIDES, write_pictures
 
 TEXTS = [f"{'dull slow sad' if number % 2 else 'fine quick glad'} song number {number}" for number in range(60)]

@@ -20,7 +20,7 @@ import heedful
 import reversal
 import toy_tasks
 from heedful.config.load import recipe_to_dict
-from heedful.train.log_file import LOG, RESULT
+from heedful.training.logger import LOG, RESULT
 from interrupted import stop_after, train
 
 TEXT = Path("text")

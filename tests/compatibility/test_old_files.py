@@ -13,7 +13,7 @@ from heedful.checkpoint.tensors import RENAMED, read_tensors, tensor_file
 from heedful.config.load import recipe_from_dict
 from heedful.inspector.capture.trace import Trace
 from heedful.machine.device import processor
-from heedful.train.log_file import LOG, RESULT
+from heedful.training.logger import LOG, RESULT
 from interrupted import train
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))

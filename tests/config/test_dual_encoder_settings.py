@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from heedful.config.dual_encoder import DualEncoderConfig
+from heedful.architectures.dual_encoder.settings import DualEncoderConfig
 from heedful.config.load import load_preset, make_recipe
 from heedful.config.rules import RULES
 from heedful.errors import InputError

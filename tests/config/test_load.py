@@ -21,11 +21,11 @@ from heedful.config.load import (
     recipe_from_dict,
     recipe_schema,
     recipe_to_dict,
+    to_toml,
 )
 from heedful.config.presets import PRESETS, merge
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.config.setting import setting_in
-from heedful.config.toml import to_toml
 from heedful.errors import InputError
 
 GOOD = """\

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.config.toml import key_lines, read_toml, to_toml
+from heedful.config.load import key_lines, read_toml, to_toml
 from heedful.errors import InputError
 
 KEYS = st.from_regex(r"[a-z_]{1,5}", fullmatch=True)

@@ -11,14 +11,14 @@ from safetensors.torch import load_file, save_file
 
 import foreign_models
 from foreign_folders import LINES, TEXTS
+from heedful.architectures import weights
+from heedful.architectures.dual_encoder.model import DualEncoder
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import load_preset
 from heedful.convert import FORMATS, Model
-from heedful.data.media.pictures import cropped
 from heedful.errors import InputError
-from heedful.models import weights
-from heedful.models.dual_encoder import DualEncoder
-from heedful.predict.image_text_retriever import ImageTextRetriever
+from heedful.media.images import cropped
+from heedful.predictors.image_text_retriever import ImageTextRetriever
 from heedful.tasks import find_task
 from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer_pair import TokenizerPair

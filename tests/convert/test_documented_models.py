@@ -11,14 +11,14 @@ import torch
 from typer.testing import CliRunner
 
 from foreign_folders import LINES
+from heedful.architectures import weights
 from heedful.cli import app
 from heedful.config.load import load_preset, load_recipe
 from heedful.config.schema import GenerateConfig
 from heedful.convert import FORMATS, Model
-from heedful.data.scenes import generate
-from heedful.decode.generator import GenerationRequest, Generator
+from heedful.corpora.scenes import generate
 from heedful.errors import InputError
-from heedful.models import weights
+from heedful.predictors.generator import GenerationRequest, Generator
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer

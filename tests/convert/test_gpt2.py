@@ -10,20 +10,20 @@ from safetensors.torch import load_file, save_file
 
 import foreign_models
 from foreign_folders import LINES, TEXTS
+from heedful.architectures import LanguageModel, load_weights, weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import make_recipe
 from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
-from heedful.decode.beam import search
-from heedful.decode.generator import Generator
 from heedful.errors import InputError
-from heedful.models import LanguageModel, load_weights, weights
+from heedful.predictors.generator import Generator
+from heedful.search.beam import search
 from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
-from heedful.train.loop import Outcome
+from heedful.training.loop import Outcome
 from interrupted import stop_after, train
 
 transformers = pytest.importorskip("transformers")
@@ -212,7 +212,7 @@ def test_a_gpt2_that_came_in_goes_out_as_it_was(theirs, old, tmp_path):
 def test_a_fine_tuned_gpt2_goes_out_in_the_form_in_which_it_came(theirs, ours, tmp_path, frozen, monkeypatch):
     (tmp_path / "text.txt").write_text("\n".join(LINES))
     if not frozen:
-        monkeypatch.setattr("heedful.train.warm_start.silences", lambda _: ())
+        monkeypatch.setattr("heedful.training.warm_start.silences", lambda _: ())
     settings = make_recipe(
         {
             "task": "language_model",
@@ -258,7 +258,7 @@ def test_a_fine_tuned_gpt2_is_resumed_as_it_was_begun(ours, tmp_path, monkeypatc
         folder = tmp_path / f"run-{older}"
         with monkeypatch.context() as begun:
             if older:
-                begun.setattr("heedful.train.warm_start.silences", lambda _: ())
+                begun.setattr("heedful.training.warm_start.silences", lambda _: ())
             stop_after(3, begun)
             train(settings, folder)
         assert train(settings, folder) == Outcome(5, 0)

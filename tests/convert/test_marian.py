@@ -10,13 +10,13 @@ from safetensors.torch import load_file, save_file
 import foreign_folders
 import foreign_models
 from foreign_folders import LINES, TEXTS
+from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import DecodeConfig, TokenizerConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
-from heedful.decode.beam import search
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, weights
+from heedful.search.beam import search
 from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair

@@ -11,9 +11,9 @@ from torch import nn
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import DecodeConfig
 from heedful.convert import FORMATS, Model
-from heedful.decode.beam import search
-from heedful.decode.translator import Translator
 from heedful.errors import InputError
+from heedful.predictors.translator import Translator
+from heedful.search.beam import search
 from heedful.text.pipeline import BOS, EOS
 
 D_MODEL, D_FF, HEADS, SOURCE, TARGET = 24, 37, 8, 29, 23

@@ -11,13 +11,13 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import heedful
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.cli import app
 from heedful.config.load import make_recipe
 from heedful.convert import FORMATS, Model
-from heedful.data.media.pictures import read_picture
 from heedful.errors import InputError
-from heedful.models import weights
+from heedful.media.images import read_picture
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import NoTokenizers
 from interrupted import train

@@ -12,16 +12,16 @@ from safetensors.torch import load_file, save_file
 
 import foreign_models
 from foreign_folders import LINES, SPOKEN, TEXTS
+from heedful.architectures import weights
+from heedful.architectures.input_layers import media_to_text
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import make_recipe
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
 from heedful.convert.whisper import languages
-from heedful.decode.transcriber import Transcriber
-from heedful.decode.word_times import head_weights
 from heedful.errors import InputError
-from heedful.models import weights
-from heedful.models.input_layers import media_to_text
+from heedful.predictors.transcriber import Transcriber
+from heedful.predictors.word_times import head_weights
 from heedful.text.pipeline import BOS, EOS, PAD, UNK
 from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair

@@ -11,10 +11,10 @@ import pytest
 import odd_files as odd
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
-from heedful.data.media.medium import medium_of
 from heedful.data.preparation.media import read_files
 from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
+from heedful.media.modality import medium_of
 from odd_files import GREY, PIXELS, RATE, SMOOTH, TONE
 
 NO_PICTURE = r"it is no picture, or of a kind that is not read \(PNG, "

@@ -26,9 +26,9 @@ LOADED = (
     "matplotlib.pyplot",
     "sacrebleu",
     "heedful.checkpoint",
-    "heedful.inspector.view",
-    "heedful.serve.inspector.routes",
-    "heedful.train.loop",
+    "heedful.inspector.page",
+    "heedful.server.inspector.routes",
+    "heedful.training.loop",
 )
 READY = "ready\n"
 SESSION = "session"

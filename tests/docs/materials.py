@@ -9,7 +9,7 @@ import numpy as np
 from pages import ROOT
 
 import foreign_models
-from heedful.data.scenes import generate
+from heedful.corpora.scenes import generate
 
 PAIRS = list(generate("en-de", 307, seed=1))
 ENGLISH = [pair.source.text for pair in PAIRS]

@@ -157,7 +157,7 @@ def test_a_wrong_name_of_each_kind_is_found() -> None:
     wrong = [
         "heedful trains --out x", "heedful train x --outt y", "python benchmarks/no.py", "make demos",
         'pip install "heedful[server]"', "--tempreture", "nn/sights.py", "model.head", 'model.norm = "middle"', "Sigth",
-        "heedful.models.no_such.Thing",
+        "heedful.architectures.no_such.Thing",
     ]  # fmt: skip
     assert [text for text in wrong if problem(Code(ROOT / "README.md", 1, "", text)) is None] == []
 

@@ -4,7 +4,6 @@ from unicodedata import normalize
 
 import pytest
 
-from heedful.compare.statistics import Translations, metrics_of
 from heedful.config.schema import Recipe, TokenizerConfig
 from heedful.evaluate import LOWER_CASED, METRICS, Scoring, is_lower_cased, paired_bootstrap, score
 from heedful.evaluate.outputs import outcomes_of
@@ -13,6 +12,7 @@ from heedful.tasks.parts.sequence_to_sequence import texts_of
 from heedful.tasks.task import output_metrics
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
+from heedful.tools.compare.statistics import Translations, metrics_of
 
 REFERENCES = ["Die Älteste sähe Übles für uns.", "Ein Café in Zürich öffnet früh.", "Der Händler kommt spät nach Köln."]
 LOWER = [line.lower() for line in REFERENCES]

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from heedful.data.word_vectors.vector_files import VectorTable
 from heedful.data.word_vectors.vector_space import VectorSpace
-from heedful.data.word_vectors.vectors import VectorTable
 from heedful.errors import InputError
 from heedful.evaluate.word_vectors import analogy_scores, read_analogies, read_judgements, similarity_score
 

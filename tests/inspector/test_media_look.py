@@ -16,11 +16,10 @@ from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.sources import reader_of
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import Trace, trace
-from heedful.inspector.experiments.effect import effect
+from heedful.inspector.experiments.ablation import effect
 from heedful.inspector.look import Question, look
 from heedful.inspector.overview import facts, overview
-from heedful.inspector.page import Page
-from heedful.inspector.view import with_file
+from heedful.inspector.page import Page, with_file
 from toy_readers import CAPTION, FILES, LABELS, PICTURE, SOUND, VIDEO, loaded
 
 PATCHES = ["1,1", "1,2", "1,3", "2,1", "2,2", "2,3"]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import subjects
+from heedful.architectures import LanguageModel
 from heedful.config.schema import GenerateConfig
-from heedful.decode.generator import Generator
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.look import Question, look
 from heedful.inspector.measures.logit_lens import lens
 from heedful.inspector.overview import overview, stream, through
-from heedful.models import LanguageModel
+from heedful.predictors.generator import Generator
 from subjects import GERMAN, SHAPE, TEXT, TOKENIZER
 
 FAMILIES = {"translator": subjects.translator, "gpt": subjects.generator, "bert": subjects.filler}

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import heedful
+from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, Recipe
 from heedful.errors import InputError
-from heedful.models import weights
 from subjects import SHAPE, TEXT, translator
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from heedful.jobs import WINDOW, FolderJob, open_job
-from heedful.jobs.claims import Claims
+from heedful.jobs.folder_job import Claims
 
 SETTINGS = {"model": "capitals", "beam": 3, "alpha": 0.6}
 LINES = {

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from heedful.jobs import claims
-from heedful.jobs.claims import Claims
+from heedful.jobs import folder_job as claims
+from heedful.jobs.folder_job import Claims
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from heedful.jobs.claims import Claims
+from heedful.jobs.folder_job import Claims
 with Claims(float(sys.argv[2])).claim(Path(sys.argv[1])) as ours:
     print(ours, flush=True)
     time.sleep(600)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from heedful.machine import doctor
-from heedful.machine.precision import PrecisionChoice
+from heedful.machine.device import PrecisionChoice
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from heedful.machine import limits
+from heedful.machine import speed as limits
 
 CPU = torch.device("cpu")
 

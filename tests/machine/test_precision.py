@@ -6,8 +6,8 @@ import time
 import pytest
 import torch
 
-from heedful.machine import precision
-from heedful.machine.precision import bfloat16_ratio, choose_precision
+from heedful.machine import device as precision
+from heedful.machine.device import bfloat16_ratio, choose_precision
 
 CPU = torch.device("cpu")
 

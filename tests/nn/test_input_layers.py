@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.architectures import EncoderOnly, SequenceClassifier
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.schema import ModelConfig
-from heedful.data.media.medium import sample_frames
-from heedful.models import EncoderOnly, SequenceClassifier
+from heedful.media.modality import sample_frames
 from heedful.nn.embedding import Embedding, InputLayer
 from heedful.nn.frames import ConvolutionalFrames, LinearFrames, frame_embedding
 from heedful.nn.patches import PatchEmbedding

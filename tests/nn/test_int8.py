@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.architectures import EncoderDecoder
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder
 from heedful.nn import int8
 from heedful.nn.int8 import Int8Linear, in_int8, rounded
 

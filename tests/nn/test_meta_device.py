@@ -6,8 +6,8 @@ import sys
 import torch
 from torch import nn
 
+from heedful.architectures.transformer import EncoderDecoder
 from heedful.config.schema import ModelConfig
-from heedful.models.transformer import EncoderDecoder
 from heedful.nn.meta_device import meta_device, unallocated
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.architectures import EncoderOnly
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig
-from heedful.models import EncoderOnly
 from heedful.nn.patches import ConvolutionalStem, LinearStem, PatchEmbedding, PooledStem, SinusoidalGridPositions
 
 CONFIG = ImageConfig(size=(12, 20), patch=4)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.architectures import EncoderOnly
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.config.schema import ModelConfig
-from heedful.models import EncoderOnly
 from heedful.nn.patches import PatchEmbedding
 from heedful.nn.tubelets import SinusoidalTimes, TubeletEmbedding, stacked
 

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from every_task import RECIPES
 from heedful.config.rules import WITH_CLASSES
 from heedful.config.schema import Recipe
+from heedful.distributed import SINGLE_PROCESS
 from heedful.errors import InputError
 from heedful.losses import label_cross_entropy, share_cross_entropy
-from heedful.parallel import SINGLE_PROCESS
 from heedful.tasks import TASKS
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 from several_processes import in_processes
 
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ from heedful.evaluate.outputs import outcomes_of
 from heedful.evaluate.retrieval import connected
 from heedful.evaluate.significance import compare_outcomes
 from heedful.losses import Loss
-from heedful.predict.image_text_retriever import ImageTextRetriever
+from heedful.predictors.image_text_retriever import ImageTextRetriever
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
 from heedful.tasks.task import best_score, output_metrics
 from interrupted import train

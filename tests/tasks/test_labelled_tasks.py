@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.errors import InputError
-from heedful.models import weights
-from heedful.predict.batching import Text
-from heedful.predict.classifier import Classifier
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.text_predictor import Text
 from heedful.tasks import TASKS
 from heedful.tasks.regression import Regression, numbers
 from heedful.tasks.task import ALONE
 from heedful.text.tokenizer import BOS, EOS
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 from toy_tasks import recipe, write_text
 
 CPU = torch.device("cpu")

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.task import ALONE, check
-from heedful.text.sequence import segments
+from heedful.text.sequences import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
-from heedful.train.early_stopping import higher_is_better
-from heedful.train.training_step import TrainingStep
+from heedful.training.early_stopping import higher_is_better
+from heedful.training.training_step import TrainingStep
 from toy_tasks import recipe, write_text
 
 CPU = torch.device("cpu")

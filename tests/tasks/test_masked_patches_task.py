@@ -15,7 +15,7 @@ from heedful.cli import app
 from heedful.config.load import make_recipe
 from heedful.errors import InputError
 from heedful.tasks import find_task
-from heedful.train.log_file import RESULT
+from heedful.training.logger import RESULT
 from interrupted import train
 from toy_patches import drawn, recipe, write_pictures
 

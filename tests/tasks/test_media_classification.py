@@ -10,14 +10,14 @@ import torch.nn.functional as F
 import heedful
 from heedful.checkpoint import load_model
 from heedful.config.load import make_recipe
-from heedful.data.media.medium import Pictures
 from heedful.data.stores.media_store import MediaExample, MediaStore
 from heedful.errors import InputError
+from heedful.media.modality import Pictures
 from heedful.tasks import TASKS as ALL
 from heedful.tasks.parts.media import place_of
 from heedful.text.tokenizer_pair import NoTokenizers
-from heedful.train.preflight import preflight
-from heedful.train.training_step import TrainingStep
+from heedful.training.preflight import preflight
+from heedful.training.training_step import TrainingStep
 from interrupted import stop_after, train
 from toy_media import COUNTS, LABELS, TASKS, recipe, write_files
 

@@ -9,21 +9,21 @@ import pytest
 import torch
 
 from foreign_folders import SPOKEN
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import make_recipe
-from heedful.decode.speech_rules import SpeechState
 from heedful.errors import InputError
 from heedful.evaluate.outputs import outcomes_of
 from heedful.losses import reference_cross_entropy
-from heedful.models import weights
+from heedful.predictors.speech import SpeechState
 from heedful.tasks import TASKS as ALL
 from heedful.tasks.parts.sequence_to_sequence import texts_of
 from heedful.tasks.task import best_score, output_metrics
 from heedful.text.pipeline import BOS
 from heedful.text.tokenizer import EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.train.preflight import preflight
-from heedful.train.warm_start import with_warm_start
+from heedful.training.preflight import preflight
+from heedful.training.warm_start import with_warm_start
 from interrupted import train
 from toy_captions import COUNTS, TASKS, TEXTS, recipe, write_table
 from toy_speech import languages, random_transcriber, stamped_tokenizer
@@ -196,7 +196,7 @@ def test_a_whisper_learns_behind_the_prompt_with_which_it_transcribes(whisper, t
             fed.append(int(self.begin[0]))
             return super().prompt()
 
-    monkeypatch.setattr("heedful.decode.transcriber.SpeechState", Heard)
+    monkeypatch.setattr("heedful.predictors.transcriber.SpeechState", Heard)
     used = task.use(transcriber.model, settings, task.tokenizers)
     used.transcribe(np.full(100, 0.1, np.float32), beam=1)
     prompt = used.tokens.prompt("de")

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.architectures import SentenceEncoder, weights
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
 from heedful.evaluate.outputs import outcomes_of
-from heedful.models import SentenceEncoder, weights
 from heedful.tasks.ranking import TEMPERATURE, Ranking, kinds, ranking_loss, retrieval
 from heedful.tasks.task import output_metrics
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 from matching import learned, matching, recipe, write_matching, write_rows
 
 CPU = torch.device("cpu")

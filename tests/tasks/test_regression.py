@@ -10,17 +10,17 @@ import torch
 from rich.console import Console
 
 import heedful
+from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import Recipe
 from heedful.data.readers.labelled import read_scored
 from heedful.errors import InputError
-from heedful.models import weights
-from heedful.predict.batching import Text
-from heedful.predict.scorer import Scored, Scorer, Standardisation
+from heedful.predictors.scorer import Scored, Scorer, Standardisation
+from heedful.predictors.text_predictor import Text
 from heedful.tasks.regression import Regression
-from heedful.train import loop
-from heedful.train.log_file import LOG, RESULT
-from heedful.train.warm_start import copy_start_weights
+from heedful.training import loop
+from heedful.training.logger import LOG, RESULT
+from heedful.training.warm_start import copy_start_weights
 from interrupted import stop_after, train, train_aloud
 from toy_tasks import recipe, write_text
 

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.architectures import EncoderDecoder
 from heedful.checkpoint import load_model
 from heedful.config.load import load_recipe
 from heedful.config.schema import ModelConfig
-from heedful.decode.translator import Translator
 from heedful.evaluate import Scoring, score
 from heedful.evaluate.outputs import outcomes_of
 from heedful.evaluate.texts import Texts
 from heedful.losses import reference_cross_entropy
-from heedful.models import EncoderDecoder
+from heedful.predictors.translator import Translator
 from heedful.tasks import find_task
 from heedful.tasks.parts.sequence_to_sequence import collate, loss, texts_of
 from heedful.tasks.task import Evaluation, best_score, output_metrics

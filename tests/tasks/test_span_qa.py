@@ -13,11 +13,11 @@ from heedful.checkpoint import load_model
 from heedful.config.schema import CorpusConfig
 from heedful.data.readers.squad import read_squad
 from heedful.errors import InputError
-from heedful.predict.answerer import Answered, Answerer
-from heedful.predict.batching import Text
+from heedful.predictors.answerer import Answered, Answerer
+from heedful.predictors.text_predictor import Text
 from heedful.tasks.span_qa import SpanQuestionAnswering
 from heedful.text.tokenizer import BOS, EOS
-from heedful.train import loop
+from heedful.training import loop
 from toy_spans import FAMILIES, FILLERS, recipe, write_questions
 
 KINDS = ("word", "character", "byte", "bpe", "unigram", "wordpiece")

@@ -13,11 +13,11 @@ from heedful.checkpoint import load_model
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.tagged import read_tagged
 from heedful.errors import InputError
-from heedful.predict.batching import Text
-from heedful.predict.tagger import Tagger
+from heedful.predictors.tagger import Tagger
+from heedful.predictors.text_predictor import Text
 from heedful.tasks.tagging import IGNORE, Tagging
 from heedful.text.training import train_tokenizer
-from heedful.train import loop
+from heedful.training import loop
 from toy_spans import FAMILIES, recipe, tagged_sentence, write_tagged
 
 

@@ -10,21 +10,23 @@ import torch.nn.functional as F
 from torch import nn
 
 import heedful
+from heedful.architectures.word2vec.data import prepare_words
+from heedful.architectures.word2vec.model import Word2Vec
+from heedful.architectures.word2vec.settings import Word2VecConfig
+from heedful.architectures.word2vec.windows import huffman_codes
 from heedful.config.load import make_recipe
-from heedful.config.word2vec import Word2VecConfig
-from heedful.data.preparation.words import prepare_words
-from heedful.data.word_vectors.huffman import huffman_codes
 from heedful.errors import InputError
-from heedful.models.word2vec import Word2Vec
 from heedful.tasks import find_task
-from heedful.tasks.word2vec_objectives import (
+from heedful.tasks.word_vectors import (
+    WordStream,
+    WordVectorTraining,
     hierarchical_softmax,
     negative_sampling,
+    predictions,
     reference_negative_sampling,
     softmax,
 )
-from heedful.tasks.word_vectors import WordStream, WordVectorTraining, predictions
-from heedful.train.training_step import TrainingStep
+from heedful.training.training_step import TrainingStep
 from interrupted import stop_after, train
 from toy_vectors import PEOPLE, toy_recipe
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.text.bpe_dropout import WINDOW, merge_with_dropout
+from heedful.text.tokenizer import WINDOW, merge_with_dropout
 from heedful.text.training import train_tokenizer
 
 LINES = ["the cat sat on the mat", "the cats sat there", "die Katze saß auf der Matte", "a  b ☃"] * 3

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
-from heedful.text.padding import pad, truncate
+from heedful.text.sequences import pad, truncate
 
 
 def test_rows_are_filled_to_a_fixed_length():

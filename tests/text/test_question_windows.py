@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from every_tokenizer import every_tokenizer, trained
 from heedful.errors import InputError
-from heedful.text.question_windows import Context, encode_context, readings
+from heedful.text.sequences import Context, encode_context, readings
 from heedful.text.tokenizer import BOS, EOS
 
 words = st.builds(str.__add__, st.sampled_from("atTÄS苹果é☃("), st.text("ate\u0301\u200d苹☃.,)", max_size=5))

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.text.sequence import segments, sequence
+from heedful.text.sequences import segments, sequence
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 rows = st.lists(st.integers(5, 97), max_size=13)

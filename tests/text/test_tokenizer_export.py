@@ -3,12 +3,11 @@
 import pytest
 
 from foreign_folders import LINES, TEXTS, write_bert, write_gpt2, write_marian, write_unigram
+from heedful.architectures import MaskedLanguageModel
 from heedful.config.schema import ModelConfig, TokenizerConfig
-from heedful.decode.filler import Filler
 from heedful.errors import InputError, RunError
-from heedful.models import MaskedLanguageModel
-from heedful.text.export import to_hugging_face
-from heedful.text.hugging_face import from_hugging_face
+from heedful.predictors.filler import Filler
+from heedful.text.hugging_face import from_hugging_face, to_hugging_face
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK
 from heedful.text.training import train_tokenizer
 

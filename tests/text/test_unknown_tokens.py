@@ -7,7 +7,7 @@ import pytest
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe, TokenizerConfig
 from heedful.data.preparation.pairs import prepare_pairs
 from heedful.tasks import TASKS
-from heedful.text.unknown_tokens import MANY, UnknownTokens, remedy, unknown_lines
+from heedful.text.coverage import MANY, UnknownTokens, remedy, unknown_lines
 from toy_captions import recipe, write_table
 
 

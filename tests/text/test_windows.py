@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.text.windows import Window, windows
+from heedful.text.sequences import Window, windows
 
 sizes = pytest.mark.parametrize("room", [1, 2, 3, 7, 12])
 

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.errors import InputError
-from heedful.text.word_cutting import WordCutter, special_words
-from heedful.text.words import CutText, split_words
+from heedful.text.words import CutText, WordCutter, special_words, split_words
 
 NEWS = [
     "J.R.",

@@ -15,14 +15,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from heedful.architectures import EncoderDecoder
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe
 from heedful.inspector.capture.forward_inputs import reading
 from heedful.inspector.look import Question, look
 from heedful.inspector.overview import overview
-from heedful.inspector.page import Page
-from heedful.inspector.view import View
-from heedful.models import EncoderDecoder
+from heedful.inspector.page import Page, View
 from heedful.text.tokenizer_pair import TokenizerPair
 from subjects import TOKENIZER
 

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from heedful.compare.budget import Budget
-from heedful.compare.html import html_page
-from heedful.compare.job import Measured, TestResult
-from heedful.compare.report import FAILED, SystemReport, gather, report_system
 from heedful.config.schema import Recipe
+from heedful.tools.compare.html import html_page
+from heedful.tools.compare.job import Measured, TestResult
+from heedful.tools.compare.report import FAILED, SystemReport, gather, report_system
+from heedful.tools.compare.setup import Budget
 
 NAMES = ("short", "a-rather-long-name-of-a-system", "third")
 

@@ -11,10 +11,8 @@ import served
 from heedful.inspector.capture.head_masks import Head, heads
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.development import read_run, snapshots
-from heedful.inspector.experiments.ablation import cost
-from heedful.inspector.experiments.bias import shifts, summaries
-from heedful.inspector.experiments.contrasts import contrasts
-from heedful.inspector.experiments.effect import effect
+from heedful.inspector.experiments.ablation import cost, effect
+from heedful.inspector.experiments.minimal_pairs import contrasts, shifts, summaries
 from heedful.inspector.look import Question, look
 from heedful.inspector.measures.embeddings import neighbours, row
 from printed import figure, figures, table

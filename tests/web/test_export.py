@@ -4,8 +4,7 @@ import pytest
 
 import served
 from heedful.inspector.look import Question, look
-from heedful.inspector.page import Page
-from heedful.inspector.view import View
+from heedful.inspector.page import Page, View
 
 
 @pytest.fixture(scope="module", params=["translator", "gpt", "bert", "classes"])

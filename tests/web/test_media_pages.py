@@ -14,8 +14,7 @@ import served
 import toy_readers
 from heedful.inspector.look import Question, look
 from heedful.inspector.overview import overview
-from heedful.inspector.page import Page
-from heedful.inspector.view import View
+from heedful.inspector.page import Page, View
 from printed import figure, table
 from toy_readers import FILES, PICTURE
 

@@ -8,8 +8,7 @@ import pytest
 
 import served
 from heedful.inspector.look import Question, look
-from heedful.inspector.page import Page
-from heedful.inspector.view import View
+from heedful.inspector.page import Page, View
 from printed import figure, table
 
 TEXT = "the old dog sees the station ."

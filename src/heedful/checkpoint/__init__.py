@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel, find_model, load_model
     from heedful.checkpoint.lock import Claim, claim
     from heedful.checkpoint.model_folder import average, write_model
-    from heedful.checkpoint.run_folder import Checkpoints, Latest, Rejected
+    from heedful.checkpoint.run_folder import Checkpoints, CheckpointStore, Latest, Rejected, store_of
     from heedful.checkpoint.run_layout import Best
-    from heedful.checkpoint.sharded_checkpoints import CheckpointStore, store_of
     from heedful.storage.manifest import DamagedError
 
 __all__ = [
@@ -36,14 +35,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heedful.checkpoint.checkpoint": ("Checkpoint",),
-    "heedful.checkpoint.load": ("LoadedModel", "find_model", "load_model"),
-    "heedful.checkpoint.lock": ("Claim", "claim"),
-    "heedful.checkpoint.model_folder": ("average", "write_model"),
-    "heedful.checkpoint.run_folder": ("Checkpoints", "Latest", "Rejected"),
-    "heedful.checkpoint.run_layout": ("Best",),
-    "heedful.checkpoint.sharded_checkpoints": ("CheckpointStore", "store_of"),
-    "heedful.storage.manifest": ("DamagedError",),
+    "heedful.checkpoint.checkpoint": ["Checkpoint"],
+    "heedful.checkpoint.load": ["LoadedModel", "find_model", "load_model"],
+    "heedful.checkpoint.lock": ["Claim", "claim"],
+    "heedful.checkpoint.model_folder": ["average", "write_model"],
+    "heedful.checkpoint.run_folder": ["Checkpoints", "Latest", "Rejected", "CheckpointStore", "store_of"],
+    "heedful.checkpoint.run_layout": ["Best"],
+    "heedful.storage.manifest": ["DamagedError"],
 }
 
 __getattr__ = public_names(__name__, _MODULES)

@@ -11,8 +11,8 @@ from torch import Tensor
 from heedful.checkpoint.model_folder import model_files, read_description, read_weights
 from heedful.checkpoint.tensors import read_whole, tensor_file
 from heedful.config.schema import Recipe
+from heedful.distributed import local
 from heedful.errors import InputError, RunError
-from heedful.parallel import local
 from heedful.storage.atomic import Content
 from heedful.storage.disk import MOST
 from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest

@@ -18,22 +18,21 @@ from typing import Any, TypeVar
 
 import torch
 
-from heedful.checkpoint.fitting import build_fitting
+from heedful.architectures import SentenceEncoder
+from heedful.architectures.backbone import BackboneModel
+from heedful.architectures.model import load_weights
 from heedful.checkpoint.lock import LOCK
-from heedful.checkpoint.model_folder import read_description, read_weights
+from heedful.checkpoint.model_folder import build_fitting, read_description, read_weights
 from heedful.checkpoint.run_folder import Checkpoints
 from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_of
 from heedful.config.load import FILE
 from heedful.config.schema import DataConfig, Recipe
-from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.machine.device import choose_device
 from heedful.machine.process import own_random_numbers
-from heedful.models import SentenceEncoder
-from heedful.models.backbone import BackboneModel
-from heedful.models.model import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
-from heedful.predict.retriever import Retriever
+from heedful.predictors.predictor import AnyPredictor, Predictor
+from heedful.predictors.retriever import Retriever
 from heedful.progress import ProgressReporter
 from heedful.storage.manifest import MANIFEST, Manifest, read_manifest
 from heedful.storage.paths import first_lost, near_paths

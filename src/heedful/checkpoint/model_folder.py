@@ -1,12 +1,6 @@
-"""Model folder: all files that are needed to use a model, wherever the folder is copied.
+"""Model folder: all files that a model needs, and the model, built once they hold what the recipe asks for."""
 
-- `manifest.json`: sizes and checksums of the other files;
-- `recipe.json`: the resolved recipe and the vocabulary sizes;
-- `model.safetensors`: the weights;
-- `tokenizer/`: the tokenizers, as `TokenizerPair` saves them.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,14 +9,21 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from heedful.checkpoint.tensors import read_whole, tensor_file
+from heedful.architectures import Model
+from heedful.architectures.model import misfits, wrong_types
+from heedful.checkpoint.tensors import read_shapes, read_whole, tensor_file
+from heedful.config.architecture_options import OPTIONS
+from heedful.config.families import FAMILIES
 from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
+from heedful.config.user_code import errors_of_own_code
 from heedful.errors import InputError, RunError
-from heedful.models.model import wrong_types
+from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import Content, write_folder
 from heedful.storage.disk import DISK, MOST, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
+from heedful.tasks import find_task
+from heedful.tasks.task import check
 from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION, LARGEST
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 
@@ -58,7 +59,7 @@ def write_model(
         folder: The folder; missing parent folders are made.
         recipe: The resolved recipe.
         tokenizers: The tokenizers of source and target.
-        weights: The weights, with the names of `heedful.models.model`.
+        weights: The weights, with the names of `heedful.architectures.model`.
         dtype: The type to store them in; bfloat16 takes half the space and keeps 8 bits of precision.
         storage: The file system.
         update: For the final model of a run, the update with which it ended.
@@ -170,3 +171,55 @@ def _check_replaceable(folder: Path) -> None:
 
 def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
     return {name: value.shape for name, value in weights.items()}
+
+
+LARGEST_NUMBER = 8  # bytes
+LARGEST_HEADER = 10**8  # bytes that the safetensors library reads as a header
+
+
+def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
+    """Build the model of a folder with random weights, in which those of the folder have a place.
+
+    Raises:
+        InputError: The task cannot have such a model, or the weights do not fit the recipe.
+        DamagedError: The weights are not what was saved.
+    """
+    task = find_task(recipe.task)
+    check(task, recipe)
+    found = read_shapes(manifest.sized(WEIGHTS))
+    if _layers(recipe) > len(found):
+        raise InputError(
+            f"{manifest.folder}: the weights do not fit the recipe, which has {_layers(recipe)} layers: more than "
+            f"there are tensors in {WEIGHTS}"
+        )
+    with errors_of_own_code(recipe, f"the model of {manifest.folder} cannot be built"):
+        needed = _built_shapes(
+            lambda: task.build(recipe, tokenizers), f"{manifest.folder}: no model has the sizes of its recipe"
+        )
+    largest = LARGEST_NUMBER * sum(shape.numel() for shape in needed.values()) + LARGEST_HEADER
+    if manifest.files[WEIGHTS].bytes > largest:
+        raise InputError(
+            f"{manifest.folder}: {WEIGHTS} has {manifest.files[WEIGHTS].bytes:,} bytes, more than the model of the "
+            "recipe can have: copy the model again from where it is whole"
+        )
+    manifest.verified(WEIGHTS)
+    if problems := misfits(needed, found):
+        raise InputError(f"{manifest.folder}: the weights do not fit the recipe: {'; '.join(problems)}")
+    return task.build(recipe, tokenizers)
+
+
+def _layers(recipe: Recipe) -> int:
+    """The layers that the recipe of a built-in architecture asks for; each has a tensor of its own at least."""
+    if recipe.model.architecture not in OPTIONS:
+        return 0
+    keys = (*FAMILIES[recipe.model.family].layers, "layers")
+    return sum(getattr(recipe.model, key, 0) for key in keys)
+
+
+def _built_shapes(build: Callable[[], Model], refusal: str) -> dict[str, torch.Size]:
+    """The shapes of the parameters of the model that `build` makes, without memory for them."""
+    try:
+        with meta_device():
+            return {name: parameter.shape for name, parameter in build().named_parameters()}
+    except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a product that is no number of torch's
+        raise InputError(f"{refusal} ({error}): copy the model again from where it is whole") from error

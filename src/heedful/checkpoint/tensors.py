@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from heedful.parallel import Sharded, local, rows_of
+from heedful.distributed import Sharded, local, rows_of
 from heedful.storage.atomic import Content
 from heedful.storage.manifest import DamagedError, Manifest
 

@@ -81,7 +81,7 @@ def run() -> None:
         app()
     except HeedfulError as error:
         if TORCHRUN in os.environ:
-            from heedful.parallel import end_with_error
+            from heedful.distributed import end_with_error
 
             end_with_error(error)
         sys.stderr.write(error.line())

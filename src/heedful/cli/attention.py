@@ -34,7 +34,7 @@ def attention(
 ) -> None:
     """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
     try:
-        from heedful.inspector.pictures.drawing import FORMATS, HeatMap, draw
+        from heedful.inspector.plots.attention import FORMATS, HeatMap, draw
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if out.suffix not in FORMATS:
@@ -45,7 +45,7 @@ def attention(
     from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
     from heedful.inspector.capture.media_inputs import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
-    from heedful.inspector.pictures.over_picture import PictureMaps, draw_maps
+    from heedful.inspector.plots.attention import PictureMaps, draw_maps
     from heedful.storage.written_files import note_written
 
     subject = writer_of(load_model(model, device))
@@ -73,9 +73,9 @@ def writer_of(loaded: "LoadedModel") -> "Writer":
     Raises:
         InputError: The model is of another task.
     """
-    from heedful.decode.captioner import Captioner
-    from heedful.decode.transcriber import Transcriber
-    from heedful.decode.translator import Translator
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.transcriber import Transcriber
+    from heedful.predictors.translator import Translator
 
     kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
     return loaded.use_as(kinds[loaded.recipe.data.modality])

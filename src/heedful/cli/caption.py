@@ -9,7 +9,7 @@ from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_
 from heedful.cli.inputs import shows_bar
 from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, NBest, Output
 from heedful.cli.output import check_output, json_of_files
-from heedful.cli.table_output import check_json_output, writing_file_answers
+from heedful.cli.tables import check_json_output, writing_file_answers
 from heedful.cli.translate import alternative_fields, changed
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -46,9 +46,9 @@ def caption(
     them.
     """
     from heedful.checkpoint import load_model
-    from heedful.decode.captioner import Captioner
-    from heedful.decode.cut_outputs import CutOutputs
     from heedful.machine import prepare_process
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.outputs import CutOutputs
 
     if n_best and n_best > 1 and not as_json:
         raise InputError(f"--n-best {n_best}: plain output is one caption a line; add --json")

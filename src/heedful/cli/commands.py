@@ -100,15 +100,15 @@ TABLE = {
         "Measure how fast this machine computes, and say what would make it faster. It takes some seconds.",
     ),
     "scenes": Entry(
-        "heedful.cli.scenes:scenes",
+        "heedful.cli.corpora:scenes",
         "Write a parallel corpus from a small grammar, of any size; each sentence has exactly one translation.",
     ),
     "stories": Entry(
-        "heedful.cli.scenes:stories",
+        "heedful.cli.corpora:stories",
         "Write short stories from the grammar of `scenes`: documents to train a language model or BERT on.",
     ),
     "shapes": Entry(
-        "heedful.cli.shapes:shapes",
+        "heedful.cli.corpora:shapes",
         "Draw a corpus of pictures of one to three shapes, each with one right caption in English, German and Chinese.",
     ),
     "write": Entry(

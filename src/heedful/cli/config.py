@@ -47,8 +47,7 @@ def show(
     overrides: Overrides = None,
 ) -> None:
     """Print the whole recipe, with presets, changes, defaults and paths filled in. The output is a recipe, too."""
-    from heedful.config.load import recipe_to_dict
-    from heedful.config.toml import to_toml
+    from heedful.config.load import recipe_to_dict, to_toml
 
     typer.echo(to_toml(recipe_to_dict(recipe_or_preset(recipe, overrides or [], data))), nl=False)
 
@@ -93,9 +92,9 @@ def check(
     with the same checks.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.preparation.digest import files_of
-    from heedful.train.preflight import preflight
-    from heedful.train.trainer_state import rate_line
+    from heedful.data.preparation.prepared_data import files_of
+    from heedful.training.preflight import preflight
+    from heedful.training.trainer_state import rate_line
 
     settings = load_recipe(recipe, overrides or [], data)
     text = settings.data

@@ -15,7 +15,7 @@ from heedful.errors import InputError
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
-    from heedful.convert.names import Weights
+    from heedful.convert.weights import Weights
 
 
 class Source(StrEnum):
@@ -117,9 +117,9 @@ def home(folder: Path, source: Source, task: str | None, out: Path) -> None:
 
 def away(name: str, target: Target, out: Path) -> None:
     """Convert a heedful model into a model folder of another toolkit."""
+    from heedful.architectures import weights
     from heedful.checkpoint import load_model
     from heedful.convert import FORMATS, Model
-    from heedful.models import weights
 
     with writing_folder(out, "--out") as free, show_progress(f"converting {name}"):
         loaded = load_model(name)

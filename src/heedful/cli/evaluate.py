@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.comparison import comparison_lines
+from heedful.cli.compare import comparison_lines
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.options import (
@@ -24,7 +24,7 @@ from heedful.cli.options import (
     folder_to_read,
 )
 from heedful.cli.output import check_output, writing_results
-from heedful.cli.table_output import one_line
+from heedful.cli.tables import one_line
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import Said, prepare
 from heedful.errors import InputError
@@ -33,8 +33,8 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe, TokenizerConfig
-    from heedful.decode.translator import Translator
     from heedful.evaluate import Score, Scoring
+    from heedful.predictors.translator import Translator
 
 METRICS = "bleu,chrf,ter"
 ENOUGH = 100  # lines that end in " .", from which a text is taken for tokenised; sacrebleu has the same limit
@@ -351,7 +351,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
 
 def tell_unknown_tokens(test: TestSet, translator: "Translator") -> None:
     """Warn if many tokens are unknown to the vocabulary: the model cannot read them, or cannot write what is right."""
-    from heedful.text.unknown_tokens import UnknownTokens, unknown_lines
+    from heedful.text.coverage import UnknownTokens, unknown_lines
 
     sides = ((test.source, translator.tokenizers.source), (test.references, translator.tokenizers.target))
     for texts, tokenizer in sides:

@@ -39,8 +39,8 @@ def export(
     _force: Force = False,
 ) -> None:
     """Write a model folder to share: all files that the model needs, without the paths of this machine."""
+    from heedful.architectures import weights
     from heedful.checkpoint import load_model, write_model
-    from heedful.models import weights
     from heedful.storage.manifest import MANIFEST
     from heedful.tasks import find_task
     from heedful.tasks.task import usage

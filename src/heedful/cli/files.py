@@ -18,7 +18,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
     from heedful.config.schema import DataConfig, Recipe
-    from heedful.data.media.media_files import MediaFile
+    from heedful.data.readers.media_files import MediaFile
     from heedful.tasks.task import Task
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
         InputError: None is named, there is no such file or folder, or a folder holds no files of the right kind; the
             message has a line for each. Or a table cannot be read.
     """
-    from heedful.data.media.media_files import ENDINGS, NOUNS
+    from heedful.data.readers.media_files import ENDINGS, NOUNS
 
     modality = recipe.data.modality
     names = [given for name in names or () for given in (names_on_stdin() if name == "-" else [name])]
@@ -221,8 +221,8 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
     Raises:
         InputError: A table cannot be read.
     """
-    from heedful.data.media.media_files import files_below, other_files
-    from heedful.data.readers.unlabelled import is_table
+    from heedful.data.readers.labelled import is_table
+    from heedful.data.readers.media_files import files_below, other_files
 
     if path.is_dir():
         note_made_folders(path)
@@ -238,7 +238,7 @@ def note_made_folders(folder: Path) -> None:
     Raises:
         InputError: A folder cannot be read.
     """
-    from heedful.data.readers.folders import made_folders
+    from heedful.data.readers.files import made_folders
 
     if made := made_folders(folder):
         shown = ", ".join(map(str, made[:3])) + ", ..." * (len(made) > 3)
@@ -257,7 +257,7 @@ def rows_of_files(table: Path, recipe: "Recipe", field: str | None = None) -> "l
         InputError: There is no such table, it cannot be read, has no such column, or no rows.
     """
     from heedful.config.schema import CorpusConfig
-    from heedful.data.media.media_files import media_files
+    from heedful.data.readers.media_files import media_files
 
     if not table.exists():
         raise InputError(no_file(table))
@@ -275,10 +275,10 @@ def file_field(table: Path, recipe: "Recipe", named: str | None) -> str:
     the files, such as where the class comes first, that one is read, and is named on standard error.
     """
     from heedful.config.schema import DataConfig
-    from heedful.data.proposals.media_layout import file_column
     from heedful.data.readers.columns import columns_of as columns_in
     from heedful.data.readers.rows import names_columns
     from heedful.data.readers.text_columns import first_names
+    from heedful.tools.proposals.media_survey import file_column
 
     own = columns_of(recipe).source_field
     if named or names_columns((own,), first_names(table)):

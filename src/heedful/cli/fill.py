@@ -1,23 +1,73 @@
-"""`heedful fill`: predict words for the gaps ([MASK]) of a text, or the hidden patches of a picture."""
+"""`heedful fill`: predict words for the gaps ([MASK]) of a text, or the masked patches of an image."""
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.evaluate import recipe_of
-from heedful.cli.files import FileOptions, SkipBad, Truncated
-from heedful.cli.fill_pictures import fill_pictures
+from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
 from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
-from heedful.cli.output import check_output
-from heedful.cli.table_output import check_json_output, one_line, writing_answers
-from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
+from heedful.cli.output import check_output, writing
+from heedful.cli.tables import (
+    check_columns,
+    check_json_output,
+    given_texts,
+    one_line,
+    wanted_texts,
+    whole_lines,
+    writing_answers,
+)
 from heedful.errors import InputError
+from heedful.progress import show_progress
+from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.decode.filler import MaskCandidate
+    from heedful.predictors.filler import MaskCandidate
+
+
+def fill_pictures(model: str, names: list[str] | None, output: Path | None, device: str, reading: FileOptions) -> None:
+    """Write a PNG with a row for each picture: as it is, with patches hidden, and with these filled in.
+
+    Args:
+        model: A model folder or a run.
+        names: Pictures, or folders of pictures.
+        output: The PNG to write.
+        device: The device to compute on.
+        reading: How files are read.
+
+    Raises:
+        InputError: No pictures are named, some cannot be read, or `output` is not the name of a PNG, or is one
+            of the pictures.
+    """
+    import numpy as np
+
+    from heedful.checkpoint import load_model
+    from heedful.machine import prepare_process
+    from heedful.media.images import png
+    from heedful.predictors.patch_filler import GAP, WHITE, PatchFiller
+
+    prepare_process()
+    loaded = reading.applied(model, load_model(model, device))
+    filler = loaded.use_as(PatchFiller)
+    if output is None or output.suffix.lower() != ".png":
+        raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
+    files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
+    check_output(output, *files.files)
+    with show_progress("filling", "files", len(files.files)) as progress:
+        rows = []
+        for found in filler.answers(files):
+            rows.append(np.pad(found.side_by_side(), ((0, GAP), (0, 0), (0, 0)), constant_values=WHITE))
+            progress.advance()
+    if rows:
+        with writing(output) as stream:
+            stream.write(png(np.concatenate(rows)))
+        typer.echo(f"{output}: {counted(len(rows), 'pictures')}, each as it is, with hidden patches, and filled in")
+    files.check(skip_bad=reading.skip_bad)
+
 
 COUNT = 5  # candidates for each gap
 
@@ -56,8 +106,8 @@ def fill(
     and "candidates", as with --json.
     """
     from heedful.checkpoint import load_model
-    from heedful.decode.filler import Filler
     from heedful.machine import prepare_process
+    from heedful.predictors.filler import Filler
 
     reading = FileOptions(skip_bad, truncated)
     reading.check(model, recipe := recipe_of(model))
@@ -97,7 +147,7 @@ def fill(
 
 def filled(text: str, gaps: "list[list[MaskCandidate]]") -> str:
     """Return a text with the most likely word in each of its gaps."""
-    from heedful.decode.filler import GAP
+    from heedful.predictors.filler import GAP
 
     words = iter(gaps)
     return GAP.sub(lambda gap: " " * gap[0].startswith(" ") + next(words)[0].text.strip(), text)
@@ -105,7 +155,7 @@ def filled(text: str, gaps: "list[list[MaskCandidate]]") -> str:
 
 def without_gaps(text: str) -> str:
     """Return a text without its gaps, which are not words of any vocabulary."""
-    from heedful.decode.filler import GAP
+    from heedful.predictors.filler import GAP
 
     return " ".join(part.strip() for part in GAP.split(text)).strip()
 

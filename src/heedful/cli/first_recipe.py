@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.config.schema import Recipe
-    from heedful.data.proposals.proposal import Machine
     from heedful.data.readers.filters import DropReport
+    from heedful.tools.proposals.proposal import Machine
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
@@ -109,8 +109,8 @@ def this_machine() -> "Machine":
     """Describe the hardware of this machine, to size a model for it: cores, bfloat16 support, GPU memory."""
     import torch
 
-    from heedful.data.proposals.proposal import Machine
     from heedful.machine import choose_precision
+    from heedful.tools.proposals.proposal import Machine
 
     if torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(0).total_memory / 2**30

@@ -30,13 +30,21 @@ from heedful.cli.options import (
     mirrored,
 )
 from heedful.cli.output import check_output
-from heedful.cli.table_output import check_json_output, is_table_output, one_line, writing_answers
-from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
+from heedful.cli.tables import (
+    check_columns,
+    check_json_output,
+    given_texts,
+    is_table_output,
+    one_line,
+    wanted_texts,
+    whole_lines,
+    writing_answers,
+)
 from heedful.cli.translate import changed, load
 from heedful.config.keys import KEYS
 
 if TYPE_CHECKING:
-    from heedful.decode.generator import Generation, GenerationRequest, Generator
+    from heedful.predictors.generator import Generation, GenerationRequest, Generator
 
 WINDOW = 1024  # requests that are read before their answers are written
 
@@ -185,7 +193,7 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     Raises:
         InputError: there is no such model, device or precision, the model does not generate, or a setting is wrong.
     """
-    from heedful.decode.generator import Generator
+    from heedful.predictors.generator import Generator
 
     loaded = load(model, device, precision)
     generator = loaded.use_as(Generator)
@@ -195,7 +203,7 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
 
 def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["GenerationRequest"]:
     """Make a generation request for each sample of each prompt; warn of too long prompts and of unknown words."""
-    from heedful.decode.generator import GenerationRequest
+    from heedful.predictors.generator import GenerationRequest
 
     if generator.tokenizer.byte_ids:
         prompts = warning_if_unknown(prompts, generator.tokenizer)  # else unknown words are told below

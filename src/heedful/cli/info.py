@@ -13,9 +13,9 @@ from heedful.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from heedful.architectures.parameters import ParameterCounts
     from heedful.config.presets import Table3Row
     from heedful.config.schema import Recipe
-    from heedful.models.parameters import ParameterCounts
 
 
 def info(
@@ -109,8 +109,8 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
     """Make a table of the parameter counts in Vaswani et al. (2017), Table 3, beside exact counts by convention."""
+    from heedful.architectures.parameters import CONVENTIONS
     from heedful.config.load import load_preset
-    from heedful.models.parameters import CONVENTIONS
 
     table = plain_table("preset", "printed", *(f"{c.name}\n{c.vocab:,} tokens" for c in CONVENTIONS))
     for row in rows:

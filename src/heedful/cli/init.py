@@ -12,7 +12,7 @@ from heedful.cli.options import folder_to_write
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
-    from heedful.data.proposals.table_task import TaskChoice
+    from heedful.tools.proposals.table_task import TaskChoice
 
 Files = tuple[Path, Path]
 
@@ -107,12 +107,11 @@ def init(
     GIF, WebP or PNG) add --task video_classification. Your files are left as
     they are, and nothing is overwritten.
     """
-    from heedful.cli.init_folder import init_folder
     from heedful.cli.init_pairs import PairsRequest, init_pairs
-    from heedful.cli.init_reading import Reading, settled
-    from heedful.cli.init_source import InitRequest, init_file
+    from heedful.cli.init_source import InitRequest, Reading, init_file, settled
+    from heedful.cli.init_text import init_folder
     from heedful.config.schema import CorpusConfig
-    from heedful.data.proposals.table_task import TaskChoice
+    from heedful.tools.proposals.table_task import TaskChoice
 
     languages = {"--source-language": source_language, "--target-language": target_language}
     check_codes(languages)
@@ -145,7 +144,7 @@ def check_task(task: str | None) -> None:
     Raises:
         InputError: It is such a task.
     """
-    from heedful.data.proposals.table_task import ELSEWHERE
+    from heedful.tools.proposals.table_task import ELSEWHERE
 
     if task not in (None, *TASKS):
         raise InputError(

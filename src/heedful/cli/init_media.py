@@ -23,21 +23,19 @@ from heedful.cli.first_recipe import (
     write_parts,
 )
 from heedful.cli.init_labelled import FEW, PARTS, RARE, SHARE, SHOWN, tell_lookalikes, tell_only_trained
-from heedful.cli.init_languages import SCRIPTS
-from heedful.cli.init_reading import Reading, settled
+from heedful.cli.init_pairs import SCRIPTS
+from heedful.cli.init_source import Reading, settled
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.proposals.table_task import TaskChoice
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.tools.proposals.table_task import TaskChoice
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.media.media_files import MediaFile
-    from heedful.data.proposals.media_groups import Groups
-    from heedful.data.proposals.media_layout import Kind
-    from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts, VideoFacts
-    from heedful.data.proposals.proposal import Corpora, Texts
     from heedful.data.readers.columns import Column
+    from heedful.data.readers.media_files import MediaFile
+    from heedful.tools.proposals.media_survey import Groups, Kind, MediaSurvey, PictureFacts, SoundFacts, VideoFacts
+    from heedful.tools.proposals.proposal import Corpora, Texts
 
 TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
@@ -99,8 +97,8 @@ def media_request(
         InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts; or
             it is unsure what they are for.
     """
-    from heedful.data.media.media_files import NOUNS
-    from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder
+    from heedful.data.readers.media_files import NOUNS
+    from heedful.tools.proposals.media_survey import GUESSED, file_column, kind_of_folder
 
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
@@ -131,8 +129,8 @@ def reading_of_folder(source: Path, kind: "Kind") -> Reading:
     Raises:
         InputError: It has parts without classes.
     """
-    from heedful.data.media.media_files import NOUNS, files_below
-    from heedful.data.proposals.media_layout import other_kinds, parts_of_folder
+    from heedful.data.readers.media_files import NOUNS, files_below
+    from heedful.tools.proposals.media_survey import other_kinds, parts_of_folder
 
     parts = parts_of_folder(source, DataConfig(modality=kind))
     loose = sum(path.parent == source for path in files_below(source, DataConfig(modality=kind)))
@@ -159,9 +157,8 @@ def reading_of_table(
     Raises:
         InputError: The columns do not tell, or are wanted and not there.
     """
-    from heedful.data.media.media_files import NOUNS
-    from heedful.data.proposals.media_groups import group_column
-    from heedful.data.proposals.media_layout import target_of
+    from heedful.data.readers.media_files import NOUNS
+    from heedful.tools.proposals.media_survey import group_column, target_of
 
     target, writes, certainty, other = target_of(columns, files, wanted.target, str(source))
     writes = writes if wanted.task is None else wanted.task in TEXT_TASKS.values()
@@ -185,11 +182,10 @@ def init_media(request: MediaRequest) -> None:
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.media.media_files import media_files
-    from heedful.data.proposals.media_layout import UNLABELLED, parts_of_folder
-    from heedful.data.proposals.media_survey import LOOKS, survey_media
-    from heedful.data.proposals.proposal import Texts
     from heedful.data.readers.filters import DropReport
+    from heedful.data.readers.media_files import media_files
+    from heedful.tools.proposals.media_survey import LOOKS, UNLABELLED, parts_of_folder, survey_media
+    from heedful.tools.proposals.proposal import Texts
 
     request = replace(request, reading=replace(request.reading, choice=settled(request.reading)))
     folder = free_folder(request.source, request.out, request.task)
@@ -211,15 +207,15 @@ def init_media(request: MediaRequest) -> None:
 
 def proposed(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
     """Write the recipe of a classifier, in TOML."""
-    from heedful.data.proposals.media_proposal import PROPOSALS
     from heedful.data.readers.labelled import in_order
+    from heedful.tools.proposals.media_proposal import PROPOSALS
 
     return PROPOSALS[request.kind](found, in_order(found.labels), this_machine(), texts)
 
 
 def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
     """Write the recipe of a model that writes texts, in TOML."""
-    from heedful.data.proposals.media_text_proposal import propose_captions, propose_transcripts
+    from heedful.tools.proposals.media_proposal import propose_captions, propose_transcripts
 
     propose: Any = propose_captions if request.kind == "image" else propose_transcripts
     return propose(found, SCRIPTS.get(found.side.script or ""), this_machine(), texts)
@@ -242,11 +238,10 @@ def hold_out(
     Raises:
         InputError: There are too few files.
     """
-    from heedful.data.proposals.media_groups import hashes_of
-    from heedful.data.proposals.media_layout import is_unlabelled
-    from heedful.data.proposals.pair_survey import FEWEST_GROUPS, Split, only_trained, split_by_class
-    from heedful.data.proposals.proposal import Corpora
-    from heedful.data.readers.folders import visible_folders
+    from heedful.data.readers.files import visible_folders
+    from heedful.tools.proposals.media_survey import hashes_of, is_unlabelled
+    from heedful.tools.proposals.pairs import FEWEST_GROUPS, Split, only_trained, split_by_class
+    from heedful.tools.proposals.proposal import Corpora
 
     corpus = request.corpus
     given = {part: path for part, path in parts.items() if part != "train"}
@@ -299,8 +294,8 @@ def listed_files(folder: Path, request: MediaRequest) -> "list[MediaFile]":
     Raises:
         InputError: The folder cannot be read.
     """
-    from heedful.data.media.media_files import media_files
-    from heedful.data.proposals.media_layout import UNLABELLED
+    from heedful.data.readers.media_files import media_files
+    from heedful.tools.proposals.media_survey import UNLABELLED
 
     files = media_files(CorpusConfig(source=str(folder)), request.data)
     return [file for file in files if file.target.lower() not in UNLABELLED]
@@ -312,7 +307,7 @@ def groups_in(files: "Sequence[MediaFile]", request: MediaRequest, folder: Path 
     Raises:
         InputError: The table cannot be read.
     """
-    from heedful.data.proposals.media_groups import column_of, group_column, groups_of
+    from heedful.tools.proposals.media_survey import column_of, group_column, groups_of
 
     if folder:
         return groups_of(files, folder, request.kind, None)
@@ -326,7 +321,7 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest, *, are_given: b
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.media.media_files import NOUNS, other_files
+    from heedful.data.readers.media_files import NOUNS, other_files
 
     corpus = request.corpus
     where = "a folder for each class"

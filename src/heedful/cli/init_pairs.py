@@ -1,5 +1,6 @@
-"""`heedful init` for parallel text: the recipe of a translator."""
+"""`heedful init` on parallel text, and its languages."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -22,16 +23,61 @@ from heedful.cli.first_recipe import (
     write,
     write_parts,
 )
-from heedful.cli.init_languages import check_different, language_of
 from heedful.config.schema import CorpusConfig
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.text.languages import is_language, language_called
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.proposals.pair_survey import Survey
-    from heedful.data.proposals.proposal import Keys
     from heedful.data.readers.corpus import SentencePair
+    from heedful.tools.proposals.pairs import Side, Survey
+    from heedful.tools.proposals.proposal import Keys
+
+
+ENDINGS = re.compile(r"(\.(txt|text|md))?(\.(gz|bz2|xz))?$")  # file endings that may follow a language code
+AT_END = re.compile(r"(?:^|[-._])([a-z]{2}(?:[-_](?:[A-Z]{2}|Han[st]|Latn|Cyrl|cn|tw|br))?)$")
+SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko"}  # scripts that are taken for one language
+UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe that names no languages
+
+
+def language_of(role: str, given: str | None, name: str, side: "Side") -> str:
+    """Return the language of one side of a parallel text: as given, or else a guess, which is printed.
+
+    Args:
+        role: "source" or "target".
+        given: The language code given as an option; None: guess.
+        name: The name of the file, or of the column of a table.
+        side: Statistics of the text of this side.
+    """
+    if given:
+        return given
+    guesses = {
+        f"by the end of the name {Path(name).name}": language_in(name),
+        f"by the name {Path(name).name}": language_called(Path(name).name),
+        f"as its script is {side.script}": SCRIPTS.get(side.script or ""),
+        "as neither name nor script tells which": UNKNOWN[role],
+    }
+    reason, language = next((reason, guess) for reason, guess in guesses.items() if guess)
+    typer.echo(f"{role} language: {language}, {reason}; if that is wrong, give --{role}-language")
+    return language
+
+
+def language_in(name: str) -> str | None:
+    """Find the language code that ends a name such as train.de.gz, news-de.txt or zh_TW, file endings aside."""
+    found = AT_END.search(ENDINGS.sub("", Path(name).name))
+    return found[1] if found and is_language(found[1]) else None
+
+
+def check_different(languages: tuple[str, str]) -> None:
+    """Refuse a source language equal to the target language, as both sides would get one file name.
+
+    Raises:
+        InputError: The languages are equal.
+    """
+    if languages[0] == languages[1]:
+        raise InputError(f"both languages are {languages[0]}; give --source-language and --target-language")
+
 
 Languages = tuple[str, str]
 
@@ -59,8 +105,8 @@ def init_pairs(request: PairsRequest) -> None:
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.proposals.pair_proposal import ParallelTexts, propose_translator
-    from heedful.data.proposals.proposal import Corpora
+    from heedful.tools.proposals.pairs import ParallelTexts, propose_translator
+    from heedful.tools.proposals.proposal import Corpora
 
     given = request.given
     for corpus in given.values():
@@ -87,7 +133,7 @@ def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
     Raises:
         InputError: The pairs cannot be read, or both sides are the same.
     """
-    from heedful.data.proposals.pair_survey import survey
+    from heedful.tools.proposals.pairs import survey
 
     with show_progress(f"reading {corpus.source}", "pairs") as progress:
         found = survey(progress.over(pairs_of(corpus, bad_utf8)))
@@ -139,7 +185,7 @@ def hold_out(
 
     They are written to `place`, the temporary folder of what is to be in `folder`.
     """
-    from heedful.data.proposals.pair_survey import can_be_held_out, split
+    from heedful.tools.proposals.pairs import can_be_held_out, split
 
     missing = [part for part in ("valid", "test") if part not in request.given]
     if not missing:
@@ -181,7 +227,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
     """Print what a parallel text looks like, and what is odd about the text."""
     import numpy as np
 
-    from heedful.data.proposals.pair_survey import MOST_CHARACTERS
+    from heedful.tools.proposals.pairs import MOST_CHARACTERS
 
     typer.echo(f"{counted(found.pairs, 'pairs')} of sentences")
     for language, side in zip(languages, (found.source, found.target), strict=True):
@@ -206,7 +252,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
 
 def tell_strangers(found: "Survey", request: PairsRequest) -> None:
     """Warn of lines of a parallel text whose two sides do not seem to belong together, with examples."""
-    from heedful.data.proposals.alignment import strangers
+    from heedful.tools.proposals.pairs import strangers
 
     with show_progress("comparing both sides"):
         runs = strangers(found.source, found.target)

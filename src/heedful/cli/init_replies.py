@@ -45,10 +45,9 @@ def init_replies(request: LabelledRequest) -> None:
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.proposals.pair_proposal import propose_replies
-    from heedful.data.proposals.pair_survey import near_hash, survey
-    from heedful.data.proposals.proposal import Corpora, Texts
     from heedful.data.readers.filters import DropReport
+    from heedful.tools.proposals.pairs import near_hash, propose_replies, survey
+    from heedful.tools.proposals.proposal import Corpora, Texts
 
     corpus, task = request.corpus, request.task
     folder = free_folder(Path(corpus.source), request.out, task)

@@ -1,5 +1,7 @@
-"""`heedful init` for one file or folder: what it holds decides on the task, unless the user names it."""
+"""What `heedful init` is given: files, folders, archives and standard input, read to learn their shape."""
 
+import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,18 +11,133 @@ from typing import TYPE_CHECKING
 import typer
 
 from heedful.cli.first_recipe import BadUtf8
-from heedful.cli.init_reading import Reading, settled
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, OF_REPLIES, TaskChoice
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.storage.compression import OPENERS
+from heedful.tools.proposals.table_task import ELSEWHERE, OF_LABELS, OF_ONE_TEXT, OF_REPLIES, Certainty, TaskChoice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from heedful.cli.init_labelled import LabelledRequest
-    from heedful.data.proposals.table_task import Certainty
-    from heedful.data.proposals.text_shapes import TextShape
     from heedful.data.readers.columns import Column
+    from heedful.tools.proposals.text_shapes import TextShape
+
+
+MODELS = {
+    "translation": "a translator",
+    "language_model": "a GPT (language model)",
+    "masked_lm": "a BERT (masked_lm)",
+    "classification": "a classifier",
+    "regression": "a regression",
+    "tagging": "a tagger",
+    "span_qa": "question answering (span_qa)",
+    "text_to_text": "answers to texts (text_to_text)",
+    "summarisation": "summaries (summarisation)",
+    "dialogue": "replies (dialogue)",
+    "image_classification": "a classifier of pictures",
+    "audio_classification": "a classifier of sounds",
+    "video_classification": "a classifier of videos",
+    "captioning": "captions of pictures",
+    "speech_recognition": "speech recognition",
+}
+TARGETS = {
+    "classification": "classes",
+    "regression": "numbers",
+    "translation": "translations",
+    "text_to_text": "answers",
+    "summarisation": "summaries",
+    "dialogue": "replies",
+    "captioning": "texts",
+    "speech_recognition": "texts",
+}
+SHOWN = 12  # columns that are listed at most
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a file or a folder is taken for.
+
+    Attributes:
+        source: The file or folder.
+        content: What it holds, in words.
+        choice: The task, and the columns that it reads.
+        certainty: How certain that is.
+        second: The next best choice; None: there is no other.
+        unused: Columns or folders that are not read.
+        command: The arguments of the next best reading, if they are not those of `second` for the same source.
+    """
+
+    source: Path
+    content: str
+    choice: TaskChoice
+    certainty: Certainty
+    second: TaskChoice | None = None
+    unused: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+    def command_of(self, choice: TaskChoice) -> str:
+        """The command that asks for a choice."""
+        return shlex.join(["heedful", "init", str(self.source), *choice.options()])
+
+    def line(self) -> str:
+        """The first line that `heedful init` prints."""
+        other = shlex.join(["heedful", "init", *self.command]) if self.command else ""
+        other = other or (self.command_of(self.second) if self.second else "")
+        return (
+            f"{self.source}: {self.content}, taken for {MODELS[str(self.choice.task)]} ({self.certainty})"
+            f"{columns_read(self.choice)}; not used: {listed_names(self.unused)}"
+            + (f"; if that is wrong: {other}" if other else "")
+        )
+
+
+def columns_read(choice: TaskChoice) -> str:
+    """Say which columns a choice reads, and for what."""
+    if choice.source is None:
+        return ""
+    read = "texts" if choice.task in ("translation", *OF_LABELS, *OF_ONE_TEXT, *OF_REPLIES) else "files"
+    read = "dialogues" if choice.task == "dialogue" else read
+    pair = f" and {choice.pair!r}" if choice.pair else ""
+    target = f", {TARGETS.get(str(choice.task), 'classes')} in {choice.target!r}" if choice.target else ""
+    return f": {read} in {choice.source!r}{pair}{target}"
+
+
+def listed_names(names: "Sequence[str]") -> str:
+    """List names, at most a dozen of them; "nothing" if there are none."""
+    return ", ".join(map(repr, names[:SHOWN])) + ", ..." * (len(names) > SHOWN) or "nothing"
+
+
+def settled(reading: Reading) -> TaskChoice:
+    """Print what data is taken for; where that is unsure, ask on a terminal, and refuse elsewhere.
+
+    Raises:
+        InputError: It is unsure, and nobody can be asked.
+    """
+    if reading.certainty != "unsure":
+        typer.echo(
+            reading.line().encode(errors="backslashreplace").decode()
+        )  # a name may have bytes that are not UTF-8
+        return reading.choice
+    choices = [choice for choice in (reading.choice, reading.second) if choice]
+    options = [f"{MODELS[str(choice.task)]}{columns_read(choice)}" for choice in choices]
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.echo(f"{reading.source}: {reading.content}; what is it for?", err=True)
+        for number, option in enumerate(options, start=1):
+            typer.echo(f"  {number}: {option}", err=True)
+        number = 0
+        while not 1 <= number <= len(choices):
+            number = typer.prompt("Number", type=int, err=True)
+        return choices[number - 1]
+    commands = "".join(
+        f"\n  for {option}: {reading.command_of(choice)}" for option, choice in zip(options, choices, strict=True)
+    )
+    raise InputError(
+        f"{reading.source}: {reading.content}; what is to be learned is unsure. Say it with one of these, or with "
+        f"other columns (--task text_to_text, summarisation and dialogue learn to write the second text to the first; "
+        f"for search {ELSEWHERE} has a recipe to copy):{commands}"
+    )
+
 
 Files = tuple[Path, Path]
 Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they are there
@@ -142,10 +259,9 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
     Raises:
         InputError: The file cannot be read, or is of a shape for which there is no task.
     """
-    from heedful.data.proposals.folder_layout import PACKED
-    from heedful.data.proposals.shape_records import records_of
-    from heedful.data.proposals.text_shapes import shape_of
     from heedful.data.readers.files import ending_of
+    from heedful.tools.proposals.folder_layout import PACKED
+    from heedful.tools.proposals.text_shapes import records_of, shape_of
 
     if ending_of(path) in PACKED:
         raise InputError(f"{path}: holds packed or binary data, not text; unpack it, and give what comes out of it")
@@ -183,8 +299,7 @@ def content_of(path: Path, bad_utf8: BadUtf8) -> str:
         InputError: The file cannot be read, or holds JSON objects under the name of a table.
     """
     from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
-    from heedful.data.readers.separators import separator_of
+    from heedful.data.readers.rows import READERS, separator_of
 
     if ending_of(path) not in READERS:
         return "running text"
@@ -198,10 +313,9 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     Raises:
         InputError: As in `init_file`.
     """
-    from heedful.cli.init_labelled import LabelledRequest
+    from heedful.cli.init_labelled import LabelledRequest, init_answers, init_tagged
     from heedful.cli.init_media import init_media, media_request
     from heedful.cli.init_pairs import PairsRequest, init_pairs
-    from heedful.cli.init_sentences import init_answers, init_tagged
     from heedful.cli.init_text import init_text
     from heedful.data.readers.columns import columns_of
 
@@ -301,7 +415,7 @@ def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRe
     Raises:
         InputError: No reading suits the columns, or all labels are equal.
     """
-    from heedful.data.proposals.table_task import choose, one_class
+    from heedful.tools.proposals.table_task import choose, one_class
 
     wanted, shape = request.wanted, file.shape
     if wanted.task in ("tagging", "span_qa"):

@@ -61,7 +61,7 @@ def input_file(text: list[str] | None, source: Path | None, form: InputFormat | 
         InputError: There are texts and a file or a format, or the input cannot be read.
     """
     from heedful.data.readers.files import ending_of, open_bytes
-    from heedful.data.readers.unlabelled import is_table
+    from heedful.data.readers.labelled import is_table
 
     if text and (source or form):
         raise InputError(f"there are texts and {'--input' if source else '--input-format'}; give one of them")

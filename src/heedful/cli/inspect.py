@@ -104,7 +104,7 @@ def inspect(
         raise InputError(f"--out writes one look, so give {kind}: heedful inspect {model} {example} --out {out}")
     check_output(out, option="--out")
     from heedful.inspector.look import Question
-    from heedful.inspector.view import view
+    from heedful.inspector.page import view
 
     question = Question(text=text, target=target, reference=reference)
     chosen = head_of(head) if head else None
@@ -211,12 +211,11 @@ def serve(
         RunError: the server cannot listen at that address.
     """
     try:
-        from heedful.serve.application import application
-        from heedful.serve.connections import Server
-        from heedful.serve.engine import Engine
-        from heedful.serve.guard import LOOPBACK
-        from heedful.serve.inspector.questions import OpenedFile
-        from heedful.serve.inspector.routes import inspector_routes
+        from heedful.server.application import LOOPBACK, application
+        from heedful.server.engine import Engine
+        from heedful.server.inspector.questions import OpenedFile
+        from heedful.server.inspector.routes import inspector_routes
+        from heedful.server.limits import Server
     except ModuleNotFoundError as error:
         raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
     from heedful.inspector.page import Page

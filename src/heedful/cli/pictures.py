@@ -28,7 +28,7 @@ def queries(texts: Iterable[str], recipe: "Recipe") -> Iterator[str | Path]:
 
 def looks_like_a_picture(text: str) -> bool:
     """True if a query is the name of a picture, be it there or not: by its ending, and as a path or without spaces."""
-    from heedful.data.media.pictures import ENDINGS
+    from heedful.media.images import ENDINGS
 
     if not text.lower().endswith(ENDINGS):
         return text.startswith(("./", "../", "/", "~/")) and not any(map(str.isspace, text))

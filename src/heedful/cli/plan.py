@@ -1,13 +1,130 @@
-"""`heedful plan`: what a run will need, before it begins."""
+"""`heedful plan`: what a run will need, before anything is trained."""
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.config import Data, Overrides
+from heedful.wording import counted, duration, speed
+
+if TYPE_CHECKING:
+    from heedful.tools.plan import Plan
+
+
+UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+WIDTH = 34
+
+
+def lines(plan: "Plan") -> Iterator[str]:
+    """Format a plan: the model, the memory of a GPU in two layouts, the work, its speed, checkpoints and data."""
+    accelerator, count = plan.accelerator, counted(plan.gpus, "GPUs")
+    machine = accelerator.name if plan.gpus == 1 else f"{count}, {accelerator.name}"
+    yield f"{plan.name}: {plan.shape}"
+    yield row("parameters", f"{plan.parameters:,}")
+    yield row("precision", plan.precision)
+    yield row("machine", machine)
+    yield row("", f"{si(accelerator.flops)}FLOP/s, {size(accelerator.memory)} ({accelerator.source})")
+    yield ""
+    yield from memory_lines(plan)
+    yield ""
+    yield from work_lines(plan)
+    yield ""
+    yield from checkpoint_lines(plan)
+    yield from data_lines(plan)
+
+
+def memory_lines(plan: "Plan") -> Iterator[str]:
+    """Format the memory of a GPU, in columns for each layout."""
+    yield row("memory of each, in GB", "DDP", "FSDP2 (estimate)")
+    for title, key in (
+        ("weights, float32", "weights"),
+        ("weights that compute, if others", "working"),
+        ("state of the optimiser", "optimizer"),
+        ("gradients", "gradients"),
+        ("largest batch", "batch"),
+        ("most at a time", "total"),
+        ("with activation checkpointing, est.", "checkpointed"),
+    ):
+        yield row(title, *(gigabytes(getattr(layout, key)) for layout in plan.layouts))
+    yield row("fits", *("yes" if layout.fits else "no" for layout in plan.layouts))
+    yield row("sent in an update", *(gigabytes(layout.volume) for layout in plan.layouts))
+    yield row(f"  seconds at {plan.link / 1e9:g} GB/s", *(f"{layout.communication:.3g}" for layout in plan.layouts))
+    yield from advice(plan)
+
+
+def advice(plan: "Plan") -> Iterator[str]:
+    """Say what helps if all weights on each GPU do not fit."""
+    from heedful.tools.plan.plan import USABLE
+
+    first, memory = plan.layouts[0], plan.memory
+    if first.fits:
+        return
+    room = USABLE * plan.accelerator.memory - memory.states
+    if room > 0:
+        times = int(-(-memory.work // room))
+        yield f"fits with batches of 1/{times}: train.batch_tokens / {times}, train.accumulate x {times}"
+    else:
+        yield f"weights, gradients and optimiser alone need {size(memory.states)}: only shards of them fit"
+
+
+def work_lines(plan: "Plan") -> Iterator[str]:
+    """Format the work and its speed."""
+    work, pace = plan.work, plan.speed
+    epochs = "" if work.epochs is None else f", {work.epochs:.3g} epochs"
+    yield row("updates", f"{work.updates:,}{epochs}")
+    yield row("an update", f"{counted(work.batches, 'batches')}, {work.tokens:,.0f} tokens, {si(work.flops)}FLOP")
+    yield row("", work.origin)
+    yield row("in all", f"{work.updates * work.flops:.3g} FLOP, {work.updates * work.tokens:.3g} tokens")
+    yield row("utilisation, assumed", f"{pace.utilisation:.0%}")
+    yield row("an update takes, est.", f"{pace.seconds:.3g} s, {pace.layout}")
+    yield row("speed, est.", f"{speed(pace.tokens_per_second)} tokens/s")
+    yield row("time, est.", f"{long_time(pace.hours)}, {pace.gpu_hours:,.3g} GPU hours")
+
+
+def checkpoint_lines(plan: "Plan") -> Iterator[str]:
+    """Format the sizes of checkpoints, and how often to write one."""
+    saved = plan.checkpoints
+    yield row("a checkpoint", f"{size(saved.bytes)}, written in {saved.seconds:.3g} s")
+    yield row("on disk", f"{size(saved.disk)}: {counted(saved.kept, 'checkpoints')} at most, and the model")
+    yield row("a checkpoint every, est.", f"{duration(saved.interval)} loses the least time")
+
+
+def data_lines(plan: "Plan") -> Iterator[str]:
+    """Format the volume of the data, if it is here."""
+    if data := plan.data:
+        yield row("data", f"{counted(data.files, 'files')}, {size(data.bytes)}, {counted(data.lines, 'lines')}")
+        yield row("", f"about {data.tokens:,} tokens ({data.how})")
+
+
+def row(title: str, *values: str) -> str:
+    """Format a title and its values; several values are columns."""
+    columns: Sequence[str] = values if len(values) == 1 else [f"{value:>18}" for value in values]
+    return f"{title:{WIDTH}}  {''.join(columns)}".rstrip()
+
+
+def si(number: float) -> str:
+    """Format a number with three digits and a prefix such as G, to be followed by a unit."""
+    scale, prefix = next((unit for unit in UNITS if number >= unit[0]), (1.0, ""))
+    return f"{number / scale:.3g} {prefix}"
+
+
+def size(number: float) -> str:
+    """Format a number of bytes."""
+    return f"{si(number)}B"
+
+
+def gigabytes(number: float | None) -> str:
+    """Format a number of bytes in GB; a dash where there is none."""
+    return "-" if number is None else f"{number / 1e9:,.3f}"
+
+
+def long_time(hours: float) -> str:
+    """Format hours, in days where there are many."""
+    return f"{hours / 24:.3g} days" if hours >= 48 else duration(3600 * hours)
 
 
 def plan(
@@ -50,8 +167,7 @@ def plan(
     tensors without memory. Times are estimates from the utilisation.
     """
     from heedful.cli.config import recipe_or_preset
-    from heedful.cli.plan_table import lines
-    from heedful.plan import Circumstances, make_plan
+    from heedful.tools.plan import Circumstances, make_plan
 
     circumstances = Circumstances(
         gpus=gpus,

@@ -12,7 +12,7 @@ from heedful.cli.options import folder_to_read
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-from heedful.replay import Measured, ReplayedUpdate
+from heedful.tools.replay import Measured, ReplayedUpdate
 
 
 def replay(
@@ -36,7 +36,7 @@ def replay(
     """
     from rich.console import Console
 
-    from heedful.replay import replay as compute
+    from heedful.tools.replay import replay as compute
 
     found = compute(run, update, Console(stderr=True), data)
     typer.echo(json.dumps(asdict(found)) if as_json else "\n".join(lines(found)))

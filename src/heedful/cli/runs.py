@@ -13,8 +13,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from heedful.runs.comparing import Difference
-    from heedful.runs.listing import RunSummary
+    from heedful.tools.runs import Difference, RunSummary
 
 app = typer.Typer(
     name="runs",
@@ -32,7 +31,7 @@ def list_runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a run a line.")] = False,
 ) -> None:
     """List the runs below a folder: state, updates, scores, size, and the last change."""
-    from heedful.runs.listing import find_runs, summary
+    from heedful.tools.runs import find_runs, summary
 
     summaries = [summary(run) for run in find_runs(folder)]
     if as_json:
@@ -65,7 +64,7 @@ def megabytes(size: int) -> str:
 @app.command()
 def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) -> None:
     """Compare every byte of runs with the checksums that were saved; exit code 1 if a file is damaged."""
-    from heedful.runs.checking import damages, sealed_folders
+    from heedful.tools.runs import damages, sealed_folders
 
     total = 0
     for run in runs:
@@ -83,7 +82,7 @@ def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) 
 @app.command()
 def diff(first: Run, second: Run) -> None:
     """Compare two runs: the settings in which their recipes differ, and their results."""
-    from heedful.runs.comparing import results, setting_differences
+    from heedful.tools.runs import results, setting_differences
 
     changed = setting_differences(first, second)
     found = [*changed, *results(first, second)]
@@ -106,8 +105,8 @@ def prune(
     The newest intact checkpoint and the best one stay, and those that the end
     of an interrupted run needs. A run that is being trained is refused.
     """
-    from heedful.runs.pruning import needless, size
-    from heedful.runs.pruning import prune as remove
+    from heedful.tools.runs import needless, size
+    from heedful.tools.runs import prune as remove
 
     sizes = {path: size(path) for path in needless(run)}
     for path in remove(run) if yes else sizes:

@@ -13,15 +13,19 @@ from heedful.cli.inputs import input_file, input_lines, progress_of, texts_or_st
 from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.pictures import check_folder, queries
-from heedful.cli.table_output import check_json_output, is_table_output, one_cell, one_line, writing_answers
 from heedful.cli.tables import (
     GivenTexts,
     check_columns,
+    check_json_output,
     columns_of,
     given_texts,
+    is_table_output,
+    one_cell,
+    one_line,
     table_texts,
     wanted_texts,
     whole_lines,
+    writing_answers,
 )
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -30,10 +34,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.checkpoint import LoadedModel
+    from heedful.data.readers.labelled import WholeRow
     from heedful.data.readers.text_columns import WantedTexts
-    from heedful.data.readers.whole_rows import WholeRow
-    from heedful.predict.image_text_retriever import ImageTextRetriever
-    from heedful.predict.retriever import Hit, Retriever
+    from heedful.predictors.image_text_retriever import ImageTextRetriever
+    from heedful.predictors.retriever import Hit, Retriever
 
     Searcher = Retriever | ImageTextRetriever
 
@@ -193,7 +197,7 @@ def encode(
     folders of pictures, instead of texts. A picture that cannot be read has no
     vector, and is named at the end.
     """
-    from heedful.predict.retriever import Retriever
+    from heedful.predictors.retriever import Retriever
 
     check_output(output, source)
     if output and output.suffix not in VECTORS:
@@ -262,8 +266,8 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
-    from heedful.predict.image_text_retriever import ImageTextRetriever
-    from heedful.predict.retriever import Retriever
+    from heedful.predictors.image_text_retriever import ImageTextRetriever
+    from heedful.predictors.retriever import Retriever
 
     prepare_process()
     loaded = load_model(model, device)
@@ -286,7 +290,7 @@ def queries_of(
     Raises:
         InputError: the file cannot be read, or there is no such picture.
     """
-    from heedful.data.readers.unlabelled import is_table
+    from heedful.data.readers.labelled import is_table
 
     tokenizer, columns = loaded.tokenizers.source, columns_of(loaded.recipe)
     if reads_pictures(loaded) and not (source and is_table(source)):
@@ -305,7 +309,7 @@ def with_pictures(loaded: "LoadedModel", texts: list[str] | None, source: Path |
     Raises:
         InputError: the file of inputs cannot be read, or there is no such picture.
     """
-    from heedful.data.readers.whole_rows import WholeRow
+    from heedful.data.readers.labelled import WholeRow
 
     items: list[str | Path] = list(queries(texts or input_lines(None, source), loaded.recipe))
     rows = (WholeRow(number, (str(item),), (str(item),)) for number, item in enumerate(items, start=1))
@@ -321,10 +325,10 @@ def corpus_of(loaded: "LoadedModel", path: Path, named: str | None) -> Corpus:
     Raises:
         InputError: the file cannot be read, or holds no text; or the folder holds no picture.
     """
-    from heedful.data.preparation.digest import files_digest, text_digest
-    from heedful.data.readers.header import PAIR_NAMES
+    from heedful.data.preparation.prepared_data import files_digest, text_digest
+    from heedful.data.readers.columns import PAIR_NAMES
+    from heedful.data.readers.labelled import is_table
     from heedful.data.readers.text_columns import WantedTexts
-    from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
         pictures = named_files([str(path)], loaded.recipe)
@@ -350,7 +354,7 @@ def read_corpus(corpus: Path, wanted: "WantedTexts") -> dict[int, str]:
         InputError: the file cannot be read, or has no text.
     """
     from heedful.data.readers.files import read_lines
-    from heedful.data.readers.unlabelled import is_table
+    from heedful.data.readers.labelled import is_table
 
     rows = table_texts(corpus, wanted).rows if is_table(corpus) else whole_lines(read_lines(corpus))
     every = {row.line: row.texts[0] for row in rows}
@@ -370,8 +374,8 @@ def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, inde
     Raises:
         InputError: the index was made with another model or corpus, or is no index.
     """
-    from heedful.data.preparation.digest import text_digest
-    from heedful.predict.vector_index import read_index, write_index
+    from heedful.data.preparation.prepared_data import text_digest
+    from heedful.predictors.retriever import read_index, write_index
 
     made_of = {"model": text_digest(loaded.path / "manifest.json"), "corpus": corpus.digest}
     if index and index.exists():

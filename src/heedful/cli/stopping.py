@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import NoReturn
 
 from heedful.errors import Interrupted, RunError
-from heedful.train.signals import Interruption
+from heedful.training.signals import Interruption
 
 REQUEUE = 75  # exit code of --requeue: "temporary failure, try again" (EX_TEMPFAIL)
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from heedful.cli.comparison import comparison_lines
+from heedful.cli.compare import comparison_lines
 from heedful.cli.files import ScoredFiles
 from heedful.cli.output import check_output, warn_of_missing_glyphs
 from heedful.cli.tables import columns_of
@@ -86,7 +86,7 @@ def task_scores(
             search, or `plot` for one whose outputs are not classes.
     """
     from heedful.tasks.task import Evaluation, Results
-    from heedful.train.log_file import strict
+    from heedful.training.logger import strict
 
     draw = drawing_of(plot, data) if plot else None
     loaded = files.options.applied(model, load(model, device, search))
@@ -122,12 +122,12 @@ def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], 
     Raises:
         InputError: matplotlib is missing, or no picture can be written there.
     """
-    from heedful.data.preparation.digest import files_of
+    from heedful.data.preparation.prepared_data import files_of
     from heedful.storage.written_files import note_written
 
     try:
-        from heedful.inspector.pictures.confusion import draw_confusion
-        from heedful.inspector.pictures.drawing import FORMATS
+        from heedful.inspector.plots.attention import FORMATS
+        from heedful.inspector.plots.charts import draw_confusion
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if plot.suffix not in FORMATS:

@@ -10,7 +10,7 @@ import typer
 from heedful.cli.inputs import input_lines, progress_of
 from heedful.cli.options import STDIN, folder_to_write
 from heedful.cli.output import print_table, writing
-from heedful.cli.table_output import one_line
+from heedful.cli.tables import one_line
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 

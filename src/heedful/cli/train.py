@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from heedful.config.schema import Recipe
-    from heedful.train.loop import Outcome
+    from heedful.training.loop import Outcome
 
 
 def train(
@@ -79,9 +79,9 @@ def train(
 
     from heedful.cli.stopping import Stopping, exit_code
     from heedful.config.load import load_recipe
-    from heedful.parallel import end_process, is_first_process, of_torchrun
-    from heedful.train.loop import train as run
-    from heedful.train.resume import Resumption
+    from heedful.distributed import end_process, is_first_process, of_torchrun
+    from heedful.training.loop import train as run
+    from heedful.training.resume import Resumption
 
     settings = load_recipe(recipe, overrides or (), data)
     folder = out or Path("runs") / settings.name
@@ -100,8 +100,8 @@ def train(
 
 def in_processes(recipe: "Recipe", count: int) -> int:
     """Check a recipe, and start this command again in several processes; return the exit code of all."""
-    from heedful.parallel.launch import launch
-    from heedful.train.preflight import check_processes, preflight
+    from heedful.distributed.launch import launch
+    from heedful.training.preflight import check_processes, preflight
 
     preflight(recipe)
     check_processes(recipe, count, count)

@@ -1,7 +1,10 @@
-"""`heedful transcribe`: write down the speech in files of sound, as text, as a table or as subtitles."""
+"""`heedful transcribe`: speech to text, plain or as subtitles."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,27 +14,208 @@ import typer
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, Output, Precision, folder_to_write, mirrored
-from heedful.cli.output import Results, check_output, free_name
-from heedful.cli.table_output import Answers, check_json_output, writing_file_answers
-from heedful.cli.transcripts import (
-    FORM_OF_ENDING,
-    SINGLE,
-    Form,
-    Source,
-    TranscriptFolder,
-    readable,
-    sources_of,
-    written,
-)
+from heedful.cli.output import Results, check_output, free_name, json_of_files, writing
+from heedful.cli.tables import Answers, check_json_output, writing_file_answers
 from heedful.cli.translate import load
 from heedful.config.keys import KEYS
 from heedful.errors import InputError, Interrupted
 from heedful.progress import ProgressReporter, show_progress
+from heedful.storage.paths import no_file
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.decode.transcriber import Transcriber
-    from heedful.decode.transcript import Transcript
+    from heedful.config.schema import Recipe
+    from heedful.media.recordings import Recording
+    from heedful.predictors.transcriber import Transcriber
+    from heedful.predictors.transcript import Segment, Transcript
+
+
+STDIN = "-"
+
+
+class Form(StrEnum):
+    """Forms in which `heedful transcribe` writes a transcript."""
+
+    TEXT = "text"
+    JSON = "json"
+    SRT = "srt"
+    VTT = "vtt"
+    TSV = "tsv"
+
+
+SINGLE = (Form.SRT, Form.VTT, Form.TSV)  # a file holds one transcript
+ENDINGS = {Form.TEXT: ".txt"} | {form: f".{form}" for form in (Form.JSON, *SINGLE)}
+FORM_OF_ENDING = {f".{form}": form for form in (Form.JSON, Form.SRT, Form.VTT)}  # .tsv is a table of files
+
+
+@dataclass(frozen=True)
+class Source:
+    """A recording that is named on the command line or comes from standard input."""
+
+    name: str
+    sound: Path | bytes
+
+    def opened(self, recipe: "Recipe") -> "Recording":
+        """Open the recording, and read it to its end.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        from heedful.media.recordings import FileRecording, recording_of
+
+        truncated = recipe.data.truncated_files == "read"
+        recording = recording_of(self.sound, recipe.audio, truncated=truncated)
+        if isinstance(recording, FileRecording):
+            recording.check()
+        return recording
+
+
+def sources_of(names: Sequence[str]) -> list[Source]:
+    """List the recordings that are named: files, those below folders, and what comes from standard input.
+
+    Raises:
+        InputError: There is no such file, or a folder holds no sound; the message has a line for each.
+    """
+    found: list[Source] = []
+    problems = []
+    for name in names:
+        path = Path(name)
+        if name == STDIN:
+            found += from_stdin()
+        elif path.is_dir():
+            below = sounds_below(path)
+            found += (Source(str(file), file) for file in below)
+            problems += [] if below else [f"{name}: no file below this folder is a sound or a video"]
+        elif path.is_file():
+            found.append(Source(name, path))
+        else:
+            problems.append(no_file(path, "name a file of sound"))
+    if problems:
+        raise InputError("\n  ".join(problems))
+    return found
+
+
+def sounds_below(folder: Path) -> list[Path]:
+    """List the files of sound, and the videos with sound, anywhere below a folder, by name."""
+    from heedful.config.schema import DataConfig
+    from heedful.data.readers.media_files import files_below, other_files
+
+    if others := other_files(folder, "audio"):
+        typer.echo(f"heedful: {others}", err=True)
+    return files_below(folder, DataConfig(modality="audio"))
+
+
+def from_stdin() -> list[Source]:
+    """Read standard input: a recording, or a list of names of files, one on a line.
+
+    Raises:
+        InputError: It is closed, or holds nothing.
+    """
+    content = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    if not content:
+        raise InputError("-: standard input is empty; send it a recording, or the names of files, one on a line")
+    try:
+        lines = [] if b"\0" in content else content.decode().splitlines()
+    except UnicodeDecodeError:
+        lines = []
+    return [Source(line, Path(line)) for line in lines if line.strip()] or [Source("standard input", content)]
+
+
+def readable(sources: Sequence[Source], recipe: "Recipe") -> tuple[list[Source], list[str], float]:
+    """Read all recordings, to find those that cannot be read before the work begins.
+
+    Returns:
+        The others, what is wrong with the bad ones, and the seconds of all the others.
+    """
+    good, problems, seconds = [], [], 0.0
+    for source in sources:
+        try:
+            seconds += source.opened(recipe).seconds
+        except InputError as error:
+            problems.append(str(error))
+        else:
+            good.append(source)
+    return good, problems, seconds
+
+
+class TranscriptFolder:
+    """Folder with a file for each transcript, named as its recording.
+
+    Args:
+        folder: The folder, which is made if it is not there.
+        sources: The recordings.
+        form: The form of the files.
+
+    Raises:
+        InputError: A file is there that heedful did not write, two recordings have one name, or the folder cannot be
+            made.
+    """
+
+    def __init__(self, folder: Path, sources: Sequence[Source], form: Form) -> None:
+        stems = Counter(self._stem(source) for source in sources)
+        ending = ENDINGS[form]
+        self.paths = {
+            source: folder / f"{stem if stems[stem := self._stem(source)] == 1 else Path(source.name).name}{ending}"
+            for source in sources
+        }
+        twice = [path for path, count in Counter(self.paths.values()).items() if count > 1]
+        if twice:
+            raise InputError(f"--out {folder}: two recordings would be written as {twice[0].name}; rename one of them")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--out {folder}: cannot be made ({error.strerror or error})") from error
+        inputs = [source.sound for source in sources if isinstance(source.sound, Path)]
+        for path in self.paths.values():
+            check_output(path, *inputs, option="--out")
+
+    @staticmethod
+    def _stem(source: Source) -> str:
+        return Path(source.name).stem if isinstance(source.sound, Path) else "stdin"
+
+    def write(self, source: Source, text: str) -> None:
+        """Write the transcript of a recording.
+
+        Raises:
+            RunError: It cannot be written.
+        """
+        with writing(self.paths[source]) as stream:
+            stream.write(f"{text}\n".encode(errors="surrogateescape"))
+
+
+def written(name: str, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> str:
+    """Format a transcript, without the line feed at its end."""
+    from heedful.predictors.transcript import srt, tsv, vtt
+
+    formats: dict[Form, Callable[[list[Segment]], str]] = {Form.SRT: srt, Form.VTT: vtt, Form.TSV: tsv}
+    if form in formats:
+        return formats[form](transcript.segments).removesuffix("\n")
+    return json_line(name, transcript, transcriber) if form is Form.JSON else transcript.text
+
+
+def json_line(name: str, transcript: "Transcript", transcriber: "Transcriber") -> str:
+    """Format a transcript as a line of JSON: the file, its language and length, and the segments with their times."""
+    segments = [
+        {
+            "start": round(segment.start, 3),
+            "end": round(segment.end, 3),
+            "text": segment.text,
+            "pieces": transcriber.tokenizer.pieces(segment.tokens),
+            "token_scores": segment.token_scores,
+        }
+        | ({"words": words_json(segment)} if segment.words else {})
+        for segment in transcript.segments
+    ]
+    facts = {"file": name, "language": transcript.language, "seconds": round(transcript.seconds, 3)}
+    return json_of_files({**facts, "text": transcript.text, "complete": transcript.complete, "segments": segments})
+
+
+def words_json(segment: "Segment") -> list[dict[str, str | float]]:
+    """Return the JSON fields of the words of a segment."""
+    return [
+        {"start": round(word.start, 3), "end": round(word.end, 3), "word": word.text, "score": word.score}
+        for word in segment.words
+    ]
 
 
 class SpeechTask(StrEnum):
@@ -101,7 +285,7 @@ def transcribe(
     After Ctrl-C, what was heard so far is written; with --output, into a file
     that ends in .part; with --out, the recordings that are done.
     """
-    from heedful.decode.transcriber import Transcriber
+    from heedful.predictors.transcriber import Transcriber
 
     form = form or FORM_OF_ENDING.get(output.suffix.lower() if output else "", Form.TEXT)
     check_json_output(output, as_json=form is Form.JSON)
@@ -146,7 +330,7 @@ class Notes:
     """What a user has to know of the transcripts: which were cut, and which are empty."""
 
     def __init__(self) -> None:
-        from heedful.decode.cut_outputs import CutOutputs
+        from heedful.predictors.outputs import CutOutputs
 
         self._cut = CutOutputs()
         self._empty: list[str] = []
@@ -224,7 +408,7 @@ def kept(results: Results, output: Path | None, heard: "Sequence[tuple[str, Tran
         output: The file that it was written for; None: standard output.
         heard: The files that were not heard to their end, with what was said in them.
     """
-    from heedful.decode.transcript import clock
+    from heedful.predictors.transcript import clock
 
     part = free_name(output)
     if not results.lines:

@@ -23,8 +23,15 @@ from heedful.cli.options import (
     mirrored,
 )
 from heedful.cli.output import check_output
-from heedful.cli.table_output import check_json_output, one_line, writing_answers
-from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
+from heedful.cli.tables import (
+    check_columns,
+    check_json_output,
+    given_texts,
+    one_line,
+    wanted_texts,
+    whole_lines,
+    writing_answers,
+)
 from heedful.config.keys import KEYS
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -32,8 +39,8 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
     from heedful.config.schema import Recipe
-    from heedful.decode.literal_translator import LiteralTranslator
-    from heedful.decode.translator import Alternative, Translation, Translator
+    from heedful.predictors.literal_translator import LiteralTranslator
+    from heedful.predictors.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
 
 WRITE = """Write a summary, a reply or an answer for each text; one line in, one line out.
@@ -126,7 +133,7 @@ def translate(
     limit, "truncated" is true if only the beginning of a source line that is
     too long was translated.
     """
-    from heedful.decode.translator import WINDOW
+    from heedful.predictors.translator import WINDOW
 
     if n_best and n_best > 1 and not as_json:
         raise InputError(f"--n-best {n_best}: plain output is one translation a line; add --json")
@@ -203,7 +210,7 @@ class Said:
 
     def tell(self, model: str, translator: "Translator", option: str = "--max-extra") -> None:
         """Warn of translations by a model that were cut at the length limit, or are empty, if there are any."""
-        from heedful.decode.cut_outputs import CutOutputs
+        from heedful.predictors.outputs import CutOutputs
 
         positions = translator.model.max_target_positions()
         if line := CutOutputs(self.translations, self.cut).line(translator.config, positions, option):
@@ -222,7 +229,7 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     Raises:
         InputError: there is no such model, device or precision, the model does not translate, or a setting is wrong.
     """
-    from heedful.decode.translator import Translator
+    from heedful.predictors.translator import Translator
 
     loaded = load(model, device, precision)
     translator = loaded.use_as(Translator)
@@ -232,7 +239,7 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
 
 def line_translator(translator: "Translator", literals: bool) -> "Translator | LiteralTranslator":
     """Return the translator of lines: one that leaves literals as they are, if asked for, and if it translates."""
-    from heedful.decode.literal_translator import LiteralTranslator
+    from heedful.predictors.literal_translator import LiteralTranslator
 
     translates = translator.recipe is not None and translator.recipe.task == "translation"
     return LiteralTranslator(translator) if literals and translates else translator

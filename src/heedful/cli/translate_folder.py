@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.table_output import one_line
+from heedful.cli.tables import one_line
 from heedful.cli.translate import Said, changed, json_line, line_translator, load
 from heedful.errors import InputError, Interrupted, Terminated
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.decode.literal_translator import LiteralTranslator
-    from heedful.decode.translator import Translator
     from heedful.jobs import FolderJob
+    from heedful.predictors.literal_translator import LiteralTranslator
+    from heedful.predictors.translator import Translator
 
 LOOKED_AT = 1000  # lines of the first file that tell whether the vocabulary knows the language
 
@@ -58,8 +58,8 @@ class FolderTranslation:
         Raises:
             InputError: There is no such model, device or folder, or the job was begun with another one.
         """
-        from heedful.decode.translator import Translator
         from heedful.jobs import open_job
+        from heedful.predictors.translator import Translator
         from heedful.storage.manifest import MANIFEST
 
         loaded = load(self.model, self.device, self.precision)
@@ -183,7 +183,7 @@ def check_options(text: list[str] | None, source: Path | None, output: Path | No
         raise InputError("--shard-lines and --ray are for folders: give the folder as --input")
     if text:
         raise InputError("there are texts and --input; give one of them")
-    from heedful.data.readers.unlabelled import is_table
+    from heedful.data.readers.labelled import is_table
 
     if tables := sorted(path.name for path in source.iterdir() if path.is_file() and is_table(path)):
         raise InputError(

@@ -17,9 +17,9 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
+    from heedful.data.word_vectors.vector_files import VectorTable
     from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
-    from heedful.data.word_vectors.vectors import VectorTable
-    from heedful.inspector.pictures.word_map import WordMap
+    from heedful.inspector.plots.charts import WordMap
 
 app = typer.Typer(
     name="vectors",
@@ -146,8 +146,8 @@ def plot(
 ) -> None:
     """Draw words in the plane, by the first two principal components of their vectors or by t-SNE."""
     try:
-        from heedful.inspector.pictures.drawing import FORMATS
-        from heedful.inspector.pictures.word_map import draw_words
+        from heedful.inspector.plots.attention import FORMATS
+        from heedful.inspector.plots.charts import draw_words
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if out.suffix not in FORMATS:
@@ -169,8 +169,8 @@ def plot(
 
 def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
     """Place words by the first two principal components of their vectors, and tell how much these hold."""
-    from heedful.inspector.measures.principal_components import principal_components
-    from heedful.inspector.pictures.word_map import WordMap
+    from heedful.inspector.measures.embeddings import principal_components
+    from heedful.inspector.plots.charts import WordMap
 
     found = principal_components(vectors)
     x, y = (
@@ -182,10 +182,10 @@ def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "t
 def neighbours_together(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
     """Place words by t-SNE, and tell how it is to be read."""
     try:
-        from heedful.inspector.measures.neighbour_map import neighbour_map
+        from heedful.inspector.measures.embeddings import neighbour_map
     except ModuleNotFoundError as error:
         raise InputError('t-SNE needs scikit-learn: pip install "heedful[tsne]"') from error
-    from heedful.inspector.pictures.word_map import WordMap
+    from heedful.inspector.plots.charts import WordMap
 
     axes = ("t-SNE: near words are neighbours, far distances mean little", "")
     return WordMap(neighbour_map(vectors), words, axes, title), "neighbours together"
@@ -231,13 +231,13 @@ def table_of(model: str) -> "VectorTable":
         InputError: there is no such model or file, or it holds no vectors.
     """
     if Path(model).is_file():
-        from heedful.data.word_vectors.vectors import read_vectors
+        from heedful.data.word_vectors.vector_files import read_vectors
 
         return read_vectors(Path(model))
     if Path(model).suffix and not Path(model).exists():
         raise InputError(no_file(Path(model), "name a file of word vectors, or the folder of a model"))
     from heedful.checkpoint import load_model
-    from heedful.predict.word_vectors import WordVectors
+    from heedful.predictors.word_vectors import WordVectors
 
     return load_model(model).use_as(WordVectors).table
 

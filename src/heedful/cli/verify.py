@@ -17,7 +17,7 @@ def verify(
     """
     from heedful.checkpoint.load import load_model
     from heedful.machine import prepare_process
-    from heedful.verify import CHECKS, subject_of
+    from heedful.tools.verify import CHECKS, subject_of
 
     prepare_process(1)  # the batches are small
     loaded = load_model(model)

@@ -1,6 +1,6 @@
 """Rules of recipes whose values have the right types and ranges: combinations that cannot work, and remarks.
 
-A rule looks at the recipe only: missing files or a missing GPU are found by `heedful.train.preflight`. Rules of an
+A rule looks at the recipe only: missing files or a missing GPU are found by `heedful.training.preflight`. Rules of an
 architecture are in the file of its settings, and hold for recipes whose [model] has them.
 """
 

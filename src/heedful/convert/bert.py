@@ -7,6 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from heedful.architectures import MaskedLanguageModel, SentenceEncoder
+from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.config.schema import Recipe
 from heedful.convert.model import (
     Format,
@@ -18,12 +20,10 @@ from heedful.convert.model import (
     renumbered,
     write_hugging_face,
 )
-from heedful.convert.names import NOTHING, Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.convert.sentence_transformers import read_sentence_settings, sentence_files
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, reorder, silence
+from heedful.convert.weights import NOTHING, Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.errors import InputError
-from heedful.models import MaskedLanguageModel, SentenceEncoder
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.ranking import Ranking
 from heedful.text.hugging_face import from_hugging_face

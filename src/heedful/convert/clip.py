@@ -11,16 +11,16 @@ from typing import Any, cast
 
 import torch
 
-from heedful.config.dual_encoder import DualEncoderConfig
+from heedful.architectures.dual_encoder.model import LARGEST_SCALE, DualEncoder
+from heedful.architectures.dual_encoder.settings import DualEncoderConfig
+from heedful.architectures.vocabulary import check_rows, reorder
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
+from heedful.convert.image_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
 from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
-from heedful.convert.names import Names, Weights, compare, with_zero_biases, without
-from heedful.convert.picture_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
-from heedful.convert.vocabulary import check_rows, reorder
+from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
 from heedful.errors import InputError
-from heedful.models.dual_encoder import LARGEST_SCALE, DualEncoder
 from heedful.nn.patches import PatchEmbedding
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval
 from heedful.text.hugging_face import from_hugging_face

@@ -7,9 +7,9 @@ import torch
 
 from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
 from heedful.convert.model import Format, Model
-from heedful.convert.names import Names, Weights, without, without_copies
 from heedful.convert.opennmt import BLOCKS, dotted
-from heedful.convert.whisper_recipe import MULTILINGUAL, TASKS, Description, converted
+from heedful.convert.weights import Names, Weights, without, without_copies
+from heedful.convert.whisper import MULTILINGUAL, TASKS, Description, converted
 from heedful.errors import InputError
 
 __all__ = ["TASKS", "read"]

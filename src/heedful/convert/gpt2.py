@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.architectures import LanguageModel
+from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.model import (
     Format,
     Model,
@@ -21,10 +23,8 @@ from heedful.convert.model import (
     renumbered,
     write_hugging_face,
 )
-from heedful.convert.names import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
-from heedful.models import LanguageModel
+from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.nn.embedding import only_silences
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.text.hugging_face import from_hugging_face

@@ -8,22 +8,21 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
+from heedful.architectures import weights
+from heedful.architectures.model import wrong_types
 from heedful.config.families import FAMILIES
 from heedful.config.load import merge, recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
-from heedful.convert.names import Weights, compare, without
 from heedful.convert.settings import CONFIG, names_of
-from heedful.convert.weights import SINGLE, read_safetensors, write_safetensors
+from heedful.convert.weights import SINGLE, Weights, compare, read_safetensors, without, write_safetensors
 from heedful.errors import InputError
 from heedful.machine import is_out_of_memory
-from heedful.models import weights
-from heedful.models.model import wrong_types
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
 from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
-from heedful.text.export import to_hugging_face
+from heedful.text.hugging_face import to_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from heedful.config.load import OF_TASKS, merge, recipe_from_dict
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
+from heedful.convert.image_settings import PREPROCESSOR, VIT, picture_settings, preprocessor
 from heedful.convert.model import Format, Model, expected, read_weights, write_files
-from heedful.convert.names import Names, Weights, compare, with_zero_biases, without
-from heedful.convert.picture_settings import PREPROCESSOR, VIT, picture_settings, preprocessor
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
+from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.tasks.media_classification import ImageClassification
 from heedful.text.tokenizer_pair import NoTokenizers

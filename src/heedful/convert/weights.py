@@ -1,15 +1,146 @@
-"""Weights of a model folder in Hugging Face's layout: one safetensors file, or several with an index."""
+"""Weights of a model folder in Hugging Face's layout: its files, and the names and shapes of parameters."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.storage.disk import read_small
+
+Weights = dict[str, Tensor]
+NOTHING = r"(?!)"
+
+
+class Names:
+    """Table of parameter names in heedful and in another format; converts weights in both directions.
+
+    Args:
+        table: From a parameter or module of heedful to its name in the other format. `#` stands for the number of a
+            layer, equal in both; `{q,k,v}` for several modules of heedful that are one module in the other format,
+            stacked along the first axis of a matrix in heedful's layout.
+        transposed: A pattern of names in the other format whose matrices are (in, out) instead of (out, in).
+    """
+
+    def __init__(self, table: Mapping[str, str], transposed: str = NOTHING) -> None:
+        self._rows = [(list(_members(ours)), theirs) for ours, theirs in table.items()]
+        self._transposed = re.compile(transposed)
+
+    def ours(self, theirs: Mapping[str, Tensor]) -> Weights:
+        """Rename weights of another format to heedful's names, split and transposed; KeyError for an unknown name."""
+        found: Weights = {}
+        for name, value in theirs.items():
+            members, tail = self._find_theirs(name)
+            parts = self._turned(name, value).chunk(len(members))
+            found |= {member + tail: part.contiguous() for member, part in zip(members, parts, strict=True)}
+        return found
+
+    def theirs(self, ours: Mapping[str, Tensor]) -> Weights:
+        """Rename heedful's weights to the names of the other format, stacked and transposed as the format has them.
+
+        Raises:
+            InputError: Weights have no name in the other format; all such weights are listed.
+        """
+        places = {name: place for name in ours if (place := self._find_ours(name))}
+        if unnamed := sorted(ours.keys() - places.keys()):
+            listed = "\n  ".join(f"{name} {tuple(ours[name].shape)}" for name in unnamed)
+            raise InputError(f"models of the other format have no place for these weights:\n  {listed}")
+        parts: dict[str, dict[int, Tensor]] = {}
+        for name, (theirs, number) in places.items():
+            parts.setdefault(theirs, {})[number] = ours[name]
+        stacked = {name: torch.cat([found[i] for i in sorted(found)]) for name, found in parts.items()}
+        return {name: self._turned(name, value).contiguous() for name, value in stacked.items()}
+
+    def _turned(self, name: str, value: Tensor) -> Tensor:
+        return value.T if self._transposed.search(name) else value
+
+    def _find_theirs(self, name: str) -> tuple[list[str], str]:
+        """Heedful's modules for a parameter name of the other format, and the rest of the name after the module."""
+        for members, theirs in self._rows:
+            if found := _match(theirs, name):
+                return [_numbered(member, found) for member in members], found["tail"]
+        raise KeyError(name)
+
+    def _find_ours(self, name: str) -> tuple[str, int] | None:
+        """Name in the other format for a parameter of heedful, and the parameter's index in a stacked matrix."""
+        for members, theirs in self._rows:
+            for place, member in enumerate(members):
+                if found := _match(member, name):
+                    return _numbered(theirs, found) + found["tail"], place
+        return None
+
+
+def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
+    """Raise an InputError unless `found` has the same weights as `wanted`, by name and shape.
+
+    Raises:
+        InputError: Names or shapes differ; the message lists every difference.
+    """
+    problems = [f"missing: {name} {tuple(wanted[name].shape)}" for name in sorted(wanted.keys() - found.keys())]
+    problems += [f"no place for: {name} {tuple(found[name].shape)}" for name in sorted(found.keys() - wanted.keys())]
+    problems += [
+        f"{name} is {tuple(found[name].shape)}, and should be {tuple(wanted[name].shape)}"
+        for name in sorted(found.keys() & wanted.keys())
+        if found[name].shape != wanted[name].shape
+    ]
+    if problems:
+        raise InputError("\n  ".join([f"{where}: the weights are not those that there should be", *problems]))
+
+
+def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], where: str) -> Weights:
+    """Remove the second copies of tied weights, which a file stores under two names.
+
+    Args:
+        weights: Weights by name.
+        copies: Second name -> name that is kept.
+        where: Folder or file to name in errors.
+
+    Raises:
+        InputError: A weight has another value under its second name.
+    """
+    single = dict(weights)
+    for second, first in copies.items():
+        value = single.pop(second, None)
+        if value is not None and not torch.equal(single.setdefault(first, value), value):
+            raise InputError(f"{where}: {second} and {first} differ, and the settings say that they are one matrix")
+    return single
+
+
+def with_zero_biases(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Weights:
+    """Add a bias of zeros to `weights` for every bias in `wanted` that `weights` lacks."""
+    zeros = {name: torch.zeros(value.shape) for name, value in wanted.items() if name.endswith("bias")}
+    return {**zeros, **weights}
+
+
+def without(weights: Mapping[str, Tensor], pattern: str) -> tuple[Weights, Weights]:
+    """Split weights by name: the weights whose names do not match `pattern` in full, and the weights that do."""
+    rest, matching = {}, {}
+    for name, value in weights.items():
+        (matching if re.fullmatch(pattern, name) else rest)[name] = value
+    return rest, matching
+
+
+def _members(names: str) -> Iterator[str]:
+    """Expand braces in a template of names: `a.{b,c}` becomes `a.b` and `a.c`."""
+    head, _, braced = names.partition("{")
+    inside, _, tail = braced.partition("}")
+    return (head + member + tail for member in inside.split(","))
+
+
+def _match(template: str, name: str) -> re.Match[str] | None:
+    """Match a parameter name against a template of a module or parameter; `#` matches the number of a layer."""
+    pattern = re.escape(template).replace(r"\#", r"(?P<number>\d+)")
+    return re.fullmatch(rf"{pattern}(?P<tail>(?:\..+)?)", name)
+
+
+def _numbered(template: str, found: re.Match[str]) -> str:
+    return template.replace("#", found.groupdict().get("number", ""))
+
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")

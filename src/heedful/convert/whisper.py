@@ -1,32 +1,252 @@
-"""Read and write Whisper in the format of Hugging Face: `WhisperForConditionalGeneration`."""
+"""Read and write Whisper in the format of Hugging Face, with the recipe and the tokens that all its formats share."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
+from heedful.architectures.input_layers import media_to_text
+from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.config.modalities import AudioConfig
-from heedful.config.schema import Recipe
+from heedful.config.schema import EXTRA, FilterConfig, Recipe
 from heedful.convert.marian import BLOCK
-from heedful.convert.model import GENERATION, Format, Model, expected, read_weights, write_hugging_face
-from heedful.convert.names import Names, with_zero_biases, without, without_copies
+from heedful.convert.model import (
+    GENERATION,
+    Format,
+    Model,
+    check_empty,
+    count,
+    expected,
+    read_weights,
+    recipe_of,
+    write_hugging_face,
+)
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import lacking
-from heedful.convert.whisper_files import whisper_order, write_whisper_folder
-from heedful.convert.whisper_recipe import (
-    EMBEDDING,
-    FIXED,
-    MULTILINGUAL,
-    OUTPUT_BIAS,
-    TASKS,
-    Description,
-    converted,
+from heedful.convert.weights import (
+    SINGLE,
+    Names,
+    Weights,
+    compare,
+    with_zero_biases,
+    without,
+    without_copies,
+    write_safetensors,
 )
 from heedful.errors import InputError
-from heedful.models.input_layers import media_to_text
-from heedful.text.speech_tokens import SpeechTokens
+from heedful.storage.atomic import atomic_folder, named_write_errors
+from heedful.tasks.speech_recognition import SpeechRecognition
+from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK
+from heedful.text.speech_tokens import BEGIN, END, TRANSCRIBE, SpeechTokens, speech_tokenizer
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
+
+TASK, TASKS = "speech_recognition", (SpeechRecognition,)
+EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
+MULTILINGUAL = 51_865  # rows from which OpenAI's vocabularies are those of models of several languages
+WHOLE_WINDOW = 30.0  # seconds that all Whispers of OpenAI read at once; others need not be of natural speech
+FIXED = {
+    "positions": "learned",
+    "norm": "pre",
+    "activation": "gelu",
+    "tie": "output",
+    "scale_embeddings": False,
+    "dropout": 0.0,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """Description of a Whisper in its files, beside the weights; ids are those of its own vocabulary.
+
+    Attributes:
+        fields: fields of `ModelConfig` beside those that all Whispers share.
+        rows: the number of rows of the embeddings.
+        names: the names of all tokens; None: those of tokenizer.json.
+        languages: the codes of the languages that it tells apart; empty: it writes English only; None: it tells
+            languages apart, and they are those of its vocabulary.
+        suppress: tokens that are never written.
+        suppress_first: tokens that are not written first.
+        alignment_heads: pairs of a layer and a head whose cross-attention follows the speech.
+        audio: values of [audio] that differ from the defaults, without lengths.
+    """
+
+    fields: Mapping[str, Any]
+    rows: int
+    names: Sequence[str] | None = None
+    languages: Sequence[str] | None = ()
+    suppress: Iterable[int] = ()
+    suppress_first: Iterable[int] = ()
+    alignment_heads: Iterable[Sequence[int]] = ()
+    audio: Mapping[str, Any] = field(default_factory=dict)
+
+
+def converted(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
+    """Build the converted model of a Whisper from its weights under heedful's names, with the rows of its vocabulary.
+
+    Raises:
+        InputError: The tokenizer cannot be read or does not fit the embeddings, weights are missing or have no place,
+            or the settings form no recipe.
+    """
+    tokenizer, old_id_of = speech_tokenizer(folder, description.rows, description.names)
+    check_rows(old_id_of, description.rows, str(folder))
+    tokenizers = TokenizerPair(tokenizer, tokenizer)
+    bias = silence(None, old_id_of)
+    fields = FIXED | {"output_bias": bool(bias)} | dict(description.fields)
+    tables = tables_of(description, SpeechTokens.of(tokenizer), old_id_of)
+    recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
+    ours = with_biases_of_keys(ours)
+    known = expected(lambda: media_to_text(recipe, description.rows))
+    known.pop(OUTPUT_BIAS, None)
+    compare(ours, known, str(folder))
+    guess = "no file of the model names its languages: they are taken from the vocabulary"
+    return Model(
+        recipe=recipe,
+        tokenizers=tokenizers,
+        weights=reorder(ours, old_id_of, (EMBEDDING,)) | bias,
+        notes=(guess,) if description.languages is None else (),
+    )
+
+
+def tables_of(
+    description: Description, tokens: SpeechTokens, old_id_of: NDArray[np.int64]
+) -> dict[str, dict[str, Any]]:
+    """Build the tables of the recipe, beside [model], of a converted Whisper."""
+    new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
+    told = tokens.languages if description.languages is None else description.languages
+    languages = [code for code in told if code in tokens.languages]
+    audio = AudioConfig(**description.audio)
+    seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate  # the encoder reads no less
+    room = description.fields["max_target_positions"]
+    extra = min(EXTRA, room // 2)
+    english = {} if languages else {"source_language": "en", "target_language": "en"}
+    filters = {"max_tokens": min(FilterConfig.max_tokens, room - extra)}
+    return {
+        "data": {"modality": "audio", "filters": filters, **english},
+        "audio": {"pad_seconds": seconds, "max_seconds": seconds, **description.audio},
+        "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0, "max_extra": extra},
+        "transcribe": {
+            "languages": languages,
+            "vad": seconds >= WHOLE_WINDOW,
+            "alignment_heads": aligning(description),
+            "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
+            "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
+        },
+    }
+
+
+def aligning(description: Description) -> list[int]:
+    """Number the alignment heads through the layers of the decoder; those that the model does not have are left out."""
+    heads = description.fields["heads"]
+    layers = description.fields["decoder_layers"]
+    return [
+        layer * heads + head for layer, head in description.alignment_heads if 0 <= layer < layers and 0 <= head < heads
+    ]
+
+
+def with_biases_of_keys(ours: Weights) -> Weights:
+    """Add a bias of zeros to each projection to keys that has none."""
+    keys = [name for name in ours if name.endswith("attention.k.weight")]
+    zeros = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys}
+    return zeros | ours
+
+
+def whisper_order(rows: int, tokens: SpeechTokens) -> list[int]:
+    """List heedful's ids in the order of OpenAI: text, <eos>, <bos>, then what else is no text."""
+    text = [i for i in range(rows) if i not in (PAD, UNK, BOS, EOS) and i not in tokens.controls]
+    return [*text, EOS, BOS, *sorted(tokens.controls)]
+
+
+def write_whisper_folder(
+    model: Model,
+    tensors: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+) -> int:
+    """Write a model folder that transformers loads as a Whisper, with its tokenizer and settings for generating.
+
+    Args:
+        model: A model of heedful whose vocabulary is that of a Whisper.
+        tensors: Weights by the names of transformers, rows of tokens in the order of `whisper_order`.
+        config: Contents of config.json, without vocabulary size and ids of special tokens.
+        files: Further JSON files: their names and contents.
+        folder: The folder to write, new or empty.
+
+    Returns:
+        The number of values in the weights.
+
+    Raises:
+        InputError: The folder is not empty.
+        RunError: The folder cannot be written.
+    """
+    check_empty(folder)
+    tokenizer = model.tokenizers.target
+    tokens = SpeechTokens.of(tokenizer)
+    order = whisper_order(len(tokenizer), tokens)
+    new_ids = {old: new for new, old in enumerate(order)}
+    end, begin = new_ids[EOS], new_ids[BOS]
+    special = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end, "decoder_start_token_id": begin}
+    length = model.recipe.model.learned_target_positions
+    contents = {
+        CONFIG: {**config, **special, "vocab_size": len(order)},
+        GENERATION: {**special, "max_length": length, **generation(model.recipe, tokens, new_ids)},
+        "tokenizer.json": definition(tokenizer, new_ids),
+        "tokenizer_config.json": {
+            "tokenizer_class": "WhisperTokenizer",
+            "model_max_length": length,
+            **dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), END),
+        },
+        **files,
+    }
+    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
+        write_safetensors(writer.path / SINGLE, tensors)
+        for name, content in contents.items():
+            writer.write(name, [(json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode("utf-8")])
+    return count(tensors)
+
+
+def generation(recipe: Recipe, tokens: SpeechTokens, new_ids: Mapping[int, int]) -> dict[str, Any]:
+    """Make the settings for generating that are Whisper's own."""
+    transcribe = recipe.transcribe
+    settings: dict[str, Any] = {
+        "suppress_tokens": sorted(new_ids[i] for i in transcribe.suppress),
+        "begin_suppress_tokens": sorted(new_ids[i] for i in transcribe.suppress_first),
+        "is_multilingual": bool(transcribe.languages),
+        "return_timestamps": False,
+    }
+    if transcribe.alignment_heads:
+        settings["alignment_heads"] = [list(divmod(head, recipe.model.heads)) for head in transcribe.alignment_heads]
+    if tokens.without_times is not None:
+        settings["no_timestamps_token_id"] = new_ids[tokens.without_times]
+    if transcribe.languages:
+        settings["lang_to_id"] = {f"<|{code}|>": new_ids[tokens.languages[code]] for code in transcribe.languages}
+    if transcribe.languages and tokens.transcribe is not None:
+        settings["task_to_id"] = {TRANSCRIBE.strip("<|>"): new_ids[tokens.transcribe]}
+    return settings
+
+
+def definition(tokenizer: Tokenizer, new_ids: Mapping[int, int]) -> dict[str, Any]:
+    """Make a tokenizer.json with Whisper's names and ids, without the tokens that it lacks."""
+    found = json.loads(tokenizer.definition)
+    names = {SPECIALS[BOS]: BEGIN, SPECIALS[EOS]: END}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    own = [{"id": new_ids[i], "content": name, **flags} for i, name in ((EOS, END), (BOS, BEGIN))]
+    added = [{**token, "id": new_ids[token["id"]]} for token in found["added_tokens"]]
+    vocabulary = {names.get(name, name): new_ids[i] for name, i in found["model"]["vocab"].items() if i in new_ids}
+    others = {token["content"] for token in (*own, *added)}
+    text = {name: i for name, i in vocabulary.items() if name not in others or name == END}
+    return {
+        **found,
+        "added_tokens": sorted([*own, *added], key=lambda token: token["id"]),
+        "model": {**found["model"], "vocab": text, "unk_token": None},
+    }
+
 
 PREPROCESSOR = "preprocessor_config.json"
 NAMES = Names(

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.data.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.data.stores.pair_store import PairStore
-from heedful.text.padding import pad
+from heedful.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
+from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
 BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough to sort fast

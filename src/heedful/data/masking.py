@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heedful.config.schema import MaskingConfig
-from heedful.data.random_numbers import MASKS, draw
+from heedful.random_numbers import MASKS, draw
 from heedful.text.tokenizer import MASK
 
 Key = tuple[int, int, int]  # seed, epoch and the number of a sequence

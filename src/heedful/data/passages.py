@@ -14,9 +14,9 @@ import numpy as np
 
 from heedful.config.schema import MaskingConfig
 from heedful.data.batches import BatchPlan
-from heedful.data.random_numbers import PASSAGES, Chance
 from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.errors import InputError
+from heedful.random_numbers import PASSAGES, Chance
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"

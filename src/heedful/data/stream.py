@@ -14,8 +14,8 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
+from heedful.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.text.tokenizer import EOS, PAD
 
 OFFSETS = "offsets.npy"

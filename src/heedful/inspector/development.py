@@ -13,14 +13,14 @@ from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_mode
 from heedful.config.schema import Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.files import read_lines
-from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
 from heedful.inspector.capture.sources import Given
 from heedful.inspector.capture.trace import traced
 from heedful.inspector.measures.attention import AlignedAttention, alignment_error, cross_attention
 from heedful.inspector.overview import measures, numbers
-from heedful.train.log_file import LOG
+from heedful.predictors.translator import Translator
+from heedful.training.logger import LOG
 
 SENTENCES = 20  # with gold alignment, for the alignment error of heads
 Curves = dict[str, list[tuple[int, float]]]

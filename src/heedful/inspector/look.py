@@ -13,11 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from heedful.decode.captioner import Captioner
-from heedful.decode.filler import GAP, Filler
-from heedful.decode.generator import Generator
-from heedful.decode.transcriber import Transcriber
-from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
 from heedful.inspector.capture.forward_inputs import (
     ForwardPass,
@@ -37,7 +32,12 @@ from heedful.inspector.measures.answers import Answer, answers, continued, found
 from heedful.inspector.measures.beam_search import BeamLog, Ghost, search_log
 from heedful.inspector.measures.logit_lens import Lens, lens, speaks
 from heedful.nn.attention import Attention
-from heedful.predict.word_vectors import WordVectors
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.filler import GAP, Filler
+from heedful.predictors.generator import Generator
+from heedful.predictors.transcriber import Transcriber
+from heedful.predictors.translator import Translator
+from heedful.predictors.word_vectors import WordVectors
 from heedful.text.tokenizer_pair import TokenizerPair
 
 LARGEST = 2_000_000_000  # bytes of the attention of all heads in a look

@@ -1,21 +1,28 @@
-"""HTML page of the inspector: one file, for the server and for export as a standalone file.
-
-The page is built from `web/` with `make page`, and is included in wheels.
-"""
+"""HTML page of a look: one file, for the server, as a standalone file, or displayed in a notebook (`heedful.look`)."""
 
 import base64
 import gzip
 import hashlib
+import html
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from heedful.checkpoint import LoadedModel, load_model
+from heedful.config.schema import Recipe
 from heedful.errors import InputError
+from heedful.inspector.capture.forward_inputs import OF_MEDIA
 from heedful.inspector.capture.trace import Trace
-from heedful.inspector.overview import Json
+from heedful.inspector.look import Look, Question, look
+from heedful.inspector.overview import Json, facts, overview
+from heedful.predictors import AnyPredictor, Predictor
+from heedful.storage.paths import unreadable
+from heedful.storage.written_files import own_file
+from heedful.wording import shown_name
 
 BUILT = Path(str(files("heedful"))) / "inspector" / "page" / "index.html"
 INLINE = re.compile(r"<(script|style)\b[^>]*>(.*?)</\1>", re.DOTALL)
@@ -105,3 +112,128 @@ def attention_parts(trace: Trace, block: str, number: int) -> dict[str, str]:
 def packed(parts: Iterable[bytes | memoryview]) -> str:
     """Compress bytes with gzip and encode them as base64 text, to embed in an HTML page."""
     return base64.b64encode(gzip.compress(b"".join(parts), mtime=0)).decode()
+
+
+HEIGHT = 900  # pixels in a notebook
+
+
+@dataclass(frozen=True)
+class View:
+    """View of a look into a model, which a notebook displays and `save` writes as an HTML page.
+
+    Attributes:
+        name: name of the model.
+        model: the model or predictor, with its recipe.
+        seen: result of the look.
+        page: HTML page that shows the look.
+        head: attention head whose computation the page shows step by step: name of the sublayer, and number from 0;
+            None: the first head of the last attention sublayer.
+    """
+
+    name: str
+    model: LoadedModel | AnyPredictor
+    seen: Look
+    page: Page
+    head: tuple[str, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"View({self.name!r}, {self.seen.question.text!r}): shown by a notebook, written by save(path)"
+
+    @property
+    def trace(self) -> Trace:
+        """Trace of the forward pass: all recorded tensors of the look."""
+        return self.seen.trace
+
+    @property
+    def html(self) -> str:
+        """Standalone HTML page that shows the look without a server.
+
+        Raises:
+            InputError: the model has no head `head`.
+        """
+        shown = {"model": facts(self.name, recipe_of(self.model), self.model.model), **overview(self.seen)}
+        return self.page.holding(shown, self.seen.trace, self.head or last_head(shown))
+
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write the look as a standalone HTML page to a file.
+
+        Args:
+            path: the file. One that heedful wrote, and that nobody changed since, is replaced.
+            replace: also replace any other file.
+
+        Raises:
+            InputError: the model has no head `head`, or there is another file and `replace` is False.
+            OSError: the file cannot be written.
+        """
+        content = self.html.encode()
+        with own_file(Path(path), replace=replace) as file:
+            file.write(content)
+
+    def _repr_html_(self) -> str:
+        """HTML element (iframe) with the inspector page that a notebook displays."""
+        style = f"width: 100%; height: {HEIGHT}px; border: 0"
+        return f'<iframe srcdoc="{html.escape(self.html)}" style="{style}" title="heedful inspector"></iframe>'
+
+
+def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "auto") -> View:
+    """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
+
+    For a model of pictures or sound, the text of a question without a file is the path of a file.
+
+    Raises:
+        InputError: there is no such model, the text is empty or too long, a file cannot be read, or the page was not
+            built.
+    """
+    page = Page.built()
+    named = isinstance(model, str | Path)
+    subject = load_model(model, device).use() if named else model
+    name = str(model) if named else recipe_of(model).name
+    return View(name, subject, look(subject, with_file(subject, question)), page, head)
+
+
+def check_pair(head: object) -> None:
+    """Check that a head is named by a block and a number.
+
+    Raises:
+        InputError: it is named by something else.
+    """
+    match head:
+        case None:
+            return
+        case (str(), int() as number) if not isinstance(number, bool):
+            return
+    raise InputError(f'head = {head!r}: name a block and a head, counted from 0, such as ("dec.1.cross", 1)')
+
+
+def with_file(subject: Any, question: Question) -> Question:
+    """Question whose file is read from the path in its text, if the model reads pictures or sound and it has none.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if question.file is not None or not isinstance(subject, OF_MEDIA):
+        return question
+    path = Path(question.text)
+    try:
+        return replace(question, text=shown_name(path), file=path.read_bytes())
+    except OSError as error:
+        raise InputError(unreadable(path, error)) from error
+
+
+def last_head(shown: Json) -> tuple[str, int] | None:
+    """First head of the last attention sublayer in the overview of a look; None for a model without attention."""
+    return (shown["blocks"][-1]["name"], 0) if shown["blocks"] else None
+
+
+def recipe_of(model: object) -> Recipe:
+    """Return the training recipe of a model or predictor.
+
+    Raises:
+        InputError: `model` is not a model, or has no recipe because it was not loaded from a model folder.
+    """
+    if isinstance(model, LoadedModel | Predictor) and model.recipe is not None:
+        return model.recipe
+    raise InputError(
+        f"a {type(model).__name__} that does not come from a model folder cannot be shown on a page; open one with "
+        "heedful.load"
+    )

@@ -1,7 +1,6 @@
 """Long jobs over a folder of text files, line in, line out, by any number of processes and machines."""
 
-from heedful.jobs.folder_job import FolderJob, open_job
+from heedful.jobs.folder_job import FolderJob, Worker, open_job
 from heedful.jobs.plan import SHARD_LINES, WINDOW, Compute
-from heedful.jobs.worker import Worker
 
 __all__ = ["SHARD_LINES", "WINDOW", "Compute", "FolderJob", "Worker", "open_job"]

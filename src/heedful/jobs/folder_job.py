@@ -1,42 +1,146 @@
-"""A job over a folder: shards to parts, parts to files of results; any number of processes may work on it.
-
-In the output folder, `.job` holds the plan and, while a file is not finished, a folder of its parts and claims:
-
-    output/.job/plan.json
-    output/.job/parts/news.en/0000000001-0000004096
-    output/.job/parts/news.en/0000004097-0000008192.claim
-    output/talks.en
-
-Every file appears by a rename, with a temporary name that no other process uses. So a process may die at any time, and
-nothing else is needed to go on than the folder itself.
-"""
+"""A job over a folder: claims on shards, workers, and files of results, by any number of processes."""
 
 import logging
 import os
+import platform
 import secrets
-from collections.abc import Iterator, Mapping
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+import psutil
+from filelock import lock_descriptor
 
 from heedful.errors import InputError, RunError
-from heedful.jobs.claims import Claims
-from heedful.jobs.parts import ShardReader, read_part, write_part
 from heedful.jobs.plan import (
     Compute,
     Done,
     Plan,
     Setting,
     Shard,
+    ShardReader,
     check_unchanged,
     input_changed,
     make_plan,
     plan_text,
+    read_part,
     read_plan,
     result_name,
     survey,
+    write_part,
 )
+from heedful.progress import ProgressReporter
 from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors, remove
 from heedful.storage.disk import DISK
+
+LEASE = 60.0  # seconds after which a claim is free that nobody has touched
+BEATS = 6  # touches of a claim in that time
+
+
+class Claims:
+    """Claims of one process.
+
+    Args:
+        lease: Seconds after which the claim of another process is free if it was not touched.
+    """
+
+    def __init__(self, lease: float = LEASE) -> None:
+        self._lease = lease
+        self._machine = this_machine()
+        self._touched: dict[
+            Path, tuple[int, float]
+        ] = {}  # the last touch of others' claims, and since when it is known
+
+    @contextmanager
+    def claim(self, path: Path) -> Iterator[bool]:
+        """Hold a claim within the block if it is free.
+
+        Args:
+            path: The file that stands for the claim.
+
+        Yields:
+            True; or False if another worker holds the claim, or its folder is gone.
+
+        Raises:
+            OSError: The file cannot be made.
+        """
+        file = self._take(path)
+        if file is None:
+            yield False
+            return
+        ended = threading.Event()
+        beat = threading.Thread(target=self._beat, args=(path, ended), daemon=True)
+        beat.start()
+        try:
+            yield True
+        finally:
+            ended.set()
+            beat.join()
+            with suppress(OSError):
+                path.unlink()
+            file.close()
+            if sys.platform == "win32":  # where an open file cannot be removed
+                with suppress(OSError):
+                    path.unlink()
+
+    def _take(self, path: Path) -> BinaryIO | None:
+        try:
+            file = path.open("x+b")
+        except FileExistsError:
+            return self._take_over(path)
+        except FileNotFoundError:
+            return None
+        _lock(file, wait=True)  # for a moment another worker may look at the new file
+        return self._signed(file)
+
+    def _take_over(self, path: Path) -> BinaryIO | None:
+        try:
+            file = path.open("r+b")
+        except FileNotFoundError:
+            return None  # just given back
+        locked = _lock(file, wait=False)
+        if (locked and file.read() == self._machine) or self._expired(path, file):
+            return self._signed(file)
+        file.close()
+        return None
+
+    def _signed(self, file: BinaryIO) -> BinaryIO:
+        file.seek(0)
+        file.truncate()
+        file.write(self._machine)
+        file.flush()
+        return file
+
+    def _expired(self, path: Path, file: BinaryIO) -> bool:
+        touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
+        known, since = self._touched.get(path, (None, now))
+        if touch != known:
+            self._touched[path] = touch, now
+            return False
+        return now - since > self._lease
+
+    def _beat(self, path: Path, ended: threading.Event) -> None:
+        while not ended.wait(self._lease / BEATS):
+            with suppress(OSError):
+                os.utime(path)
+
+
+def this_machine() -> bytes:
+    """Identify the running system, within which file locks can be trusted; after a restart of a machine it differs."""
+    return f"{platform.node()} since {psutil.boot_time():.0f}".encode()
+
+
+def _lock(file: BinaryIO, wait: bool) -> bool:
+    """Lock an open file; False if another one has locked it, or the file system or the platform has no locks."""
+    try:
+        return lock_descriptor(file.fileno(), blocking=wait)
+    except OSError:
+        return False
+
 
 LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise
 JOB = ".job"
@@ -230,3 +334,60 @@ def _publish(plan: Plan, output: Path) -> None:
         if not (output / JOB / PLAN).is_file():
             raise
     DISK.flush(output)
+
+
+PAUSE = 0.3  # seconds until a worker that has nothing to do looks again
+
+
+class Worker:
+    """Worker of a job: computes shards, and reports the progress of all workers.
+
+    Args:
+        job: The job.
+        progress: Counts the lines that are done, by any worker.
+    """
+
+    def __init__(self, job: FolderJob, progress: ProgressReporter) -> None:
+        self.job = job
+        self._progress = progress
+        self._open = {file: set(job.missing(file)) for file in job.plan.files}  # shards not counted yet
+
+    def run(self, compute: Compute) -> None:
+        """Compute shards until all files are finished, by this worker or others.
+
+        Raises:
+            InputError: The input has changed.
+            RunError: Results cannot be written.
+        """
+
+        def work(files: list[str]) -> bool:
+            worked = [self._work_on(file, compute) for file in files]
+            return any(worked)
+
+        self.until_finished(work)
+
+    def until_finished(self, work: Callable[[list[str]], bool]) -> None:
+        """Call a function with the unfinished files until there are none; wait after calls that found nothing to do."""
+        while files := self.job.unfinished():
+            if not work(files):
+                time.sleep(PAUSE)
+            for file in self._open:
+                self.count(file)
+
+    def count(self, file: str) -> None:
+        """Count the shards of a file that other workers have done in the meantime."""
+        if not self._open[file]:
+            return
+        found = self._open[file].difference(self.job.missing(file))
+        self._open[file] -= found
+        self._progress.advance(sum(shard.lines for shard in found))
+
+    def _work_on(self, file: str, compute: Compute) -> bool:
+        worked = False
+        for shard in self.job.missing(file):
+            counts = shard in self._open[file]  # else it was done before, and its part is damaged
+            if self.job.compute(shard, compute, self._progress.advance if counts else lambda _: None):
+                worked = True
+                self._open[file].discard(shard)
+                self.count(file)
+        return self.job.join(file) or worked

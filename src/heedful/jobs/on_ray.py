@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from heedful.errors import HeedfulError, InputError, RunError
-from heedful.jobs.folder_job import FolderJob
+from heedful.jobs.folder_job import FolderJob, Worker
 from heedful.jobs.plan import Compute, Shard
-from heedful.jobs.worker import Worker
 from heedful.progress import ProgressReporter
 
 ATTEMPTS = 3  # to start Ray

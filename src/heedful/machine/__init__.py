@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 from heedful.registry import public_names
 
 if TYPE_CHECKING:
-    from heedful.machine.cores import map_on_cores
-    from heedful.machine.device import choose_device, environment
+    from heedful.machine.device import choose_device, choose_precision, environment
     from heedful.machine.memory import is_out_of_memory
     from heedful.machine.other_work import wait_policy
-    from heedful.machine.precision import choose_precision
-    from heedful.machine.process import prepare_process
+    from heedful.machine.process import map_on_cores, prepare_process
 
 __all__ = [
     "choose_device",
@@ -23,15 +21,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heedful.machine.cores": ("map_on_cores",),
-    "heedful.machine.device": (
-        "choose_device",
-        "environment",
-    ),
-    "heedful.machine.memory": ("is_out_of_memory",),
-    "heedful.machine.other_work": ("wait_policy",),
-    "heedful.machine.precision": ("choose_precision",),
-    "heedful.machine.process": ("prepare_process",),
+    "heedful.machine.process": ["map_on_cores", "prepare_process"],
+    "heedful.machine.device": ["choose_device", "environment", "choose_precision"],
+    "heedful.machine.memory": ["is_out_of_memory"],
+    "heedful.machine.other_work": ["wait_policy"],
 }
 
 __getattr__ = public_names(__name__, _MODULES)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import torch
 
-from heedful.machine.cores import usable_cores
-from heedful.machine.limits import copy_speed, matmul_speed, smallest_time
+from heedful.machine.device import choose_precision
 from heedful.machine.memory import free_memory
 from heedful.machine.other_work import BUSY, PERIOD, OtherWork
-from heedful.machine.precision import choose_precision
+from heedful.machine.process import usable_cores
+from heedful.machine.speed import copy_speed, matmul_speed, smallest_time
 from heedful.wording import counted
 
 CPU = torch.device("cpu")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import psutil
 import torch
 
-from heedful.machine.cores import allowed_cores, usable_cores
+from heedful.machine.process import allowed_cores, usable_cores
 
 PERIOD = 1.0  # seconds over which use is averaged
 BUSY, QUIET = 0.25, 0.1  # cores used by other processes: above BUSY threads spin briefly, below QUIET long again

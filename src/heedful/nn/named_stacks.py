@@ -26,7 +26,7 @@ class NamedRecurrentStack(NamedTuple):
     Attributes:
         name: "enc" or "dec".
         sequence: the text that runs through the stack: "src" or "tgt".
-        stack: the layers, a `heedful.nn.recurrent.RecurrentStack`.
+        stack: the layers, a `heedful.architectures.recurrent.layers.RecurrentStack`.
         whole: the module that takes embedded tokens and gives the hidden states: the stack, or a decoder around it.
         bridges: the modules that give the first state of each layer; none where it is zero.
         alignment: the module that attention weights pass through; None without attention.
@@ -46,7 +46,7 @@ class NamedConvolutionalStack(NamedTuple):
     Attributes:
         name: "enc" or "dec".
         sequence: the text that runs through the stack: "src" or "tgt".
-        stack: the layers, a `heedful.nn.convolution.ConvolutionalStack`.
+        stack: the layers, a `heedful.architectures.convolutional.layers.ConvolutionalStack`.
         alignments: the modules that the attention weights of the layers pass through; none without attention.
     """
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from heedful.architectures import TextClassifier
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.prepared_data import at_least_one
 from heedful.data.readers.corpus import WHOLE
@@ -19,8 +20,7 @@ from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, label_cross_entropy
-from heedful.models import TextClassifier
-from heedful.predict.classifier import Classifier
+from heedful.predictors.classifier import Classifier
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
 from heedful.tasks.task import Evaluation, Task

@@ -14,19 +14,18 @@ import torch
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
+from heedful.architectures.dual_encoder.model import DualEncoder
+from heedful.architectures.input_layers import media_and_text
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media.media_files import MediaFile
+from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores.media_store import MediaStore
 from heedful.evaluate.retrieval import Matches, Rankings, ranked
 from heedful.losses import Loss
-from heedful.models.dual_encoder import DualEncoder
-from heedful.models.input_layers import media_and_text
-from heedful.predict.image_text_retriever import ImageTextRetriever
+from heedful.predictors.image_text_retriever import ImageTextRetriever
 from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
 from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts
 from heedful.tasks.task import Evaluation, Task
-from heedful.text.padding import pad
-from heedful.text.sequence import sequence
+from heedful.text.sequences import pad, sequence
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import given_tokenizer
 from heedful.wording import counted

@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.architectures import LanguageModel
 from heedful.config.schema import Recipe
 from heedful.data.preparation.text import prepare_running_text
 from heedful.data.stream import TokenStream, windows
 from heedful.losses import Loss, cross_entropy, perplexity
-from heedful.models import LanguageModel
 from heedful.nn.masks import AttentionMask
 from heedful.tasks.parts.running_text import RunningText
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
@@ -25,7 +25,7 @@ from heedful.text.tokenizer import PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:
-    from heedful.decode.generator import Generator
+    from heedful.predictors.generator import Generator
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class CausalLanguageModelling(Task[CausalBatch]):
     @staticmethod
     def use(model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> "Generator":
         """Create the predictor that generates text with the language model."""
-        from heedful.decode.generator import Generator
+        from heedful.predictors.generator import Generator
 
         return Generator(model, tokenizers.source, recipe.generate, recipe.data.max_length)
 

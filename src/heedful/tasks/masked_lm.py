@@ -14,15 +14,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.architectures import MaskedLanguageModel
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.masking import mask_tokens
 from heedful.data.passages import PassagePlan, SentenceStore, assemble, cells, check_count
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.preparation.text import check_passages, fewest_documents, prepare_passages
 from heedful.data.readers.documents import check_files, document_lines
-from heedful.decode.filler import Filler
 from heedful.losses import Loss, cross_entropy, label_cross_entropy, perplexity
-from heedful.models import MaskedLanguageModel
+from heedful.predictors.filler import Filler
 from heedful.tasks.dataset import Dataset
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import PAD

@@ -19,15 +19,15 @@ import torch
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
+from heedful.architectures import MaskedPatchModel
+from heedful.architectures.masked_patches import normalised
 from heedful.config.schema import CorpusConfig, MaskingConfig, Recipe
-from heedful.data.media.hidden_patches import hidden_patches
-from heedful.data.media.media_files import MediaFile
+from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.losses import Loss, squared_error
-from heedful.models import MaskedPatchModel
-from heedful.models.masked_patches import normalised
-from heedful.predict.patch_filler import PatchFiller
+from heedful.media.image_augmentation import hidden_patches
+from heedful.predictors.patch_filler import PatchFiller
 from heedful.tasks.parts.media import MediaFiles
 from heedful.tasks.task import Task
 from heedful.text.tokenizer_pair import TokenizerPair

@@ -12,17 +12,17 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
+from heedful.architectures import SequenceClassifier
+from heedful.architectures.input_layers import media_classifier
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media.media_files import MediaFile, media_files, media_labels
-from heedful.data.random_numbers import MIXUP, Chance
 from heedful.data.readers.corpus import WHOLE
+from heedful.data.readers.media_files import MediaFile, media_files, media_labels
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, share_cross_entropy
-from heedful.models import SequenceClassifier
-from heedful.models.input_layers import media_classifier
-from heedful.predict.media_classifier import MediaClassifier
+from heedful.predictors.media_classifier import MediaClassifier
+from heedful.random_numbers import MIXUP, Chance
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.media import MediaFiles, places
 from heedful.tasks.task import Evaluation, Task

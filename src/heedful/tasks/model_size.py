@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from heedful.architectures.parameters import ParameterCounts, count_without_building
 from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
 from heedful.config.user_code import errors_of_own_code
-from heedful.models.parameters import ParameterCounts, count_without_building
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair

@@ -11,19 +11,19 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from heedful.architectures import SentenceEncoder
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.evaluate.retrieval import Rankings, ranked
 from heedful.losses import Loss
-from heedful.models import SentenceEncoder
-from heedful.predict.batching import BatchedModel
-from heedful.predict.retriever import Retriever
+from heedful.predictors.retriever import Retriever
+from heedful.predictors.text_predictor import BatchedModel
 from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
 from heedful.tasks.parts.texts import TextRows
 from heedful.tasks.task import Evaluation, Task
-from heedful.text.sequence import is_cut, sequence
+from heedful.text.sequences import is_cut, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 

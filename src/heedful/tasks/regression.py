@@ -12,14 +12,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.architectures import TextClassifier
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import read_scored
 from heedful.data.stores.pair_store import Rows
 from heedful.evaluate.correlation import PredictedNumbers
 from heedful.losses import Loss
-from heedful.models import TextClassifier
-from heedful.predict.scorer import Scorer, Standardisation
+from heedful.predictors.scorer import Scorer, Standardisation
 from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
 from heedful.tasks.task import Evaluation, Mean, Scores, Task
 from heedful.text.tokenizer import Tokenizer

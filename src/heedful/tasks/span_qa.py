@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.architectures import TokenClassifier
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.filters import DropReport
@@ -19,12 +20,11 @@ from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.answers import Answers, answer_language
 from heedful.losses import Loss
-from heedful.models import TokenClassifier
-from heedful.predict.answerer import Answerer
-from heedful.predict.batching import Text
+from heedful.predictors.answerer import Answerer
+from heedful.predictors.text_predictor import Text
 from heedful.tasks.parts.texts import TextBatch, TextRows
 from heedful.tasks.task import Evaluation, Task
-from heedful.text.question_windows import Context, encode_context, readings
+from heedful.text.sequences import Context, encode_context, readings
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 

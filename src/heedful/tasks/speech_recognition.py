@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from heedful.architectures.input_layers import media_to_text
+from heedful.architectures.model import SourceToTarget
 from heedful.config.schema import DecodeConfig, Recipe
-from heedful.decode.transcriber import Transcriber
-from heedful.models.input_layers import media_to_text
-from heedful.models.model import SourceToTarget
+from heedful.predictors.transcriber import Transcriber
 from heedful.tasks.parts.sequence_to_sequence import SequenceToSequence, Written
 from heedful.tasks.parts.written_files import WrittenFiles
 from heedful.tasks.task import Evaluation

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from heedful.architectures import TokenClassifier
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.prepared_data import at_least_one
@@ -19,15 +20,13 @@ from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.spans import TaggedSentences
 from heedful.losses import Loss, label_cross_entropy
-from heedful.models import TokenClassifier
-from heedful.predict.tagger import Tagger
+from heedful.predictors.tagger import Tagger
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.texts import TextBatch, TextRows, collate
 from heedful.tasks.task import Evaluation, Task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.word_cutting import special_words
-from heedful.text.words import rows_of_words
+from heedful.text.words import rows_of_words, special_words
 
 IGNORE = 0  # the target of a token that stands for no word; tags are counted from 1
 

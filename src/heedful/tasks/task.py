@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 import numpy as np
 import torch
 
+from heedful.architectures import Model
+from heedful.architectures.architectures import families_of
 from heedful.config.schema import Modality, Recipe
+from heedful.distributed import SINGLE_PROCESS, Reducer
 from heedful.errors import InputError
 from heedful.evaluate.metrics import Metric, find_metric, is_computed
 from heedful.losses import Loss
-from heedful.models import Model
-from heedful.models.architectures import families_of
-from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.progress import ProgressReporter, silent
 from heedful.registry import ARCHITECTURES
 from heedful.tasks.dataset import B, Batch, Dataset
@@ -28,7 +28,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 if TYPE_CHECKING:
     from heedful.evaluate.outputs import Outputs
     from heedful.evaluate.significance import Outcomes
-    from heedful.predict import AnyPredictor
+    from heedful.predictors import AnyPredictor
 
 __all__ = ["ALONE", "B", "Batch", "Evaluation", "Mean", "Results", "Scores", "Task", "check"]
 
@@ -274,10 +274,10 @@ def check_metrics(task: type[Task], recipe: Recipe) -> None:
 
 
 EXTENDED = {  # what a class of the user's own extends to be of a family
-    "encoder_decoder": "heedful.models.SourceToTarget",
-    "encoder": "heedful.models.backbone.EncoderOnly",
-    "decoder": "heedful.models.backbone.DecoderOnly",
-    "word_vectors": "heedful.models.word2vec.Word2Vec",
+    "encoder_decoder": "heedful.architectures.SourceToTarget",
+    "encoder": "heedful.architectures.backbone.EncoderOnly",
+    "decoder": "heedful.architectures.backbone.DecoderOnly",
+    "word_vectors": "heedful.architectures.word2vec.model.Word2Vec",
 }
 
 

@@ -1,7 +1,4 @@
-"""Word vectors task: words predict the words around them, by skip-gram or CBOW (Mikolov et al. 2013a, 2013b).
-
-N words, B blocks of L words, C words around a block, K negative samples of a block, M predictions.
-"""
+"""Task of word vectors: words predicted from those around them, by word2vec's objectives (Mikolov et al. 2013a, b)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,34 +8,142 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.config.schema import Recipe
-from heedful.config.word2vec import Word2VecConfig
-from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.preparation.words import prepare_words
-from heedful.data.random_numbers import NOISE, draw
-from heedful.data.stream import TokenStream
-from heedful.data.word_vectors.huffman import HuffmanCodes, huffman_codes
-from heedful.data.word_vectors.word_windows import (
+from heedful.architectures import model_class
+from heedful.architectures.word2vec.data import prepare_words
+from heedful.architectures.word2vec.model import Word2Vec
+from heedful.architectures.word2vec.settings import Word2VecConfig
+from heedful.architectures.word2vec.windows import (
+    HuffmanCodes,
     NoiseDistribution,
     WordWindows,
     blocks,
     count_words,
     draw_windows,
+    huffman_codes,
     keep_probabilities,
     pairs,
 )
+from heedful.config.schema import Recipe
+from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.stream import TokenStream
 from heedful.errors import InputError
-from heedful.losses import Loss
-from heedful.models import model_class
-from heedful.models.word2vec import Word2Vec
-from heedful.predict.word_vectors import WordVectors
+from heedful.losses import Loss, cross_entropy
+from heedful.predictors.word_vectors import WordVectors
+from heedful.random_numbers import NOISE, draw
 from heedful.tasks.parts.running_text import RunningText
 from heedful.tasks.task import Task
-from heedful.tasks.word2vec_objectives import hierarchical_softmax, negative_sampling, softmax
 from heedful.text.tokenizer_pair import TokenizerPair
+
+if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
+    torch.sparse.check_sparse_tensor_invariants.disable()  # torch 2.11 warns where nobody has chosen
+
+
+def negative_sampling(
+    hidden: Float[Tensor, "B L D"],
+    weight: Float[Tensor, "V D"],
+    targets: Int[Tensor, "B T"],
+    predicted: Bool[Tensor, "B C L"],
+    noise: Float[Tensor, "B L"],
+    count: int,
+) -> Loss:
+    """Negative sampling with samples that the words of a block share (Mikolov et al. 2013b, formula 4; Ji et al. 2016).
+
+    Shared samples turn the scores of a block into one matrix product. In the mean the loss is that of independent
+    samples. A sample that happens to be a context word counts as a sample nevertheless, as in the formula.
+
+    Args:
+        hidden: the vectors that predict.
+        weight: the vectors of the predicted words.
+        targets: the C words that may be predicted, and behind them the negative samples.
+        predicted: True where one of the C words is predicted by a hidden vector.
+        noise: the weight of each negative sample in the loss of a hidden vector.
+        count: the number of predictions.
+    """
+    total, nll = NegativeSampling.apply(hidden, weight, targets, predicted, noise)
+    return Loss(total, nll, count)
+
+
+def reference_negative_sampling(
+    hidden: Float[Tensor, "B L D"],
+    weight: Float[Tensor, "V D"],
+    targets: Int[Tensor, "B T"],
+    predicted: Bool[Tensor, "B C L"],
+    noise: Float[Tensor, "B L"],
+) -> Float[Tensor, ""]:
+    """Negative sampling as `negative_sampling`, by torch's own functions, as a reference."""
+    scores = F.embedding(targets, weight) @ hidden.mT
+    positive, negative = scores.split([predicted.size(1), scores.size(1) - predicted.size(1)], dim=1)
+    return (F.softplus(-positive) * predicted).sum() + (F.softplus(negative).sum(1) * noise).sum()
+
+
+class NegativeSampling(torch.autograd.Function):
+    """Autograd function of negative sampling: the gradient of a score is its probability less 1 where it is right.
+
+    The gradient of `weight` is sparse: it has a row for each target, and several rows for one that comes several times.
+    The loss of a prediction is at most 87 nats, that of the smallest number in float32; its gradient is not bounded.
+    """
+
+    @staticmethod
+    def forward(
+        ctx, hidden: Tensor, weight: Tensor, targets: Tensor, predicted: Tensor, noise: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Compute the loss, and keep what its gradient is made of."""
+        rows = F.embedding(targets, weight)
+        probability = torch.bmm(rows, hidden.mT).sigmoid_()  # (B, T, L), so that either part is one piece of memory
+        least = torch.finfo(probability.dtype).tiny
+        positive, negative = probability[:, : predicted.size(1)], probability[:, predicted.size(1) :]
+        right = torch.where(predicted, positive, 1.0).clamp_(min=least).log_().sum()
+        wrong = ((1 - negative).clamp_(min=least).log_().sum(1) * noise).sum()
+        positive.sub_(1).mul_(predicted)
+        negative.mul_(noise[:, None])
+        ctx.save_for_backward(hidden, rows, probability, targets)
+        ctx.vocabulary = len(weight)
+        loss = -(right + wrong)
+        nll = loss.clone()
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        """Multiply the errors of the scores with the vectors of the other side."""
+        hidden, rows, errors, targets = ctx.saved_tensors
+        errors = errors * grad_outputs[0]
+        values = torch.bmm(errors, hidden).flatten(0, 1)
+        size = (ctx.vocabulary, values.size(1))
+        sparse = torch.sparse_coo_tensor(targets.flatten()[None], values, size, check_invariants=False)
+        return torch.bmm(errors.mT, rows), sparse, None, None, None
+
+
+def softmax(hidden: Float[Tensor, "M D"], weight: Float[Tensor, "V D"], targets: Int[Tensor, " M"]) -> Loss:
+    """Full softmax over the vocabulary (Mikolov et al. 2013a, formula 2), whose cost grows with the vocabulary."""
+    return cross_entropy(hidden, weight, targets, 0.0)
+
+
+def hierarchical_softmax(
+    hidden: Float[Tensor, "M D"],
+    weight: Float[Tensor, "V D"],
+    nodes: Int[Tensor, "M P"],
+    branches: Bool[Tensor, "M P"],
+    lengths: Int[Tensor, " M"],
+) -> Loss:
+    """Hierarchical softmax: a binary decision at each inner node above the predicted word (Mikolov et al. 2013b, 2.1).
+
+    Args:
+        hidden: the vectors that predict.
+        weight: the vectors of the inner nodes.
+        nodes: the inner nodes above each predicted word.
+        branches: the branch to take at each of them.
+        lengths: how many of the P nodes are above the word.
+    """
+    scores = (F.embedding(nodes, weight, sparse=True) @ hidden[:, :, None])[..., 0]
+    real = torch.arange(nodes.size(1), device=nodes.device) < lengths[:, None]
+    total = (F.softplus(torch.where(branches, scores, -scores)) * real).sum()
+    return Loss(total, total.detach(), len(hidden))
+
 
 BLOCK = 32  # words that share their negative samples; the speed of matrix products depends on it
 

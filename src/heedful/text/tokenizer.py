@@ -1,20 +1,13 @@
-"""Tokenizer: text to token ids and back.
-
-With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
-asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: a character, or in the kinds
-"word" and "wordpiece" a whole word with the space before it. A "foreign" tokenizer is imported by
-`heedful.text.hugging_face`, and keeps of a text what the original keeps.
-"""
+"""Tokenizer: text to token ids and back, with BPE dropout in training (Provilkov et al. 2020, algorithm 1)."""
 
 import json
 import random
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import tokenizers
 from tokenizers import Encoding, PreTokenizedString, Token
@@ -25,10 +18,38 @@ from heedful.text import tokenizer_folder
 from heedful.text.piece_spelling import writing_of
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
 
+Pair = tuple[int, int]
+RankedMerges = Mapping[Pair, tuple[int, int]]  # two neighbours -> (rank, the piece they become); low ranks merge first
+
+WINDOW = 128  # symbols; a word of a million characters would take a million squared steps
+
+
+def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
+    """Merge the characters of one word by BPE, each possible merge being skipped with probability `rate` at each step.
+
+    A word longer than `WINDOW` symbols is cut there, which only loses the merges across the cuts.
+    """
+    merged = []
+    for start in range(0, len(symbols), WINDOW):
+        merged += _merge(list(symbols[start : start + WINDOW]), merges, rate, rng)
+    return merged
+
+
+def _merge(symbols: list[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
+    while True:
+        found = [
+            (*merges[pair], place)
+            for place, pair in enumerate(pairwise(symbols))
+            if pair in merges and rng.random() >= rate
+        ]
+        if not found:
+            return symbols
+        _, piece, place = min(found)
+        symbols[place : place + 2] = [piece]
+
+
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
 
-if TYPE_CHECKING:
-    from heedful.text.bpe_dropout import Merges
 
 CHUNK = 1024  # lines that are encoded together
 
@@ -132,7 +153,6 @@ class Tokenizer:
         if rate == 0:
             return self.encode(text)
         words = map(self._characters, self._words(text))
-        from heedful.text.bpe_dropout import merge_with_dropout
 
         return [i for word in words for i in merge_with_dropout(word, self._merges, rate, rng)]
 
@@ -245,7 +265,7 @@ class Tokenizer:
             ) from error
 
     @cached_property
-    def _merges(self) -> "Merges":
+    def _merges(self) -> "RankedMerges":
         pairs = json.loads(self.definition)["model"]["merges"]
         ids = self._ids
         return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}

@@ -11,8 +11,8 @@ import pytest
 
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.data.preparation.digest import data_digest
 from heedful.data.preparation.pairs import prepare_pairs
+from heedful.data.preparation.prepared_data import data_digest
 from heedful.errors import InputError, RunError
 from heedful.storage.disk import Storage
 from heedful.text.tokenizer import EOS

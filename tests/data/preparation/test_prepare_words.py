@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.architectures.word2vec.data import frequent_words, prepare_words, word_numbers, words_of
 from heedful.config.load import make_recipe
 from heedful.config.schema import TokenizerConfig
-from heedful.data.preparation.words import frequent_words, prepare_words, word_numbers, words_of
 from heedful.errors import InputError
 from heedful.text.tokenizer import EOS
 from heedful.text.words import split_words

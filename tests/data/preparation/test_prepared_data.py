@@ -4,8 +4,8 @@ import pytest
 
 from heedful.config.load import make_recipe
 from heedful.data.preparation import prepared_data
-from heedful.data.preparation.digest import data_digest
 from heedful.data.preparation.pairs import prepare_pairs
+from heedful.data.preparation.prepared_data import data_digest
 from heedful.errors import InputError
 from reversal import recipe, write_pairs
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.readers import folders
-from heedful.data.readers.folders import made_folders, visible_files, visible_folders
+from heedful.data.readers import files as folders
+from heedful.data.readers.files import made_folders, visible_files, visible_folders
 from heedful.errors import InputError
 
 

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.columns import columns_of
+from heedful.data.readers.columns import columns_of, is_header
 from heedful.data.readers.corpus import SentencePair, read_pairs, read_rows
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.header import is_header
 from heedful.data.readers.labelled import labels_of, read_labelled
 from heedful.errors import InputError
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.readers.sentences import split_sentences
+from heedful.data.readers.documents import split_sentences
 from timing import times_as_long
 
 # A bar stands where a sentence ends; the space before it belongs to none.

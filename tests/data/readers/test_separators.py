@@ -11,9 +11,8 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.columns import columns_of, has_header
 from heedful.data.readers.corpus import read_pairs, read_rows
 from heedful.data.readers.documents import read_documents
-from heedful.data.readers.labelled import read_labelled
-from heedful.data.readers.separators import CHARACTERS, LOOKED_AT, check_objects, separator_of
-from heedful.data.readers.unlabelled import read_texts
+from heedful.data.readers.labelled import read_labelled, read_texts
+from heedful.data.readers.rows import CHARACTERS, LOOKED_AT, check_objects, separator_of
 from heedful.errors import InputError
 
 TEXTS = ["good, really good", "bad", "so, so, so", "fine; just fine", 'a "quoted" word', "one | two"]

@@ -7,7 +7,7 @@ import pytest
 
 from heedful.data.readers.corpus import TableRow
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.unlabelled import is_table, read_texts
+from heedful.data.readers.labelled import is_table, read_texts
 from heedful.errors import InputError
 
 TEXTS = ["good, as it goes", "bad\nand long", "fine"]

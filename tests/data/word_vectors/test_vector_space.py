@@ -3,8 +3,8 @@ import re
 import numpy as np
 import pytest
 
+from heedful.data.word_vectors.vector_files import VectorTable
 from heedful.data.word_vectors.vector_space import VectorSpace
-from heedful.data.word_vectors.vectors import VectorTable
 from heedful.errors import InputError
 
 WORDS = ["king", "queen", "man", "woman", "paris"]

@@ -5,7 +5,7 @@ import pytest
 
 import heedful
 from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, generator, translator
-from heedful.config.convolutional import ConvolutionalConfig
+from heedful.architectures.convolutional.settings import ConvolutionalConfig
 from subjects import TEXT
 
 TRANSLATORS = {name: config for name, config in ENCODER_DECODERS.items() if isinstance(config, ConvolutionalConfig)}

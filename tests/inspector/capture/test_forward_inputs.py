@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from heedful.architectures import TokenClassifier
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
-from heedful.models import TokenClassifier
-from heedful.predict.answerer import Answerer
-from heedful.predict.batching import Text
-from heedful.predict.tagger import Tagger
+from heedful.predictors.answerer import Answerer
+from heedful.predictors.tagger import Tagger
+from heedful.predictors.text_predictor import Text
 from heedful.text.training import train_tokenizer
 from heedful.text.words import split_words
 

@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.config.schema import TokenizerConfig
-from heedful.inspector.capture.pieces import Pieces
+from heedful.inspector.capture.sources import Pieces
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.training import train_tokenizer
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from heedful.architectures import EncoderDecoder, LanguageModel, MaskedLanguageModel
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
-from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
 from heedful.nn.attention import Attention, attend
 
 HEADS = 6

@@ -5,11 +5,11 @@ import pytest
 
 import heedful
 from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, generator, translator
-from heedful.config.recurrent import RecurrentConfig
+from heedful.architectures.recurrent.layers import GATES
+from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.config.schema import Recipe
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.trace import Trace
-from heedful.nn.recurrent import GATES
 from subjects import TEXT
 
 TRANSLATORS = {name: config for name, config in ENCODER_DECODERS.items() if isinstance(config, RecurrentConfig)}

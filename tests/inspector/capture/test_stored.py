@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from heedful.inspector.capture.stored import STORED
+from heedful.inspector.capture.trace import STORED
 
 
 def there_and_back(name, values):

@@ -9,8 +9,7 @@ import torch
 from heedful.errors import InputError
 from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.trace import trace
-from heedful.inspector.experiments.bias import Shift, apart, forced, shifts, summaries
-from heedful.inspector.experiments.contrasts import Contrast
+from heedful.inspector.experiments.minimal_pairs import Contrast, Shift, apart, forced, shifts, summaries
 from heedful.text.tokenizer import BOS, EOS, MASK, UNK
 from subjects import GERMAN, TEXT, TOKENIZER, classifier, filler, generator, translator
 

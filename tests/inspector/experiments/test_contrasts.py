@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import InputError
-from heedful.inspector.experiments.contrasts import Contrast, contrasts
+from heedful.inspector.experiments.minimal_pairs import Contrast, contrasts
 
 GOOD = "a b\ta c\t x\t y\tpair"
 

@@ -6,7 +6,7 @@ import torch
 from heedful.inspector.capture.forward_inputs import model_of
 from heedful.inspector.capture.head_masks import Head, heads, switched_off
 from heedful.inspector.capture.trace import trace
-from heedful.inspector.experiments.effect import effect
+from heedful.inspector.experiments.ablation import effect
 from heedful.inspector.look import Question, look
 from subjects import GERMAN, TEXT, classifier, filler, generator, searcher, translator
 

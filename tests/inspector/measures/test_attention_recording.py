@@ -4,11 +4,11 @@ import pytest
 import torch
 
 import every_architecture
+from heedful.architectures import EncoderDecoder
 from heedful.config.schema import DecodeConfig, ModelConfig, TokenizerConfig
-from heedful.decode.translator import Translator
 from heedful.errors import InputError
-from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import recording
+from heedful.inspector.capture.sources import Pieces
 from heedful.inspector.measures.attention import (
     AlignedAttention,
     alignment_error,
@@ -16,7 +16,7 @@ from heedful.inspector.measures.attention import (
     sharpest,
     view,
 )
-from heedful.models import EncoderDecoder
+from heedful.predictors.translator import Translator
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

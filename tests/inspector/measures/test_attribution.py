@@ -8,10 +8,8 @@ import torch
 from torch import nn
 
 import subjects
+from heedful.architectures import EncoderDecoder, LanguageModel, MaskedLanguageModel
 from heedful.config.schema import DecodeConfig, GenerateConfig
-from heedful.decode.filler import Filler
-from heedful.decode.generator import Generator
-from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
 from heedful.inspector.capture.head_masks import Head, switched_off
@@ -19,8 +17,10 @@ from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import trace, traced
 from heedful.inspector.measures.attribution import attribute
-from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
 from heedful.nn.int8 import in_int8
+from heedful.predictors.filler import Filler
+from heedful.predictors.generator import Generator
+from heedful.predictors.translator import Translator
 from subjects import GERMAN, SHAPE, TEXT, TOKENIZER
 
 SHAPES = {

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode.beam import beam_search
-from heedful.decode.length_penalty import PENALTIES
 from heedful.errors import InputError
 from heedful.inspector.measures.beam_search import Fate, after_prefix, explain_search, ghost, logged, lost_at
+from heedful.search.beam import beam_search
+from heedful.search.hypothesis import PENALTIES
 from heedful.text.tokenizer import BOS, EOS, PAD
 from subjects import GERMAN, TEXT, translator
 from toy_states import ToyState, scored, token_scores

@@ -6,8 +6,7 @@ import torch
 
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import PictureInput
-from heedful.inspector.measures.attention import cross_attention
-from heedful.inspector.measures.boxes import box_masses
+from heedful.inspector.measures.attention import box_masses, cross_attention
 from toy_readers import CAPTION, PICTURE, SOUND, loaded
 
 WORDS = [(0, 3, None), (4, 8, [0, 0, 7, 7]), (9, 13, [0, 0, 21, 14]), (14, 16, [3, 7, 10, 14])]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from heedful.inspector.measures.heads import MEASURES, distance
+from heedful.inspector.measures.attention import MEASURES, distance
 
 
 def weights(*heads):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
-from heedful.inspector.measures.neighbour_map import neighbour_map
+from heedful.inspector.measures.embeddings import neighbour_map
 
 
 def groups():

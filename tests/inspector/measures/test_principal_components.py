@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
-from heedful.inspector.measures.principal_components import principal_components
+from heedful.inspector.measures.embeddings import principal_components
 
 
 def test_points_of_a_plane_keep_their_distances_and_all_of_their_variance():

@@ -1,5 +1,5 @@
 // What the server answers when heads are switched off or minimal pairs are put to a model
-// (heedful/serve/inspector/experiments.py).
+// (heedful/server/inspector/experiments.py).
 
 import type { Head, Look } from "./types";
 

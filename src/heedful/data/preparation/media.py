@@ -9,8 +9,6 @@ import torch
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media.media_files import MediaFile, media_files, other_files, read_content
-from heedful.data.media.medium import medium_of
 from heedful.data.preparation.examples import remarks
 from heedful.data.preparation.prepared_data import (
     VALID,
@@ -22,9 +20,11 @@ from heedful.data.preparation.prepared_data import (
 )
 from heedful.data.readers.corpus import corpus_files
 from heedful.data.readers.filters import DropReport
+from heedful.data.readers.media_files import MediaFile, media_files, other_files, read_content
 from heedful.data.stores.arrays import SMALL_VOCABULARY
 from heedful.data.stores.media_store import MediaExample, MediaStore
 from heedful.errors import InputError
+from heedful.media.modality import medium_of
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 from heedful.workers import map_ahead

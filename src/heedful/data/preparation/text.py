@@ -12,10 +12,10 @@ from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
+from heedful.text.coverage import UnknownTokens
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import given_tokenizer, one_tokenizer
-from heedful.text.unknown_tokens import UnknownTokens
 from heedful.wording import counted
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _encoded(texts: Iterator[str], tokenizer: Tokenizer) -> Iterator[Encoded]:
 
 def _write_sentences(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:
     from heedful.data.passages import SentenceStore
-    from heedful.data.readers.sentences import split_sentences
+    from heedful.data.readers.documents import split_sentences
 
     documents = (tokenizer.encode_batch(split_sentences(text)) for text in texts)
     store = SentenceStore.write(folder, documents, len(tokenizer))

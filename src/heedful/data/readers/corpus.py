@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.columns import LABEL_NAMES, OTHER_NAMES, TEXT_NAMES, is_header
 from heedful.data.readers.files import (
     WHOLE,
     BadUtf8,
@@ -20,7 +21,6 @@ from heedful.data.readers.files import (
     read_lines,
 )
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.header import LABEL_NAMES, OTHER_NAMES, TEXT_NAMES, is_header
 from heedful.data.readers.rows import OPTIONS, READERS, USUAL_FIELDS, Fields, RawRow, cells_of, rows_of_table
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -80,7 +80,7 @@ def read_rows(
     With `part` = (a, b), only rows int(a n) to int(b n) - 1 of n are read.
 
     A corpus of two files has two fields, whatever their names: a line of the source and a line of the target. The
-    header of a table is no row, whether the fields name its columns or `heedful.data.readers.header` recognises it.
+    header of a table is no row, whether the fields name its columns or `heedful.data.readers.columns` recognises it.
 
     Args:
         corpus: The files.

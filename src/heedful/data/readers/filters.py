@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Literal, Self, get_args
 
 from heedful.config.schema import FilterConfig
-from heedful.text.unknown_tokens import UnknownTokens
+from heedful.text.coverage import UnknownTokens
 
 NO_LETTER = re.compile(r"[\W_]+")
 

@@ -1,14 +1,18 @@
-"""Reader of labelled text: texts, or pairs of texts, with a label or a number, for classification and regression."""
+"""Texts, or pairs of texts, in the columns of a table: with labels or numbers for training, without for prediction."""
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.corpus import read_rows
+from heedful.data.readers.columns import has_header, whole_number
+from heedful.data.readers.corpus import TableRow, read_rows
+from heedful.data.readers.files import decode_lines, ending_of, open_bytes
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.header import whole_number
+from heedful.data.readers.rows import MISSING, NAMED, READERS, cells_of, parse_object
 from heedful.errors import InputError
 
 LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
@@ -171,3 +175,100 @@ def _number(label: str) -> float | None:
 
 def _place(corpus: CorpusConfig, line: int) -> str:
     return f"{corpus.target or corpus.source}, line {line}"
+
+
+def is_table(path: Path) -> bool:
+    """True if a file has columns or keys by its name, which ends in .tsv, .csv or .jsonl, or then in .gz."""
+    return ending_of(path) in READERS
+
+
+def read_texts(
+    path: Path, fields: Sequence[str], report: DropReport | None = None, *, turns: bool = False
+) -> Iterator[TableRow]:
+    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names.
+
+    Args:
+        path: The table.
+        fields: Columns or keys by name, or columns by number, from 1.
+        report: Counts a header that names none of the fields.
+        turns: True if a text may be a list of turns of a dialogue in JSON; they are joined with tabs.
+
+    Raises:
+        InputError: As in `heedful.data.readers.corpus.read_rows`.
+    """
+    report = DropReport() if report is None else report
+    names_columns = ending_of(path) in NAMED and has_header(path)
+    header = next(cells_of(path, "error"))[0] if names_columns else 0
+    for row in read_rows(CorpusConfig(source=str(path)), DataConfig(), fields, report, turns=turns):
+        if row.line == header:
+            report.drop("header", str(path), header)
+        else:
+            yield row
+
+
+class WholeRow(NamedTuple):
+    """A row of input: the line where it begins, from 1, the texts that are wanted, and all cells, in their order.
+
+    A cell of a .jsonl file is the value of its key, of any kind, or `MISSING`.
+    """
+
+    line: int
+    texts: tuple[str, ...]
+    cells: tuple[object, ...]
+
+
+def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
+    """Return the names of all columns: of the header, numbers from 1 where there is none, or the keys of all objects.
+
+    Args:
+        path: The table, .tsv, .csv or .jsonl.
+        first: The line at which its first row begins, below a header if it has one; None: it has no rows.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if ending_of(path) == ".jsonl":
+        return tuple(dict.fromkeys(key for _, values in objects_of(path) for key in values))
+    line, cells = next(cells_of(path, "error"), (0, None))
+    cells = cells or []
+    return tuple(str(number) for number, _ in enumerate(cells, start=1)) if line == first else tuple(cells)
+
+
+def read_whole_rows(
+    path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
+) -> Iterator[WholeRow]:
+    """Yield the rows that `read_texts` yields for some fields, with all their cells.
+
+    Args:
+        path: The table.
+        fields: Columns or keys by name, or columns by number, from 1.
+        columns: The names of all columns, as `names_of_cells` returns them.
+        turns: True if a text may be a list of turns of a dialogue, as in `read_texts`.
+
+    Raises:
+        InputError: As in `read_texts`.
+    """
+    every = every_row(path, columns)
+    for row in read_texts(path, fields, turns=turns):
+        yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))
+
+
+def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[object, ...]]]:
+    """Yield the line and the cells of each row of a table; cells that a row lacks at its end are empty."""
+    if ending_of(path) == ".jsonl":
+        for line, values in objects_of(path):
+            yield line, tuple(values.get(key, MISSING) for key in columns)
+        return
+    for line, cells in cells_of(path, "error"):
+        yield line, tuple(islice([*(cells or ()), *[""] * len(columns)], len(columns)))
+
+
+def objects_of(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the line and the object of each line of a .jsonl file.
+
+    Raises:
+        InputError: The file cannot be read, or a line is not an object.
+    """
+    with open_bytes(path) as stream:
+        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8="error"), start=1):
+            yield number, parse_object(line or "", f"{path}, line {number}")

@@ -1,21 +1,158 @@
-"""Readers of one file with named fields: a table (.tsv or .csv) or a list of objects (.jsonl).
-
-Each reader yields every row of the file, in order; `heedful.data.readers.corpus` leaves out rows that are not wanted.
-"""
+"""Rows of a table (.tsv or .csv) or of JSON objects (.jsonl), their separators, and names as people write them."""
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.readers.chat_messages import context_of
 from heedful.data.readers.files import BadUtf8, decode_lines, decode_unfolded, decode_utf8, ending_of, open_bytes
-from heedful.data.readers.names import find_name, hint_of_name
-from heedful.data.readers.separators import CHARACTERS, DECLARED, check_objects, separator_of
 from heedful.errors import InputError
 from heedful.wording import counted
+
+
+class Missing:
+    """Type of `MISSING`, which stands for the value of a key that a JSON object lacks."""
+
+
+MISSING = Missing()
+
+
+def find_name(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that is meant: an equal one, or the only one that differs in case or outer spaces alone."""
+    if name in known:
+        return name
+    meant = {other for other in known if folded(other) == folded(name)}
+    return meant.pop() if len(meant) == 1 else None
+
+
+def hint_of_name(name: str, known: Sequence[str]) -> str:
+    """Return " (did you mean ...?)" with the known names that are near a name, or an empty text if there are none."""
+    names = {folded(other): other for other in known}
+    near = get_close_matches(folded(name), names, n=2, cutoff=0.6)
+    return f" (did you mean {' or '.join(repr(names[match]) for match in near)}?)" if near else ""
+
+
+def folded(name: str) -> str:
+    """Return a name as names are compared: without regard to case and outer spaces."""
+    return name.strip().casefold()
+
+
+LOOKED_AT = 1000  # lines
+SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";"}
+CHARACTERS = {**SEPARATORS, "pipes": "|"}
+NAMED = {".tsv": "tabs", ".csv": "commas"}
+OBJECTS = "a JSON object a line"
+AGREEING = 0.9  # the share of the rows that are as wide as the first one, where that many columns are meant
+DECLARED = re.compile(r'"?sep=([\t,;|])"?', re.IGNORECASE)  # the first line of a table from Excel may say so
+DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
+SEPARATOR_REMEDIES = {
+    "tabs": "give it a name that ends in .tsv",
+    "commas": "give it a name that ends in .csv or, if it has one text a line and no columns, in .txt",
+    "semicolons": "give it a name that ends in .csv",
+    "pipes": "give it a name that ends in .csv",
+}
+
+
+def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
+    """Return what separates the columns of a table, a key of `CHARACTERS`.
+
+    It is what the ending of the name says or, where that does not cut the first lines into columns, what does: many
+    programs write semicolons or tabs into .csv files. A .txt file has tabs.
+
+    Raises:
+        InputError: The file holds JSON objects, or cannot be read.
+    """
+    named = NAMED.get(ending_of(path))
+    if named is None:
+        return "tabs"
+    lines = first_lines(path, bad_utf8)
+    if lines and _holds_object(lines[0]):
+        raise InputError(
+            f"{path}: it seems to hold {OBJECTS}, where a {ending_of(path)} file has {named} between its columns; give "
+            "it a name that ends in .jsonl"
+        )
+    if declared := declared_separator(lines):
+        return declared
+    return seen_separator(lines, named)
+
+
+def check_objects(path: Path, bad_utf8: BadUtf8) -> None:
+    """Refuse a file of JSON objects by its name that is a table by its contents.
+
+    Raises:
+        InputError: It is a table, or cannot be read.
+    """
+    lines = first_lines(path, bad_utf8)
+    if lines and lines[0].lstrip().startswith(("{", "[")):
+        return  # if it is broken, the reader says how
+    for separator in CHARACTERS:
+        if (columns := width(lines, separator)) > 1:
+            raise InputError(
+                f"{path}: it seems to have {columns} columns with {separator} between them, where a "
+                f"{ending_of(path)} file has {OBJECTS}; {SEPARATOR_REMEDIES[separator]}"
+            )
+
+
+def first_lines(path: Path, bad_utf8: BadUtf8) -> list[str]:
+    """Return the first lines of a file that are not blank.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    with open_bytes(path) as stream:
+        return [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), LOOKED_AT) if line]
+
+
+def declared_separator(lines: Sequence[str]) -> str | None:
+    """Return the separator that the first line of a table declares, as in `sep=;`; None if it declares none."""
+    match = DECLARED.fullmatch(lines[0].strip(" ")) if lines else None
+    return next(name for name, character in CHARACTERS.items() if character == match[1]) if match else None
+
+
+def seen_separator(lines: Sequence[str], named: str) -> str:
+    """Return the separator that cuts lines into columns: the named one if it does, otherwise another one that does."""
+    tried = dict.fromkeys((named, *CHARACTERS)) if len(lines) > 1 else [named]  # one line alone shows too little
+    cutting = [separator for separator in tried if width(lines, separator) > 1]
+    if len(cutting) > 1 and "commas" in cutting and _are_decimal(lines):
+        cutting.remove("commas")
+    return cutting[0] if cutting else named
+
+
+def _are_decimal(lines: Sequence[str]) -> bool:
+    """True if all commas in the lines of a table stand inside numbers, as in 4,37."""
+    return not any("," in DECIMAL_COMMA.sub("", line) for line in lines)
+
+
+def _holds_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def width(lines: Iterable[str], separator: str) -> int:
+    """Return the number of cells in the first row of a table; 1 where other rows differ, but for a few broken ones.
+
+    The last row may be cut off and is ignored.
+
+    Args:
+        lines: The lines of the table.
+        separator: A key of `CHARACTERS`, such as "tabs".
+    """
+    quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
+    try:
+        rows = list(csv.reader((f"{line}\n" for line in lines), delimiter=CHARACTERS[separator], quoting=quoting))
+    except csv.Error:
+        return 1
+    widths = [len(row) for row in rows[:-1] or rows]
+    return widths[0] if widths and widths.count(widths[0]) >= AGREEING * len(widths) else 1
+
 
 # The names that stand for the first columns of a table without a header.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
@@ -32,7 +169,7 @@ JSON_KINDS = {
     type(None): "null",
 }
 
-REMEDIES = {  # for a row that is shorter or longer than others
+WIDTH_REMEDIES = {  # for a row that is shorter or longer than others
     ".csv": "fix it or take it out. A text that holds {separator} or line ends is written in quotes",
     ".tsv": "fix it or take it out. Texts that hold {separator} or line ends fit into .csv, in quotes, or into .jsonl",
 }
@@ -89,9 +226,10 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
                 f"{OPTIONS}"
             )
         if not max(columns) < len(cells) <= width:
+            remedy = WIDTH_REMEDIES.get(ending_of(path), WIDTH_REMEDIES[".tsv"]).format(separator=separators)
             raise InputError(
                 f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
-                f"has {width:,}; {REMEDIES.get(ending_of(path), REMEDIES['.tsv']).format(separator=separators)}"
+                f"has {width:,}; {remedy}"
             )
         yield RawRow(line, tuple(cells[column] for column in columns))
 

@@ -1,15 +1,18 @@
-"""Reader of tagged sentences, one word a line as in the CoNLL tasks, and the spans that tags describe."""
+"""Sentences whose words are given, with tags as in the CoNLL tasks or without, and the spans that tags describe."""
 
+import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.corpus import WHOLE, corpus_files, part_of
-from heedful.data.readers.files import decode_lines, open_bytes
+from heedful.data.readers.corpus import WHOLE, TableRow, corpus_files, part_of
+from heedful.data.readers.files import decode_lines, ending_of, open_bytes, read_lines
 from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
+from heedful.text.words import CutText
 
 # O, or what kind of span a word is in, and where: B beginning, I inside, E or L end, S or U alone (IO, BIO, IOBES,
 # BILOU).
@@ -199,3 +202,74 @@ def _with_prefix(tag: str, bare: str, place: str) -> str:
     if not bare and not is_known:
         raise InputError(f"{place}: the tag {tag[:40]!r} {NO_TAG} {ALONE}{tag[:40]}")
     return f"{ALONE}{tag}" if bare else tag
+
+
+USUAL_KEYS = ("words", "tokens")
+TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # of what a tagger learns from
+
+
+def words_in(line: str, place: str) -> CutText:
+    """Read the words of a line: a JSON array of strings, or else what spaces separate.
+
+    Raises:
+        InputError: a word of the array is not a string, or is empty.
+    """
+    values = _json(line)
+    return _checked(values if isinstance(values, list) else line.split(), place)
+
+
+def has_word_lists(path: Path, key: str | None) -> bool:
+    """True for a file of tagged words, and if the first line of a .jsonl file is or holds an array of words.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if ending_of(path) != ".jsonl":
+        return ending_of(path) in TAGGED_FILES
+    values = _json(next(iter(read_lines(path)), ""))
+    return isinstance(values, list) or (isinstance(values, dict) and isinstance(_words(values, key), list))
+
+
+def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
+    """Yield the words of each line of a .jsonl file, or sentence of tagged words, each as a row of one `CutText`.
+
+    Args:
+        path: The file; a line of .jsonl is an array of words, or an object that has one.
+        key: The key of the words; None: "words" or "tokens".
+
+    Raises:
+        InputError: the file cannot be read, or a line has no array of words.
+    """
+    if ending_of(path) in TAGGED_FILES:
+        tagged = read_tagged(CorpusConfig(source=str(path.absolute())), DataConfig())
+        yield from (TableRow(sentence.line, (CutText(sentence.words),)) for sentence in tagged)
+        return
+    for number, line in enumerate(read_lines(path), start=1):
+        values = _json(line)
+        words = _words(values, key) if isinstance(values, dict) else values
+        place = f"{path}, line {number}"
+        if not isinstance(words, list):
+            keys = f"{key!r}" if key else " or ".join(map(repr, USUAL_KEYS))
+            raise InputError(
+                f"{place}: there is no list of words, although the first line has one; each line is an array of "
+                f"words, or an object with an array under {keys} (--source-field names another key)"
+            )
+        yield TableRow(number, (_checked(words, place),))
+
+
+def _json(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _words(values: dict[str, object], key: str | None) -> object:
+    return next((values[name] for name in ([key] if key else USUAL_KEYS) if name in values), None)
+
+
+def _checked(words: list[object] | list[str], place: str) -> CutText:
+    try:
+        return CutText(words)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error

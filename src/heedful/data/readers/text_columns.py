@@ -13,12 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.config.schema import DataConfig
-from heedful.data.readers.columns import Column, columns_of, has_header
+from heedful.data.readers.columns import (
+    LABEL_NAMES,
+    OTHER_NAMES,
+    PAIR_NAMES,
+    TEXT_NAMES,
+    Column,
+    columns_of,
+    has_header,
+)
 from heedful.data.readers.files import decode_lines, ending_of, open_bytes
-from heedful.data.readers.header import LABEL_NAMES, OTHER_NAMES, PAIR_NAMES, TEXT_NAMES
-from heedful.data.readers.names import find_name, folded, hint_of_name
-from heedful.data.readers.rows import USUAL_FIELDS, cells_of, names_columns, parse_object
-from heedful.data.readers.separators import check_objects
+from heedful.data.readers.rows import (
+    USUAL_FIELDS,
+    cells_of,
+    check_objects,
+    find_name,
+    folded,
+    hint_of_name,
+    names_columns,
+    parse_object,
+)
 from heedful.errors import InputError
 from heedful.text.languages import base_language, language_called
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.word_vectors.vectors import VectorTable
+from heedful.data.word_vectors.vector_files import VectorTable
 from heedful.errors import InputError
 
 Vectors = NDArray[np.float32]

@@ -13,22 +13,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.beam import search
-from heedful.decode.captioner import Captioner
-from heedful.decode.filler import GAP, Filler
-from heedful.decode.generator import Generation, GenerationRequest, Generator
-from heedful.decode.inference import evaluating
-from heedful.decode.inputs import as_text as text_of
-from heedful.decode.inputs import described
-from heedful.decode.media_reader import SINGLE
-from heedful.decode.predictor import Predictor
-from heedful.decode.transcriber import Transcriber
-from heedful.decode.translator import Translator
+from heedful.architectures import Model
+from heedful.architectures.inference import evaluating
+from heedful.architectures.model import DecodingState
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import MediaInput
-from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.sources import (
     Given,
+    Pieces,
     Writer,
     Writing,
     as_text,
@@ -37,19 +29,25 @@ from heedful.inspector.capture.sources import (
     reader_of,
     writing,
 )
-from heedful.models import Model
-from heedful.models.model import DecodingState
-from heedful.predict.answerer import Answerer
-from heedful.predict.batching import Text
-from heedful.predict.classifier import Classifier
-from heedful.predict.media_classifier import MediaClassifier
-from heedful.predict.retriever import Retriever
-from heedful.predict.scorer import Scorer
-from heedful.predict.tagger import Tagger
-from heedful.predict.word_vectors import WordVectors
+from heedful.predictors.answerer import Answerer
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.filler import GAP, Filler
+from heedful.predictors.generator import Generation, GenerationRequest, Generator
+from heedful.predictors.media_classifier import MediaClassifier
+from heedful.predictors.media_reader import SINGLE
+from heedful.predictors.predictor import Predictor, described
+from heedful.predictors.predictor import as_text as text_of
+from heedful.predictors.retriever import Retriever
+from heedful.predictors.scorer import Scorer
+from heedful.predictors.tagger import Tagger
+from heedful.predictors.text_predictor import Text
+from heedful.predictors.transcriber import Transcriber
+from heedful.predictors.translator import Translator
+from heedful.predictors.word_vectors import WordVectors
+from heedful.search.beam import search
 from heedful.tasks.parts.sequence_to_sequence import pair_batch
-from heedful.text.padding import pad
-from heedful.text.sequence import segments, sequence
+from heedful.text.sequences import pad, segments, sequence
 from heedful.text.tokenizer import BOS, EOS, Tokenizer
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from heedful.architectures import Model
 from heedful.errors import InputError
 from heedful.inspector.capture.recorder import Edit
 from heedful.inspector.capture.taps import taps
-from heedful.models import Model
 from heedful.nn.attention import MASKED_SCORE
 
 WILD = set("*?[")  # characters that turn the name of a tap into a pattern

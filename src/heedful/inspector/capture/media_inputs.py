@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from jaxtyping import Float32, UInt8
 
-from heedful.data.media.log_mel import hertz, log_mel, mel
-from heedful.data.media.medium import Medium, Pictures, Sounds, Videos
-from heedful.data.media.pictures import pillow
+from heedful.media.images import pillow
+from heedful.media.log_mel import hertz, log_mel, mel
+from heedful.media.modality import Medium, Pictures, Sounds, Videos
 
 CLASS = "<class>"  # label of the class token
 

@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor
 
+from heedful.architectures import Model
 from heedful.errors import InputError
 from heedful.inspector.capture.taps import KERNEL, Tap, taps
-from heedful.models import Model
 from heedful.nn.attention import Attention, mix, scaled_scores, softmax
 from heedful.nn.dropout import dropout
 

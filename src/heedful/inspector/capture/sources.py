@@ -1,8 +1,6 @@
-"""Sources of a forward pass: a text as token ids, a picture as patches, a sound as frames, each position with a label.
+"""Sources of a forward pass: a text as token ids, an image as patches, audio as frames, each position with a label."""
 
-B = 1 batch, N tokens, rows of pixels or frames, F features of a row.
-"""
-
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
@@ -14,20 +12,71 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
+from heedful.architectures.inference import evaluating
+from heedful.architectures.model import DecodingState, SourceToTarget
 from heedful.config.schema import DecodeConfig
-from heedful.data.media.medium import padded
-from heedful.decode.captioner import Captioner
-from heedful.decode.inference import evaluating
-from heedful.decode.inputs import described
-from heedful.decode.media_reader import MediaReader
-from heedful.decode.speech_rules import SpeechRules, SpeechState
-from heedful.decode.transcriber import Transcriber
-from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import MediaInput, media_input
-from heedful.inspector.capture.pieces import Pieces
-from heedful.models.model import DecodingState, SourceToTarget
+from heedful.media.modality import padded
+from heedful.predictors.captioner import Captioner
+from heedful.predictors.media_reader import MediaReader
+from heedful.predictors.predictor import described
+from heedful.predictors.speech import SpeechRules, SpeechState
+from heedful.predictors.transcriber import Transcriber
+from heedful.predictors.translator import Translator
 from heedful.text.tokenizer import EOS, Tokenizer
+
+# Prefixes of the Unicode names of letters in scripts without spaces between words.
+UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Token ids of a text with labels for pieces and words; in scripts without spaces each piece is a word."""
+
+    ids: list[int]
+    labels: list[str]  # one for each piece
+    words: list[str]
+    word_of_piece: list[int]  # index into words
+
+    @classmethod
+    def numbered(cls, labels: list[str]) -> "Pieces":
+        """Label positions that are no tokens, such as patches: their ids are their numbers, and each is a word."""
+        numbers = list(range(len(labels)))
+        return cls(ids=numbers, labels=labels, words=labels, word_of_piece=numbers)
+
+    @classmethod
+    def of(cls, ids: list[int], tokenizer: Tokenizer) -> "Pieces":
+        """Label token ids with their pieces and words."""
+        spelled = words_of(ids, tokenizer)
+        return cls(
+            ids=ids,
+            labels=tokenizer.pieces(ids),
+            words=[label(word, tokenizer) for word in spelled],
+            word_of_piece=[number for number, word in enumerate(spelled) for _ in word],
+        )
+
+
+def words_of(ids: list[int], tokenizer: Tokenizer) -> list[list[int]]:
+    """Group token ids into words: a list of ids for each word."""
+    words: list[list[int]] = []
+    numbers = tokenizer.word_of_piece(ids)
+    for i, number, before in zip(ids, numbers, [None, *numbers], strict=False):
+        if number != before or stands_alone(tokenizer.decode([i])):
+            words.append([])
+        words[-1].append(i)
+    return words
+
+
+def stands_alone(piece: str) -> bool:
+    """True if a piece begins with a letter of a script without spaces, such as Chinese or Thai."""
+    return unicodedata.name(piece[:1] or " ", "").startswith(UNSPACED)
+
+
+def label(word: list[int], tokenizer: Tokenizer) -> str:
+    """Text of a word given by its token ids; the names of the pieces if the decoded text is blank."""
+    return tokenizer.decode(word).strip() or "".join(tokenizer.pieces(word))
+
 
 Given = str | bytes | Path | np.ndarray  # a text; a picture or sound as the bytes of a file, a file, pixels or samples
 Writer = Translator | Captioner | Transcriber  # a predictor that reads a source and writes tokens

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from heedful.models import Model
+from heedful.architectures import Model
 from heedful.nn.attention import Attention
 from heedful.nn.named_stacks import NamedConvolutionalStack, NamedRecurrentStack, NamedStack
 

@@ -1,11 +1,7 @@
-"""Traces: all tensors of a model's forward pass over one text, by name, and their safetensors file.
-
-`heedful.trace("en-de", "Two dogs are running.")` makes a trace. In a file and over HTTP a trace is in the safetensors
-format with a manifest in JSON (`SCHEMA`) as metadata, so that any safetensors reader can open it.
-"""
+"""Traces: all tensors of a model's forward pass over one text, by name, and their safetensors file."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,18 +12,61 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
+from heedful.architectures.inference import evaluating
+from heedful.architectures.recurrent.layers import gate
 from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
-from heedful.decode.generator import Generator
-from heedful.decode.inference import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, of_text, reading
-from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
-from heedful.inspector.capture.sources import Given
-from heedful.inspector.capture.stored import STORED
+from heedful.inspector.capture.sources import Given, Pieces
 from heedful.inspector.capture.taps import Axis, taps
-from heedful.nn.recurrent import gate
+from heedful.predictors.generator import Generator
 from heedful.storage.written_files import own_file
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Encoding that stores a float32 array, perhaps in fewer bits.
+
+    Attributes:
+        encode: converts float32 values to the stored array.
+        decode: converts the stored array back to float32.
+    """
+
+    encode: Callable[[np.ndarray], np.ndarray]
+    decode: Callable[[np.ndarray], np.ndarray]
+
+
+def to_sqrt_u8(p: np.ndarray) -> np.ndarray:
+    """Encode values from 0 to 1 as bytes: square roots in 255 steps.
+
+    Small values stay distinct, and no error reaches 0.004.
+    """
+    return np.rint(np.sqrt(p.clip(0, 1)) * 255).astype(np.uint8)
+
+
+def from_sqrt_u8(b: np.ndarray) -> np.ndarray:
+    """Decode bytes that hold square roots in 255 steps to float32 values from 0 to 1."""
+    return np.square(b.astype(np.float32) / 255)
+
+
+def to_f16(x: np.ndarray) -> np.ndarray:
+    """Convert to float16; larger values, such as those of a mask, become the largest finite float16."""
+    largest = np.finfo(np.float16).max
+    return x.clip(-largest, largest).astype(np.float16)
+
+
+def to_f32(x: np.ndarray) -> np.ndarray:
+    """Convert to float32."""
+    return x.astype(np.float32)
+
+
+STORED = {
+    "f32": Stored(to_f32, to_f32),
+    "f16": Stored(to_f16, to_f32),
+    "sqrt_u8": Stored(to_sqrt_u8, from_sqrt_u8),
+}
+
 
 SCHEMA = "trace/1"
 
@@ -86,13 +125,13 @@ class Recorded(NDArrayOperatorsMixin):
 
     def plot(self, head: int | None = None) -> Any:
         """Draw the tensor as a matplotlib figure, a panel for each head or for one head. Needs the extra `plot`."""
-        from heedful.inspector.pictures.plots import plot
+        from heedful.inspector.plots.charts import plot
 
         return plot(self, head)
 
     def _repr_html_(self) -> str:
         """SVG plot of the tensor that a notebook shows."""
-        from heedful.inspector.pictures.plots import svg
+        from heedful.inspector.plots.charts import svg
 
         return svg(self.plot())
 

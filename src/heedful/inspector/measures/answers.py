@@ -12,18 +12,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.decode.filler import GAP, Filler
-from heedful.decode.generator import Generation
-from heedful.decode.hypothesis import Hypothesis
-from heedful.inspector.capture.pieces import Pieces
-from heedful.inspector.capture.sources import Given, decoded
-from heedful.predict.answerer import Answerer
-from heedful.predict.batching import Text
-from heedful.predict.classifier import Classifier
-from heedful.predict.media_classifier import MediaClassifier
-from heedful.predict.scorer import Scorer
-from heedful.predict.tagger import Tagger
-from heedful.predict.word_vectors import WordVectors
+from heedful.inspector.capture.sources import Given, Pieces, decoded
+from heedful.predictors.answerer import Answerer
+from heedful.predictors.classifier import Classifier
+from heedful.predictors.filler import GAP, Filler
+from heedful.predictors.generator import Generation
+from heedful.predictors.media_classifier import MediaClassifier
+from heedful.predictors.scorer import Scorer
+from heedful.predictors.tagger import Tagger
+from heedful.predictors.text_predictor import Text
+from heedful.predictors.word_vectors import WordVectors
+from heedful.search.hypothesis import Hypothesis
 from heedful.text.tokenizer import EOS, MASK, Tokenizer
 
 CANDIDATES = 10  # words for each gap, and neighbours of each word

@@ -1,24 +1,84 @@
-"""Cross-attention weights of a translator or captioner by piece and by word, and their alignment error rate.
+"""Attention heads and cross-attention: entropy, distance, weight on pieces and words, alignment error, gold boxes."""
 
-L decoder layers, H heads, T target pieces or words, S source pieces, words, patches or frames.
-"""
-
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from heedful.decode.inference import evaluating
+from heedful.architectures.inference import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import reading
-from heedful.inspector.capture.media_inputs import MediaInput
-from heedful.inspector.capture.pieces import Pieces
+from heedful.inspector.capture.forward_inputs import reading, tokenizers_of
+from heedful.inspector.capture.media_inputs import MediaInput, PictureInput
 from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.sources import Given, Writer
+from heedful.inspector.capture.sources import Given, Pieces, Writer
+from heedful.text.tokenizer import Tokenizer
 from heedful.wording import counted
+
+Measure = Callable[[Tensor], Tensor]
+
+
+def entropy(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
+    """Mean entropy of the attention weights of a query, in nats: 0 for one key, log S for uniform attention."""
+    return torch.special.entr(weights).sum(-1).mean(-1)
+
+
+def offset(weights: Float[Tensor, "H T S"], distance: int) -> Float[Tensor, " H"]:
+    """Mean attention weight on the key `distance` positions after the query; negative distances look back.
+
+    The mean is over the queries that have such a key; 0 if no query has one.
+    """
+    beside = weights.diagonal(distance, -2, -1)
+    return beside.sum(-1) / max(1, beside.size(-1))
+
+
+def itself(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
+    """Mean attention weight on the query's own position."""
+    return offset(weights, 0)
+
+
+def previous(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
+    """Mean attention weight on the token before the query."""
+    return offset(weights, -1)
+
+
+def following(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
+    """Mean attention weight on the token after the query; 0 under a causal mask."""
+    return offset(weights, 1)
+
+
+def first(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
+    """Mean attention weight on the first key, which often serves as an attention sink (Xiao et al. 2024)."""
+    return weights[..., 0].mean(-1)
+
+
+def last(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
+    """Mean attention weight on the last key, which is <eos> if the sequence has one."""
+    return weights[..., -1].mean(-1)
+
+
+def distance(weights: Float[Tensor, "H S S"], places: Float[Tensor, "S P"]) -> Float[Tensor, " H"]:
+    """Mean distance from a query to what it attends to, as a share of that of even attention.
+
+    Near 0 for a head that looks at the surroundings of each patch or frame, 1 for one that looks at the whole; in
+    pixels, this is figure 7 of Dosovitskiy et al. 2021. Class tokens count neither as queries nor as keys: their place
+    is NaN. It is 0 where there is one place alone.
+    """
+    real = ~places.isnan().any(-1)
+    apart = torch.cdist(places[real], places[real])
+    weights = weights[:, real][..., real]
+    reached = (weights * apart).sum((-2, -1)) / weights.sum((-2, -1)).clamp(min=torch.finfo(weights.dtype).tiny)
+    return reached / apart.mean().clamp(min=torch.finfo(apart.dtype).tiny)
+
+
+ANYWHERE: dict[str, Measure] = {"entropy": entropy, "first": first, "last": last}
+MEASURES: dict[str, dict[str, Measure]] = {
+    "self": ANYWHERE | {"itself": itself, "previous": previous, "following": following},
+    "cross": ANYWHERE,
+}
 
 
 @dataclass(frozen=True)
@@ -121,3 +181,69 @@ def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[in
     targets = torch.arange(len(links))
     found = links[targets, weights.argmax(-1)].sum(-1)
     return 1 - 2 * found / (len(links) + links.sum())
+
+
+WordBox = Sequence[Any]  # first character, the one behind the last, and [left, top, right, bottom] in pixels or None
+
+
+@dataclass(frozen=True)
+class BoxMass:
+    """Cross-attention inside the box of one word of a caption.
+
+    Attributes:
+        word: the word.
+        mass: attention weight inside the box for each layer and head, from 0 to 1: the mean over the pieces of the
+            word. A patch that lies partly in the box counts with that share of its weight.
+        chance: what even attention over all positions of the encoder would have inside the box; without a class token
+            the share of the picture that the box covers.
+    """
+
+    word: str
+    mass: Float[Tensor, "L H"]
+    chance: float
+
+
+def box_masses(subject: Writer, picture: Given, caption: str, boxes: Sequence[WordBox]) -> list[BoxMass]:
+    """Measure for each word with a box how much of the cross-attention that predicts it lies inside its box.
+
+    The decoder is given the caption (teacher forcing). `heedful shapes` writes captions and boxes, under "boxes".
+
+    Args:
+        subject: the captioner of pictures.
+        picture: the bytes of a file, its path, or pixels; of the size at which the model reads pictures.
+        caption: the text about the picture.
+        boxes: first character of a word, the character behind its last, and the box of the object or None; the words
+            without a box are left out.
+
+    Raises:
+        InputError: the file cannot be read or is no picture, or the caption cannot be written in the model's tokens.
+    """
+    seen = cross_attention(subject, picture, caption)
+    if not isinstance(seen.media, PictureInput):
+        raise InputError("boxes are of pictures, and the model reads sound")
+    ends = piece_ends(tokenizers_of(subject).target, seen.target.ids[:-1], caption)
+    found = []
+    for begin, end, box in boxes:
+        pieces = [i for i, (first, last) in enumerate(spans(ends)) if first < end and begin < last]
+        if box is None or not pieces:
+            continue
+        shares = torch.from_numpy(seen.media.shares(box))
+        mass = (seen.weights[:, :, pieces] @ shares).mean(-1)
+        found.append(BoxMass(caption[begin:end], mass, float(shares.mean())))
+    return found
+
+
+def piece_ends(tokenizer: Tokenizer, ids: list[int], text: str) -> list[int]:
+    """Number of characters of a text up to the end of each of its tokens.
+
+    Raises:
+        InputError: the tokens spell another text, as where the vocabulary lacks a word.
+    """
+    if (spelled := tokenizer.decode(ids)) != text:
+        raise InputError(f"the model spells {text!r} as {spelled!r}, so that its words have no place there")
+    return [len(tokenizer.decode(ids[: count + 1])) for count in range(len(ids))]
+
+
+def spans(ends: list[int]) -> Iterator[tuple[int, int]]:
+    """First character of each token, and the one behind its last, from the ends of all tokens."""
+    yield from zip([0, *ends], ends, strict=False)

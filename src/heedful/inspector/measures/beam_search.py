@@ -1,6 +1,6 @@
 """Log of a beam search: all candidates of each step, why each was kept or dropped, and the path of a reference.
 
-The log is made from the callback of beam search (`heedful.decode.beam.Watch`). It is complete: the hypotheses can be
+The log is made from the callback of beam search (`heedful.search.beam.Watch`). It is complete: the hypotheses can be
 found again from the log without the model.
 """
 
@@ -10,14 +10,13 @@ from enum import StrEnum
 
 import torch
 
+from heedful.architectures.inference import evaluating
+from heedful.architectures.model import DecodingState
 from heedful.config.schema import DecodeConfig
-from heedful.decode.beam import Candidates, Live, beam_search
-from heedful.decode.hypothesis import Hypothesis, hypothesis
-from heedful.decode.inference import evaluating
-from heedful.decode.length_penalty import PENALTIES
 from heedful.errors import InputError
 from heedful.inspector.capture.sources import Given, Writer, Writing, writing
-from heedful.models.model import DecodingState
+from heedful.search.beam import Candidates, Live, beam_search
+from heedful.search.hypothesis import PENALTIES, Hypothesis, hypothesis
 from heedful.text.tokenizer import EOS
 
 

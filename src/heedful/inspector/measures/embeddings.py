@@ -1,15 +1,64 @@
-"""Token embeddings: the row of a token in the embedding table, and its nearest neighbours by cosine similarity."""
+"""Token embeddings: neighbours, principal components (Pearson 1901), t-SNE (van der Maaten & Hinton 2008)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float
+from sklearn.manifold import TSNE
 
+from heedful.architectures import Model
+from heedful.architectures.model import EmbeddingTable
 from heedful.errors import InputError
-from heedful.models import Model
-from heedful.models.model import EmbeddingTable
 from heedful.nn.embedding import Segments
 from heedful.text.tokenizer import Tokenizer
+
+
+class Plane(NamedTuple):
+    """Vectors in the plane of their first two principal components, and the share of the variance along each."""
+
+    places: Float[np.ndarray, "N 2"]
+    shares: tuple[float, float]
+
+
+def principal_components(vectors: Float[np.ndarray, "N D"]) -> Plane:
+    """Project vectors onto their first two principal components, computed in float64.
+
+    The sign of a component is free; here the entry of largest size in its direction is positive, so that the same
+    vectors give the same picture everywhere.
+
+    Raises:
+        InputError: there are fewer than three vectors, or they have fewer than two dimensions.
+    """
+    if len(vectors) < 3 or vectors.shape[1] < 2:
+        raise InputError(f"{len(vectors)} vectors of size {vectors.shape[1]} span no plane to draw; give more words")
+    centred = torch.from_numpy(vectors).double()
+    centred = centred - centred.mean(0)
+    _, lengths, directions = torch.linalg.svd(centred, full_matrices=False)
+    plane = directions[:2]
+    signs = plane.gather(1, plane.abs().argmax(1, keepdim=True)).sign()
+    places = centred @ (plane * signs).T
+    shares = lengths.square() / lengths.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
+    return Plane(places.numpy(), (shares[0].item(), shares[1].item()))
+
+
+PERPLEXITY = 30.0  # about the number of neighbours that are kept near; as in scikit-learn
+
+
+def neighbour_map(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:
+    """Place vectors in a plane by t-SNE, beginning from their principal components, so that it is always the same map.
+
+    Distances between groups that are far apart mean little; who is whose neighbour does.
+
+    Raises:
+        InputError: there are fewer than five vectors.
+    """
+    if len(vectors) < 5:
+        raise InputError(f"t-SNE has nothing to arrange among {len(vectors)} vectors; give five words or more")
+    perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
+    return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
 
 
 @dataclass(frozen=True)

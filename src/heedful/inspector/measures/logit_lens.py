@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from heedful.decode.inference import evaluating
+from heedful.architectures import Model
+from heedful.architectures.inference import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
-from heedful.models import Model
 
 
 @dataclass(frozen=True)

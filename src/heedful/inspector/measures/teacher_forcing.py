@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.decode.filler import Filler
-from heedful.decode.inference import evaluating
+from heedful.architectures.inference import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass
+from heedful.predictors.filler import Filler
 from heedful.text.tokenizer import MASK
 
 

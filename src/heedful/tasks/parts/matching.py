@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.losses import Loss
-from heedful.text.sequence import segments
+from heedful.text.sequences import segments
 from heedful.text.tokenizer import PAD
 
 

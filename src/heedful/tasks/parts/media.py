@@ -16,14 +16,14 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.batches import BatchPlan
-from heedful.data.media.media_files import MediaFile, media_files
-from heedful.data.media.medium import medium_of, padded
 from heedful.data.preparation.media import check_media, prepare_media, read_files, skips_bad
 from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.random_numbers import AUGMENTATION, Chance
 from heedful.data.readers.filters import DropReport
+from heedful.data.readers.media_files import MediaFile, media_files
 from heedful.data.stores.media_store import MediaStore
-from heedful.machine.cores import map_on_cores
+from heedful.machine.process import map_on_cores
+from heedful.media.modality import medium_of, padded
+from heedful.random_numbers import AUGMENTATION, Chance
 from heedful.tasks.dataset import B, Dataset
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.text.training import one_tokenizer

@@ -17,21 +17,21 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
+from heedful.architectures.architectures import model_class
+from heedful.architectures.model import SourceToTarget
 from heedful.config.decoding import MAX_EXTRA
 from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
 from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
-from heedful.data.random_numbers import seed_of
 from heedful.data.readers.corpus import SentencePair, read_pairs
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
-from heedful.decode.cut_outputs import CutOutputs
-from heedful.decode.predictor import AnyPredictor
-from heedful.decode.translator import Translator
 from heedful.evaluate.texts import Texts
 from heedful.losses import Loss, cross_entropy, perplexity
-from heedful.models.architectures import model_class
-from heedful.models.model import SourceToTarget
+from heedful.predictors.outputs import CutOutputs
+from heedful.predictors.predictor import AnyPredictor
+from heedful.predictors.translator import Translator
+from heedful.random_numbers import seed_of
 from heedful.tasks.dataset import Dataset
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import BOS, PAD

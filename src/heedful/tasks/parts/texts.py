@@ -23,7 +23,7 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, ScoredText
 from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.tasks.dataset import B, Dataset
-from heedful.text.sequence import is_cut, segments, sequence
+from heedful.text.sequences import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.readers.media_files import MediaFile, media_files
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts
 from heedful.tasks.parts.sequence_to_sequence import PairBatch, pair_batch, with_length_limit
-from heedful.text.padding import pad
+from heedful.text.sequences import pad
 from heedful.text.speech_tokens import SpeechTokens
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair

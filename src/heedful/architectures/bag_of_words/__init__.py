@@ -1,0 +1,1 @@
+"""Bag of words."""

@@ -1,0 +1,30 @@
+"""Bag of words: text classifiers to which the order of words does not matter.
+
+B batch, T tokens, D model.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.architectures.backbone import Backbone, InputLayerType
+from heedful.architectures.bag_of_words.settings import BagOfWordsConfig
+from heedful.nn.masks import AttentionMask
+
+
+class NoLayers(nn.Module):
+    """Stack without layers: the hidden state of a token is its embedding."""
+
+    def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T D"]:
+        """Return the embedded tokens as they are."""
+        del mask, cache
+        return x
+
+
+class BagOfWords(Backbone[InputLayerType]):
+    """Backbone without layers, positions or context: each token is its vector, wherever it stands."""
+
+    causal = False
+    pooling = "sum"
+
+    def __init__(self, config: BagOfWordsConfig, embedding: InputLayerType) -> None:
+        super().__init__(config, embedding, NoLayers())

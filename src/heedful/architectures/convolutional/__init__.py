@@ -1,0 +1,1 @@
+"""Convolutional models: ConvS2S and its encoder or decoder alone."""

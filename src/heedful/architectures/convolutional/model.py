@@ -1,0 +1,110 @@
+"""Convolutional models: the encoder-decoder ConvS2S (Gehring et al. 2017), and backbones of one stack.
+
+B batch, R rows of a search, N source tokens, T target tokens, D model, V vocabulary.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from heedful.architectures.backbone import Backbone, InputLayerType
+from heedful.architectures.convolutional.decoder import ConvolutionalDecoder, ConvolvedSource
+from heedful.architectures.convolutional.layers import ConvolutionalStack
+from heedful.architectures.convolutional.settings import ConvolutionalConfig
+from heedful.architectures.text_encoder_decoder import TextEncoderDecoder
+from heedful.nn.masks import AttentionMask
+from heedful.nn.named_stacks import NamedConvolutionalStack
+from heedful.text.tokenizer import BOS
+
+
+class ConvolutionalEncoder(Backbone[InputLayerType]):
+    """Convolutional backbone that reads a text: each layer sees as many tokens to the left as to the right."""
+
+    causal = False
+    pooling = "max"
+
+    def __init__(self, config: ConvolutionalConfig, embedding: InputLayerType) -> None:
+        super().__init__(config, embedding, ConvolutionalStack(config, config.encoder_layers, causal=False))
+
+
+class ConvolutionalLanguageBackbone(Backbone[InputLayerType]):
+    """Convolutional backbone whose layers see earlier tokens only (Dauphin et al. 2017)."""
+
+    causal = True
+    pooling = "last"
+
+    def __init__(self, config: ConvolutionalConfig, embedding: InputLayerType) -> None:
+        super().__init__(config, embedding, ConvolutionalStack(config, config.decoder_layers, causal=True))
+
+
+class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
+    """Convolutional encoder-decoder, ConvS2S: encodes a source text and predicts the tokens of a target text."""
+
+    def add_layers(self, config: ConvolutionalConfig) -> None:
+        """Create the encoder and the decoder."""
+        self.encoder = ConvolutionalStack(config, config.encoder_layers, causal=False)
+        self.decoder = ConvolutionalDecoder(config)
+
+    def hidden(
+        self,
+        source: Shaped[Tensor, "B N *F"],
+        source_padding_mask: Bool[Tensor, "B N"],
+        target: Int[Tensor, "B T"],
+        target_padding_mask: Bool[Tensor, "B T"],
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
+        mask = AttentionMask(target_padding_mask, target.size(1), causal=True)
+        return self.decoder(self.target_embedding(target), mask, self.encode(source, source_padding_mask))
+
+    def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
+        """Encode the source once, for any number of decoding steps."""
+        x, padding_mask = self.source_embedding.embed(source, padding_mask)
+        mask = AttentionMask(padding_mask, x.size(1), causal=False)
+        embedded = self.encoder.embed(x, mask)
+        return self.decoder.source(self.encoder.convolve(embedded, mask), embedded, padding_mask)
+
+    @torch.no_grad()
+    def start(
+        self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
+    ) -> "ConvolutionalDecodingState":
+        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
+        return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
+
+    def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
+        """The encoder and the decoder."""
+        alignments = [attention.get_submodule("alignment") for attention in self.decoder.attentions]
+        return [
+            NamedConvolutionalStack("enc", "src", self.encoder),
+            NamedConvolutionalStack("dec", "tgt", self.decoder.stack, alignments),
+        ]
+
+    def max_positions(self) -> int | None:
+        """The size of the table of learned positions; None without positions."""
+        return self.encoder.positions.limit
+
+
+class ConvolutionalDecodingState:
+    """Decoding state of a convolutional encoder-decoder: the cache of its decoder and the source of each row."""
+
+    def __init__(self, model: ConvolutionalEncoderDecoder, source: ConvolvedSource) -> None:
+        self.model, self.source = model, source
+        self.begin = torch.full((len(source.keys),), BOS, device=source.keys.device)
+        self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # of the tokens read so far: all are real
+        self.sentences = torch.arange(len(source.keys), device=source.keys.device)  # the sentence of each row
+        self.cache = model.decoder.stack.begin(len(source.keys))
+
+    @torch.no_grad()
+    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
+        """Feed one token to each row; return the logits of the next token."""
+        self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(tokens), 1)], dim=1)
+        mask = AttentionMask(self.padding_mask, 1, causal=True)
+        x = self.model.target_embedding(tokens[:, None])
+        return self.model.output(self.model.decoder(x, mask, self.source, self.cache)[:, 0])
+
+    def select(self, rows: Int[Tensor, " R2"]) -> None:
+        """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
+        self.padding_mask = self.padding_mask[rows]
+        self.cache.select(rows)
+        sentences = self.sentences[rows]
+        if not torch.equal(sentences, self.sentences):
+            self.source, self.sentences = self.source.select(rows), sentences

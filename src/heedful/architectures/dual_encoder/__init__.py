@@ -1,0 +1,1 @@
+"""Dual encoder of images and texts (CLIP)."""

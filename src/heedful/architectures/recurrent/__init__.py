@@ -1,0 +1,1 @@
+"""Recurrent models: LSTM, GRU and Elman networks, with and without attention."""

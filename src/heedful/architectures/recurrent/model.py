@@ -1,0 +1,124 @@
+"""Recurrent models: encoder-decoders (Sutskever et al. 2014; Bahdanau et al. 2015), and backbones of one stack.
+
+B batch, R rows of a search, N source tokens, T target tokens, D model, V vocabulary.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+
+from heedful.architectures.backbone import Backbone, InputLayerType
+from heedful.architectures.recurrent.decoder import DecoderState, EncodedSource, build_decoder
+from heedful.architectures.recurrent.layers import RecurrentStack
+from heedful.architectures.recurrent.settings import RecurrentConfig
+from heedful.architectures.text_encoder_decoder import TextEncoderDecoder
+from heedful.nn.masks import AttentionMask
+from heedful.nn.named_stacks import NamedRecurrentStack
+from heedful.text.tokenizer import BOS
+
+
+class RecurrentEncoder(Backbone[InputLayerType]):
+    """Recurrent backbone that reads a text, by default in both directions (Schuster & Paliwal 1997)."""
+
+    causal = False
+    pooling = "max"
+
+    def __init__(self, config: RecurrentConfig, embedding: InputLayerType) -> None:
+        super().__init__(config, embedding, RecurrentStack(config, directions=1 + config.bidirectional))
+
+
+class RecurrentLanguageBackbone(Backbone[InputLayerType]):
+    """Recurrent backbone that reads a text from left to right, so that a state knows earlier tokens only."""
+
+    causal = True
+    pooling = "last"
+
+    def __init__(self, config: RecurrentConfig, embedding: InputLayerType) -> None:
+        super().__init__(config, embedding, RecurrentStack(config))
+
+
+class Bridge(nn.Module):
+    """Bridge from the last states of an encoder to the first state of a decoder, one linear map for each layer.
+
+    Hidden states pass through tanh (Bahdanau et al. 2015, appendix A.2.2), the memory cells of an LSTM do not.
+    """
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        vectors = 2 if config.cell == "lstm" else 1
+        self.maps = nn.ModuleList(nn.Linear(config.d_model, config.d_model) for _ in range(vectors))
+
+    def forward(self, state: Float[Tensor, "M N B U"]) -> Float[Tensor, "M 1 B D"]:
+        """Map the last state of a layer in all its directions."""
+        hidden, *cell = (
+            linear(vector.transpose(0, 1).flatten(1)) for linear, vector in zip(self.maps, state, strict=True)
+        )
+        return torch.stack([torch.tanh(hidden), *cell])[:, None]
+
+
+class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
+    """Recurrent encoder-decoder: encodes a source text and predicts the tokens of a target text."""
+
+    def add_layers(self, config: RecurrentConfig) -> None:
+        """Create the encoder and the decoder."""
+        self.encoder = RecurrentStack(config, directions=1 + config.bidirectional)
+        self.bridges = nn.ModuleList(Bridge(config) for _ in range(config.layers))
+        self.decoder = build_decoder(config)
+
+    def hidden(
+        self,
+        source: Shaped[Tensor, "B N *F"],
+        source_padding_mask: Bool[Tensor, "B N"],
+        target: Int[Tensor, "B T"],
+        target_padding_mask: Bool[Tensor, "B T"],
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
+        x = self.target_embedding(target)
+        return self.decoder(x, target_padding_mask, *self.encode(source, source_padding_mask))
+
+    def encode(
+        self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
+    ) -> tuple[EncodedSource, DecoderState]:
+        """Encode the source once, for any number of decoding steps; return it, and the first state of the decoder."""
+        x, padding_mask = self.source_embedding.embed(source, padding_mask)
+        last = self.encoder.begin(len(x))
+        states = self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False), last)
+        first = [bridge(state) for bridge, state in zip(self.bridges, last.states, strict=True)]
+        return self.decoder.encoded(states, padding_mask), DecoderState(first, torch.zeros_like(states[:, 0]))
+
+    @torch.no_grad()
+    def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> "RecurrentDecodingState":
+        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
+        return RecurrentDecodingState(self, *self.encode(source, padding_mask))
+
+    def recurrent_stacks(self) -> list[NamedRecurrentStack]:
+        """The encoder and the decoder."""
+        decoder, alignment = self.decoder, dict(self.decoder.named_children()).get("alignment")
+        return [
+            NamedRecurrentStack("enc", "src", self.encoder, self.encoder),
+            NamedRecurrentStack("dec", "tgt", decoder.stack, decoder, list(self.bridges), alignment),
+        ]
+
+
+class RecurrentDecodingState:
+    """Decoding state of a recurrent encoder-decoder: the states of its decoder and the source of each row."""
+
+    def __init__(self, model: RecurrentEncoderDecoder, source: EncodedSource, state: DecoderState) -> None:
+        self.model, self.source, self.state = model, source, state
+        self.begin = torch.full((len(source.states),), BOS, device=source.states.device)
+        self.sentences = torch.arange(len(source.states), device=source.states.device)  # the sentence of each row
+        self.dropout = [state.output.new_ones(1, 1)] * (len(state.layers) + 1)  # nothing is dropped
+
+    @torch.no_grad()
+    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
+        """Feed one token to each row; return the logits of the next token."""
+        x = self.model.target_embedding(tokens[:, None])[:, 0]
+        self.state = self.model.decoder.step(x, self.source, self.state, self.dropout)
+        return self.model.output(self.state.output)
+
+    def select(self, rows: Int[Tensor, " R2"]) -> None:
+        """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
+        self.state = self.state.select(rows)
+        sentences = self.sentences[rows]
+        if not torch.equal(sentences, self.sentences):
+            self.source, self.sentences = self.source.select(rows), sentences

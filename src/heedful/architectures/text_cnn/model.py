@@ -1,0 +1,71 @@
+"""Text CNN: one layer of convolutions of several kernel sizes, for classifiers of texts (Kim 2014).
+
+B batch, T tokens, D model, H hidden size.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.architectures.backbone import Backbone
+from heedful.architectures.text_cnn.settings import TextCNNConfig
+from heedful.nn.embedding import Embedding, InputLayer
+from heedful.nn.masks import AttentionMask
+from heedful.nn.spacing import Spacing, centred_windows
+
+
+class TextCNNStack(nn.Module):
+    """Layer of convolutions side by side, one for each kernel size, with ReLU.
+
+    The window of a token has it in its middle, and zeros beyond the ends of the text. Kim's also has windows whose
+    middle is outside of the text.
+    """
+
+    parameter_kind = "convolutions"
+
+    def __init__(self, config: TextCNNConfig) -> None:
+        super().__init__()
+        self.sizes = config.kernel_sizes
+        self.convolutions = nn.ModuleList(nn.Linear(size * config.d_model, config.filters) for size in self.sizes)
+
+    def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T H"]:
+        """Compute the outputs of all filters at each token."""
+        del cache
+        spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
+        tokens = spacing.spread(x)
+        found = [
+            convolution(centred_windows(tokens, size))
+            for size, convolution in zip(self.sizes, self.convolutions, strict=True)
+        ]
+        return spacing.collect(torch.cat(found, dim=-1).relu())
+
+
+class MultichannelEmbedding(Embedding):
+    """Token embedding of two channels: vectors that are trained, and vectors that stay (Kim 2014, section 2.1).
+
+    As the same filters read both channels and their outputs are added, the channels are added before.
+    """
+
+    def __init__(self, vocab: int, config: TextCNNConfig) -> None:
+        super().__init__(vocab, config)
+        self.static = nn.Parameter(self.weight.detach().clone(), requires_grad=False)
+
+    def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        """Look up the embeddings of tokens in both channels, and add them."""
+        return super().forward(tokens) + F.embedding(tokens, self.static) * self.scale
+
+
+class TextCNN(Backbone[InputLayer]):
+    """Backbone of a text CNN: the outputs of all filters at each token, for a maximum over the text.
+
+    Only embeddings of tokens may have two channels.
+    """
+
+    causal = False
+    pooling = "max"
+
+    def __init__(self, config: TextCNNConfig, embedding: InputLayer) -> None:
+        if config.multichannel and isinstance(embedding, Embedding):
+            embedding = MultichannelEmbedding(len(embedding.weight), config)
+        super().__init__(config, embedding, TextCNNStack(config))

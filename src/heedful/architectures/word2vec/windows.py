@@ -1,0 +1,267 @@
+"""Words of running text: context windows, phrases, and Huffman codes of the vocabulary (Mikolov et al. 2013)."""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from heapq import heapify, heappop, heapreplace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from heedful.random_numbers import WORDS, draw_at
+from heedful.text.tokenizer import EOS
+
+
+class HuffmanCodes(NamedTuple):
+    """The path of each word from the root of a binary tree: its inner nodes, and the branch taken at each of them."""
+
+    nodes: np.ndarray  # (V, P) int64: inner nodes from the root on, numbered from 0; the rest is 0
+    branches: np.ndarray  # (V, P) bool: the code of the word
+    lengths: np.ndarray  # (V,) int64
+
+
+def huffman_codes(counts: np.ndarray) -> HuffmanCodes:
+    """Build the Huffman tree of words with the given counts: frequent words get short codes.
+
+    Words that do not occur have no path. Ties are decided by the number of the word or node, so that the same counts
+    give the same tree.
+    """
+    words = np.flatnonzero(counts).tolist()
+    heap = [(int(counts[word]), word) for word in words]
+    heapify(heap)
+    parent: dict[int, tuple[int, bool]] = {}  # of words by their number, of inner nodes by theirs after the words
+    inner = 0
+    while len(heap) > 1:
+        first, left = heappop(heap)
+        second, right = heap[0]
+        parent[left], parent[right] = (inner, False), (inner, True)
+        heapreplace(heap, (first + second, len(counts) + inner))
+        inner += 1
+    paths = [_path(word, parent, len(counts)) for word in words]
+    longest = max(map(len, paths), default=0)
+    nodes = np.zeros((len(counts), longest), np.int64)
+    branches = np.zeros((len(counts), longest), bool)
+    lengths = np.zeros(len(counts), np.int64)
+    for word, path in zip(words, paths, strict=True):
+        lengths[word] = len(path)
+        nodes[word, : len(path)] = [node for node, _ in path]
+        branches[word, : len(path)] = [branch for _, branch in path]
+    return HuffmanCodes(nodes, branches, lengths)
+
+
+def _path(word: int, parent: dict[int, tuple[int, bool]], size: int) -> list[tuple[int, bool]]:
+    """The inner nodes above a word with the branch taken at each, from the root on."""
+    path = []
+    node = word
+    while node in parent:
+        above, branch = parent[node]
+        path.append((above, branch))
+        node = size + above
+    return path[::-1]
+
+
+JOINER = "_"
+MOST_PAIRS = 1 << 22  # pairs that are counted at a time; the rarest are forgotten when there are more
+
+Pair = tuple[str, str]
+
+
+def join(words: Sequence[str], phrases: Container[str]) -> list[str]:
+    """Join the neighbouring words of a document that form a phrase, from left to right.
+
+    A phrase that was just made is not joined to the next word: longer phrases come from further passes.
+    """
+    joined: list[str] = []
+    is_open = False  # True if the last of `joined` is a word that may begin a phrase
+    for word in words:
+        if is_open and (phrase := joined[-1] + JOINER + word) in phrases:
+            joined[-1] = phrase
+        else:
+            joined.append(word)
+            phrase = ""
+        is_open = not phrase
+    return joined
+
+
+def join_all(documents: Iterable[Sequence[str]], passes: Iterable[Container[str]]) -> Iterator[Sequence[str]]:
+    """Yield documents with their phrases joined, in several passes with phrases of their own."""
+    passes = list(passes)
+    return (reduce(join, passes, words) for words in documents)
+
+
+def find_phrases(documents: Iterable[Sequence[str]], threshold: float, discount: int) -> frozenset[str]:
+    """Find the pairs of neighbouring words whose score is above a threshold; return them joined, as in "new_york".
+
+    score(a, b) = (count(ab) - discount) / (count(a) count(b)) x N, formula 6 of the paper times the number N of words,
+    as in the authors' program, so that a threshold means the same in texts of any size.
+
+    Args:
+        documents: The words of each document; pairs do not cross documents.
+        threshold: The score that a phrase exceeds, such as 100.
+        discount: Taken off the count of each pair, so that rare words form no phrases.
+    """
+    words: Counter[str] = Counter()
+    found: Counter[Pair] = Counter()
+    least = 1
+    for document in documents:
+        words.update(document)
+        found.update(pairwise(document))
+        while len(found) > MOST_PAIRS:
+            least += 1
+            found = Counter({pair: count for pair, count in found.items() if count >= least})
+    total = words.total()
+    return frozenset(
+        a + JOINER + b
+        for (a, b), count in found.items()
+        if (count - discount) * total > threshold * words[a] * words[b]
+    )
+
+
+BLOCK = 1 << 24  # tokens that are counted at a time
+
+
+@dataclass(frozen=True)
+class WordWindows:
+    """Words in the order of the text with their windows: how many words on either side are the context of each."""
+
+    words: np.ndarray  # (N,) int64
+    before: np.ndarray  # (N,) int64: context words before the word
+    after: np.ndarray  # (N,) int64
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of context words of each word, int64, shape (N,)."""
+        return self.before + self.after
+
+
+def count_words(ids: np.ndarray, vocab_size: int) -> np.ndarray:
+    """Count the occurrences of each token of a stream, int64, shape (V,); special tokens are no words and count 0."""
+    counts = np.zeros(vocab_size, np.int64)
+    for begin in range(0, len(ids), BLOCK):
+        counts += np.bincount(ids[begin : begin + BLOCK], minlength=vocab_size)
+    counts[: EOS + 1] = 0
+    return counts
+
+
+def keep_probabilities(counts: np.ndarray, subsample: float) -> np.ndarray:
+    """Compute with which probability each word is kept when frequent words are thinned out, float64, shape (V,).
+
+    sqrt(t / f) + t / f for a word of frequency f, at most 1, as the program of Mikolov et al. (2013b) computes it;
+    section 2.3 of the paper has the first term alone. Tokens that do not occur are never kept.
+
+    Args:
+        counts: Occurrences of each word.
+        subsample: The frequency t from which on words are thinned out; 0: all are kept.
+    """
+    share = subsample * counts.sum() / np.maximum(counts, 1)
+    kept = np.minimum(np.sqrt(share) + share, 1.0) if subsample else np.ones(len(counts))
+    return np.where(counts > 0, kept, 0.0)
+
+
+def draw_windows(
+    ids: np.ndarray, places: np.ndarray, piece: int, keep: np.ndarray, window: int, key: tuple[int, ...]
+) -> WordWindows:
+    """Draw which words are kept, and the window of each: from 1 to `window` words on either side.
+
+    Both depend on the key and the place of a word alone, so that batches of any size give the same windows. Windows
+    end with the document and with the piece of text; words that are not kept leave no gap.
+
+    Args:
+        ids: Tokens of pieces of text one behind the other, in which <eos> ends a document, shape (T,).
+        places: The place of each token in its stream, shape (T,).
+        piece: The number of tokens of a piece; the last piece may have fewer.
+        keep: The probability with which each word is kept, as by `keep_probabilities`.
+        window: The largest size of a window.
+        key: Seed and epoch.
+    """
+    numbers = draw_at(places, *key, WORDS)
+    kept = (numbers >> np.uint64(32)) * 2.0**-32 < keep[ids]
+    ends = ids == EOS
+    ends[piece - 1 :: piece] = True
+    document = (np.cumsum(ends) - ends)[kept]
+    count = len(document)
+    order = np.arange(count)
+    starts = np.flatnonzero(np.diff(document, prepend=-1))
+    lengths = np.diff(starts, append=count)
+    first = np.repeat(starts, lengths)
+    last = first + np.repeat(lengths, lengths) - 1
+    drawn = 1 + (numbers[kept] & np.uint64(0xFFFFFFFF)).astype(np.int64) % window
+    return WordWindows(ids[kept].astype(np.int64), np.minimum(drawn, order - first), np.minimum(drawn, last - order))
+
+
+def pairs(windows: WordWindows) -> tuple[np.ndarray, np.ndarray]:
+    """List all pairs of a centre word and a word in its window, as places in the batch, int64, shape (pairs,) both.
+
+    Pairs are ordered by the place of the centre word, then by that of the context word.
+    """
+    centres = np.repeat(np.arange(len(windows.words)), windows.sizes)
+    firsts = np.cumsum(windows.sizes) - windows.sizes
+    step = np.arange(len(centres)) - np.repeat(firsts, windows.sizes) - np.repeat(windows.before, windows.sizes)
+    return centres, centres + step + (step >= 0)
+
+
+class NoiseDistribution:
+    """The distribution of negative samples, count^power, as an alias table (Walker 1977): two look-ups a draw."""
+
+    def __init__(self, counts: np.ndarray, power: float) -> None:
+        weights = np.where(counts > 0, counts.astype(np.float64) ** power, 0.0)
+        self.threshold, self.alias = alias_table(weights / weights.sum())
+
+    def draw(self, numbers: np.ndarray) -> np.ndarray:
+        """Turn random 64-bit numbers, of any shape, into words drawn from the distribution, int64."""
+        column = ((numbers >> np.uint64(32)) * np.uint64(len(self.alias)) >> np.uint64(32)).astype(np.int64)
+        chance = (numbers & np.uint64(0xFFFFFFFF)) * 2.0**-32
+        return np.where(chance < self.threshold[column], column, self.alias[column])
+
+
+def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Build the alias table of a distribution: each column holds its own item up to a threshold, then one other item.
+
+    Returns:
+        The thresholds, float64, and the other items, int64, (V,) both.
+    """
+    threshold = probabilities * len(probabilities)
+    alias = np.arange(len(probabilities))
+    small = np.flatnonzero(threshold < 1).tolist()
+    large = np.flatnonzero(threshold >= 1).tolist()
+    while small and large:
+        item, donor = small.pop(), large[-1]
+        alias[item] = donor
+        threshold[donor] -= 1 - threshold[item]
+        if threshold[donor] < 1:
+            small.append(large.pop())
+    threshold[small + large] = 1.0
+    return threshold, alias
+
+
+@dataclass(frozen=True)
+class WordBlocks:
+    """Blocks of consecutive words with the words around them, so that scores of many pairs are one matrix product.
+
+    B blocks, L words of a block, C = window + L + window words around it. What fills up the last block has no context.
+    """
+
+    words: np.ndarray  # (B, L) int64
+    around: np.ndarray  # (B, C) int64: the words of the block with those before and after it
+    in_window: np.ndarray  # (B, C, L) bool: True where a word is in the window of a word of the block
+    sizes: np.ndarray  # (B, L) int64: the number of context words
+
+
+def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
+    """Cut the words of a batch into blocks of `length` words, at least one; no pair of words is lost."""
+    count = len(windows.words)
+    rest = -count % length if count else length
+    row = np.pad(windows.words, (window, rest + window))
+    before, after = (np.pad(side, (0, rest)).reshape(-1, 1, length) for side in (windows.before, windows.after))
+    size = length + 2 * window
+    steps = np.arange(size)[:, None] - window - np.arange(length)
+    # Small numbers, so that a comparison of all places takes no time; one that is below 0 becomes a large one.
+    first, span = steps.astype(np.uint16) + before.astype(np.uint16), (before + after).astype(np.uint16)
+    return WordBlocks(
+        words=row[window : window + count + rest].reshape(-1, length),
+        around=np.lib.stride_tricks.sliding_window_view(row, size)[::length],
+        in_window=(first <= span) & (steps != 0),
+        sizes=np.pad(windows.sizes, (0, rest)).reshape(-1, length),
+    )

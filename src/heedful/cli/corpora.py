@@ -1,0 +1,179 @@
+"""`heedful scenes`, `heedful stories` and `heedful shapes`: endless synthetic corpora."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import folder_to_write
+from heedful.errors import InputError, RunError
+from heedful.progress import show_progress
+from heedful.wording import counted
+
+Files = Mapping[str, Callable[[], bytes]]  # by name relative to the folder: a function that makes the content
+
+
+def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], object] = lambda _: None) -> None:
+    """Write the files of a generated corpus into a folder that may hold nothing but some of these files.
+
+    Files that are there already are compared before anything is written, and left as they are. Files are whole or not
+    there, however the command ends; only the loss of power may leave damaged ones, which are then refused.
+
+    Args:
+        folder: The folder, which is made if it is not there.
+        files: The files. Each is made when it is its turn, so that they need not fit into memory together.
+        what: The kind of corpus, for messages: "scenes", "stories" or "shapes".
+        done: Called with the number of files that are compared or written.
+
+    Raises:
+        InputError: The folder holds something else.
+        RunError: Writing failed; once the cause is repaired, the same command goes on.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        other = other_name(folder, files) or other_content(folder, files, done)
+    except OSError as error:
+        raise RunError(f"cannot write to {folder}: {error.strerror or error}; name another with --out") from error
+    if other:
+        raise InputError(f"--out {folder}: {other} in it is none of these {what}; name an empty folder")
+    for name, content in files.items():
+        if not (folder / name).exists():
+            _write(folder / name, content())
+            done(1)
+
+
+def other_name(folder: Path, files: Files) -> str:
+    """Find something in a folder that has the name of none of these files; "" if there is nothing.
+
+    What an interrupted command left of a file under its temporary name counts as that file.
+    """
+    from heedful.storage.atomic import TEMPORARY
+
+    folders = {str(parent) for name in files for parent in Path(name).parents}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        known = folders if path.is_dir() else files
+        if name.with_name(name.name.removeprefix(TEMPORARY)).as_posix() not in known:
+            return name.as_posix()
+    return ""
+
+
+def other_content(folder: Path, files: Files, done: Callable[[int], object]) -> str:
+    """Find one of these files in a folder that has another content; "" if there is none."""
+    for name, content in files.items():
+        if (folder / name).exists():
+            if (folder / name).read_bytes() != content():
+                return name
+            done(1)
+    return ""
+
+
+def _write(path: Path, content: bytes) -> None:
+    from heedful.storage.atomic import atomic_file, named_write_errors
+    from heedful.storage.disk import UNFLUSHED
+
+    with named_write_errors(path):
+        path.parent.mkdir(exist_ok=True)
+        with atomic_file(path, UNFLUSHED) as stream:
+            stream.write(content)
+
+
+def scenes(
+    languages: Annotated[str, typer.Argument(help="Languages: en-de or en-zh.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
+    train: Annotated[int, typer.Option(min=1, help="Sentence pairs for training.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, help="Sentence pairs for validation.")] = 500,
+    test: Annotated[int, typer.Option(min=1, help="Sentence pairs for the test set.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers; another seed writes other sentences.")] = 1,
+) -> None:
+    """Write a parallel corpus from a small grammar, of any size; each sentence has exactly one translation.
+
+    Beside the sentences there are their words, the role of each word and the
+    word alignment. The same command always writes the same files. No training
+    sentence is in the validation or test set, whatever the seed.
+    """
+    from heedful.corpora.scenes import split
+    from heedful.corpora.scenes.corpus import corpus_files
+
+    with show_progress("writing sentence pairs", "pairs", train + valid + test) as progress:
+        parts = split(languages, train, valid, test, seed, progress.advance)
+    write_corpus(out, {name: text.encode for name, text in corpus_files(languages, parts).items()}, "scenes")
+    sample = parts["test"][0]
+    typer.echo(f"{out}: {counted(train, 'pairs')} to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo(f"  {sample.source.text}\n  {sample.target.text}")
+    sides = {part: [str(out / f"{part}.{language}") for language in languages.split("-")] for part in parts}
+    command = ["heedful", "init", *sides["train"], "--valid", *sides["valid"], "--test", *sides["test"]]
+    typer.echo(f"next:\n  {shlex.join(command)}")
+
+
+def stories(
+    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
+    language: Annotated[str, typer.Argument(help="Language: en, de or zh.")] = "en",
+    train: Annotated[int, typer.Option(min=1, help="Stories for training.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, help="Stories for validation.")] = 500,
+    test: Annotated[int, typer.Option(min=1, help="Stories for the test set.")] = 500,
+    sentences: Annotated[tuple[int, int], typer.Option(min=2, help="Fewest and most sentences of a story.")] = (4, 9),
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers; another seed writes other stories.")] = 1,
+) -> None:
+    """Write short stories from the grammar of `scenes`: documents to train a language model or BERT on.
+
+    The sentences of a story are about the same few people and things; each
+    story is a paragraph. The same command always writes the same files. No
+    training story is in the validation or test set, whatever the seed.
+    """
+    from heedful.corpora.scenes.stories import split_stories, story_files
+
+    fewest, most = sentences
+    if fewest > most:
+        raise InputError(f"--sentences {fewest} {most}: the fewest come first")
+    with show_progress("writing stories", "stories", train + valid + test) as progress:
+        parts = split_stories(language, train, valid, test, seed, range(fewest, most + 1), progress.advance)
+    write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()}, "stories")
+    typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
+    typer.echo('in the recipe, tell that a document is a paragraph:\n  [data]\n  documents = "paragraph"')
+
+
+MOST_TRAIN, MOST_HELD_OUT = 900_000, 40_000  # of 1,442,232 captions; 1 in 16 is for validation, 1 for test
+
+
+def shapes(
+    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
+    train: Annotated[int, typer.Option(min=1, max=MOST_TRAIN, help="Pictures for training.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for validation.")] = 500,
+    test: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for the test set.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers; another seed draws other pictures.")] = 1,
+    speak: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LANGUAGE", help="Also write the captions in this language (en, de or zh) as sound, by espeak-ng."
+        ),
+    ] = None,
+) -> None:
+    """Draw a corpus of pictures of one to three shapes, each with one right caption in English, German and Chinese.
+
+    A table in JSON Lines for each part names the pictures, their captions and,
+    for each word of a caption, the box of the object that it is about. The same
+    command always writes the same files, and goes on if it was interrupted. No
+    caption for training is in the validation or test set, whatever the seed.
+    """
+    from heedful.corpora.shapes import LANGUAGES, caption, split
+    from heedful.corpora.shapes.corpus import corpus_files
+
+    speaker = None
+    if speak is not None:
+        import torch
+
+        from heedful.corpora.shapes.corpus import Speaker
+
+        torch.set_num_threads(1)  # several would wait for each other longer than a short sound takes
+        speaker = Speaker(speak)
+    with show_progress("drawing pictures", "scenes", train + valid + test) as progress:
+        parts = split(train, valid, test, seed, progress.advance)
+        files = corpus_files(parts, speaker)
+        progress.begin("files", len(files))
+        write_corpus(out, files, "shapes", progress.advance)
+    typer.echo(f"{out}: {counted(train, 'pictures')} to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo("".join(f"  {caption(language, parts['test'][0]).text}\n" for language in LANGUAGES), nl=False)

@@ -1,0 +1,1 @@
+"""Synthetic corpora: scenes in three languages, stories, and drawn and spoken shapes."""

@@ -1,0 +1,212 @@
+"""Draws the parts of a scene at random: phrases and clauses that make sense in every language."""
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+from heedful.corpora.scenes.lexicon import (
+    ADJECTIVES,
+    BESIDE,
+    INTO,
+    NOUNS,
+    ON,
+    TENSES,
+    TIMES,
+    TO,
+    VERBS,
+    Noun,
+    Relation,
+    Verb,
+    nouns_of,
+)
+from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun
+
+T = TypeVar("T")
+W = TypeVar("W", Noun, Verb)
+
+MAN, WOMAN = NOUNS[:2]
+PEOPLE, LIVING, PLACES, INSIDES, ROOMS, LANDMARKS, SURFACES = (
+    nouns_of(kinds) for kinds in ("people", "living", "place", "inside", "room", "landmark surface", "surface")
+)
+DESTINATIONS = tuple(place for place in PLACES if place not in ROOMS)
+QUALITIES = {noun: tuple(quality for quality in ADJECTIVES if noun.kinds & quality.kinds) for noun in NOUNS}
+
+# Determiners; each is as likely as it is often. "owner" is a phrase for the owner, "" is no determiner.
+MANY = ("two", "three", "four", "five", "some", "many")
+POSSESSIVES = ("my", "our", "his", "her", "their", "owner")
+ANY = ("the",) * 10 + ("a",) * 3 + ("this", *POSSESSIVES, "owner", "two", "three", "some", "many")
+DEFINITE = ("the",) * 10 + ("this", *POSSESSIVES, "owner")
+OBJECT = ("the", "a") * 6 + ("", "", "this", *POSSESSIVES, *MANY)
+OWNED = ("a",) * 5 + ("", *MANY)
+LIKED = (*DEFINITE, "", "", "", "")
+DENIED = ("the",) * 6 + ("a",) * 4 + ("", "my", "his", "her", "owner")
+WHERE = ("the",) * 8 + ("a", "my", "his", "owner")
+MODALS = ("can", "must", "want", "should")
+
+FRAMES = ("transitive",) * 6 + ("intransitive",) * 3 + ("ditransitive",) * 2 + ("motion", "placement")
+VERBS_OF = {frame: tuple(verb for verb in VERBS if verb.frame == frame) for frame in (*FRAMES, "report", "copula")}
+TIMES_OF = {tense: tuple(time for time in TIMES if tense in time.tenses) for tense in (*TENSES["activity"], "present")}
+(BE,) = VERBS_OF["copula"]
+# Verbs of relative clauses about the noun: those that it can be the subject of, and those that it can be the object of.
+SIMPLE = (*VERBS_OF["intransitive"], *VERBS_OF["transitive"])
+DOING = {noun: tuple(verb for verb in SIMPLE if noun in verb.subjects) for noun in LIVING}
+DONE = {noun: tuple(verb for verb in SIMPLE if noun in verb.objects and "_" not in verb.chinese) for noun in NOUNS}
+IDENTIFYING = ("present", "progressive", "past", "habit")
+
+
+class Author:
+    """Draws phrases and clauses of one scene at random. No noun or verb comes twice, so that it is clear what is meant.
+
+    Only `random.random` is asked for numbers: the Python documentation promises its sequence for all versions.
+    """
+
+    def __init__(self, rng: random.Random, strangers: bool):
+        """Prepare to draw; with `strangers`, he, she and they may be people that the scene does not name."""
+        self._random = rng.random
+        self._strangers = strangers
+        self._used: set[Noun | Verb] = set()
+
+    def chance(self, probability: float) -> bool:
+        """Return True at random, with the given probability."""
+        return self._random() < probability
+
+    def one(self, items: Sequence[T]) -> T:
+        """Return a random item of a sequence; all are equally likely."""
+        return items[int(self._random() * len(items))]
+
+    def fresh(self, words: Sequence[W]) -> W:
+        """Return a random noun or verb that the scene does not have yet, if there is one, and note that it is used."""
+        word = self.one([word for word in words if word not in self._used] or words)
+        self._used.add(word)
+        return word
+
+    def phrase(self, noun: Noun, determiners: Sequence[str], described: float = 0.25, several: float = 0.3) -> Phrase:
+        """Draw a noun phrase; `described` is the chance of an adjective, `several` that of a plural where both fit."""
+        if "name" in noun.kinds:
+            return Phrase(noun, plural=False, determiner="")
+        determiner = self.one(determiners)
+        if determiner in POSSESSIVES and noun.category in ("person", "animal", "place") and "own" not in noun.kinds:
+            determiner = "the"
+        if determiner in POSSESSIVES and noun.category == "person":
+            several /= 3  # few have two mothers
+        if not noun.counted and (determiner == "a" or determiner in MANY):
+            determiner = ""
+        plural = noun.counted and (determiner in ("", *MANY) or (determiner != "a" and self.chance(several)))
+        phrase = Phrase(noun, plural, "the" if determiner == "owner" else determiner)
+        if determiner == "owner":
+            phrase.owner = self.phrase(self.fresh(PEOPLE), ("the",), described=0.1)
+        if QUALITIES[noun] and self.chance(described):
+            phrase.adjective = self.one(QUALITIES[noun])
+        return phrase
+
+    def subject(self, verb: Verb, determiners: Sequence[str] = ANY) -> Nominal:
+        """Draw a subject for a verb: a pronoun, a noun phrase, or two noun phrases joined by "and"."""
+        if PEOPLE[0] in verb.subjects and self.chance(0.14):
+            return self._pronoun()
+        first = self.phrase(self.fresh(verb.subjects), determiners)
+        if self.chance(0.06) and first.owner is None:
+            return Pair(first, self.phrase(self.fresh(verb.subjects), ("the", "a"), described=0))
+        return first
+
+    def _pronoun(self) -> Pronoun:
+        if not self._strangers or self.chance(0.3):
+            return Pronoun(None, self.chance(0.5))
+        return self.one((Pronoun(MAN, False), Pronoun(WOMAN, False), Pronoun(MAN, True)))
+
+    def action(self, tense: str = "", negated: bool = False, frames: Sequence[str] = FRAMES) -> Clause:
+        """Draw a clause with a random verb and subject, in a given tense (see TENSES) or any that suits the verb."""
+        verbs = VERBS_OF[self.one(frames)]
+        verb = self.fresh([verb for verb in verbs if tense in TENSES[verb.aspect]] if tense else verbs)
+        tense = tense or self.one(TENSES[verb.aspect])
+        negated = negated and tense != "habit"
+        return self.clause(verb, tense, self.subject(verb, DEFINITE if negated else ANY), negated)
+
+    def clause(
+        self, verb: Verb, tense: str, subject: Nominal, negated: bool = False, object_: Nominal | None = None
+    ) -> Clause:
+        """Complete a clause of verb and subject: draw the objects that the verb needs, and perhaps place and time."""
+        clause = Clause(verb, subject, "present" if tense == "habit" else tense, negated=negated, object=object_)
+        if tense == "modal":
+            clause.modal = self.one(MODALS)
+        if verb.frame == "ditransitive":
+            clause.recipient = self.recipient()
+        if object_ is None and verb.frame in ("transitive", "ditransitive", "placement"):
+            clause.object = self.object(verb, negated)
+        self._locate(clause)
+        if tense == "habit" or (TIMES_OF[tense] and self.chance(0.4)):
+            clause.time = self.one(TIMES_OF[tense])
+            clause.time_first = "early" not in clause.time.tenses and self.chance(0.35)
+        return clause
+
+    def _locate(self, clause: Clause) -> None:
+        frame = clause.verb.frame
+        if frame == "motion":
+            clause.goal = self.destination(into=len(clause.verb.chinese) == 2 and self.chance(0.4))
+        elif frame == "placement":
+            clause.goal = self.beside((*BESIDE, ON, ON, ON))
+        elif clause.verb.anywhere and self.chance(0.3):
+            clause.place = self.place()
+
+    def object(self, verb: Verb, negated: bool = False) -> Nominal:
+        """Draw an object for a verb: a noun phrase or a pronoun."""
+        if self._strangers and verb.frame == "transitive" and PEOPLE[0] in verb.objects and self.chance(0.15):
+            return self._pronoun()
+        if "owning" in verb.tags:
+            determiners = ("a", "a", "") if negated else OWNED
+        elif negated:
+            determiners = DENIED
+        else:
+            determiners = LIKED if verb.aspect == "state" else OBJECT
+        return self.phrase(self.fresh(verb.objects), determiners)
+
+    def recipient(self) -> Nominal:
+        """Draw an indirect object: somebody who is given, shown or told something."""
+        if self._strangers and self.chance(0.2):
+            return self._pronoun()
+        return self.phrase(self.fresh(PEOPLE), DEFINITE, described=0.15)
+
+    def place(self) -> Place:
+        """Draw a place where something happens, such as a garden."""
+        noun = self.fresh(PLACES)
+        return Place(noun.where, self.phrase(noun, WHERE, described=0.15, several=0.05))
+
+    def beside(self, relations: Sequence[Relation]) -> Place:
+        """Draw a place on, under, behind, in front of or next to a piece of furniture, a car or a tree."""
+        relation = self.one(relations)
+        noun = self.fresh(SURFACES if relation is ON else LANDMARKS)
+        return Place(relation, self.phrase(noun, WHERE, described=0.15, several=0.05))
+
+    def destination(self, into: bool) -> Place:
+        """Draw a destination of a motion: a place to go to or, with `into`, a place to go into."""
+        noun = self.fresh(INSIDES if into else DESTINATIONS)
+        return Place(INTO if into else TO, self.phrase(noun, WHERE, described=0.15, several=0.05))
+
+    def relate(self, phrase: Phrase, timed: bool) -> None:
+        """Add a relative clause to a noun phrase, in which the noun is the subject or the object of a verb.
+
+        Unless it is `timed`, the relative clause has no time of its own, except for how often something happens.
+        """
+        phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
+        if phrase.noun in LIVING and self.chance(0.5):
+            verb = self.fresh(DOING[phrase.noun])
+            phrase.relative = self.clause(verb, self._known(verb), Gap(phrase))
+        else:
+            verb = self.fresh(DONE[phrase.noun])
+            phrase.relative = self.clause(verb, self._known(verb), self.subject(verb), object_=Gap(phrase))
+        phrase.relative.time_first = False
+        if not timed and phrase.relative.tense != "present":
+            phrase.relative.time = None
+
+    def _known(self, verb: Verb) -> str:
+        """Draw a tense for a relative clause, which identifies somebody."""
+        return self.one([tense for tense in TENSES[verb.aspect] if tense in IDENTIFYING])
+
+    def description(self, noun: Noun) -> Clause:
+        """Draw a clause with an adjective about a noun: somebody or something is big, or bigger than another."""
+        quality = self.one(QUALITIES[noun])
+        subject = self.phrase(noun, DEFINITE, described=0)
+        clause = Clause(BE, subject, self.one(("present", "present", "past")), predicate=quality)
+        if quality.english_more and self.chance(0.4):
+            alike = [other for other in NOUNS if other.kinds & quality.kinds and other.category == noun.category]
+            clause.standard = self.phrase(self.fresh(alike), DEFINITE, described=0)
+        return clause

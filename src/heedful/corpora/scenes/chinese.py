@@ -1,0 +1,221 @@
+"""Scenes in Chinese: classifiers, 了 and 没有, time and place before the verb, relative clauses before their noun."""
+
+from heedful.corpora.scenes.sentence import Link, Word, time_words
+from heedful.corpora.scenes.tree import Clause, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
+
+SPACE = ""
+
+PRONOUNS = {"he": ("他", "他们"), "she": ("她", "她们"), "it": ("它", "它们"), "": ("", "他们")}
+OWNERS = {"my": "我", "our": "我们", "his": "他", "her": "她", "their": "他们"}
+NUMERALS = {"a": "一", "two": "两", "three": "三", "four": "四", "five": "五", "some": "几"}
+MODALS = {"can": "能", "must": "必须", "want": "想", "should": "应该"}
+DENIALS = {"can": "不能", "must": "不可以", "want": "不想", "should": "不应该"}
+CONJUNCTIONS = {"and": "而", "but": "但是", "because": "因为", "although": "虽然", "if": "如果"}
+QUESTIONS = {"who": "谁", "what": "什么", "where": "哪里"}
+
+
+def realise(scene: Scene) -> list[Word]:
+    """Express a scene as a Chinese sentence: a list of words with their roles."""
+    words = _clause(scene.main)
+    if scene.second is not None:
+        words = _joined(scene, words, scene.second)
+    end = ((scene, "end"),)
+    if not scene.main.asked:
+        return [*words, Word("。", "punctuation", end)]
+    asking = any(word.text in QUESTIONS.values() for word in words)
+    return [*words, *([] if asking else [Word("吗", "particle", end)]), Word("？", "punctuation", end)]
+
+
+def _joined(scene: Scene, main: list[Word], second: Clause) -> list[Word]:
+    link = ((scene, "link"),)
+    comma = Word("，", "punctuation", ((scene, "comma"),))
+    if scene.link in ("when", "while"):
+        moment = [Word("的", "particle", link), Word("时候", "conjunction", link)]
+        return [*_clause(second, told=False), *moment, comma, *main]
+    conjunction = Word(CONJUNCTIONS[scene.link], "conjunction", link)
+    if scene.link == "if":
+        return [conjunction, *_clause(second), comma, *main]
+    return [*main, comma, conjunction, *_clause(second)]
+
+
+def _clause(clause: Clause, told: bool = True) -> list[Word]:
+    """A clause; one that only says which thing or which moment is meant is not `told`, and does without 了."""
+    subject = nominal(clause.subject, "subject")
+    time = [] if clause.time is None else time_words(clause, clause.time.chinese)
+    if clause.voice == "existential":
+        return [*_there(clause.place), Word("有", "verb", ((clause, "verb"), (clause, "tense"))), *subject]
+    start = [*time, *subject] if clause.time_first else [*subject, *time]
+    if clause.verb.frame == "copula":
+        return start + (_location(clause) if clause.predicate is None else _description(clause))
+    if clause.voice == "passive":
+        return start + _passive(clause)
+    return start + _action(clause, told)
+
+
+def _action(clause: Clause, told: bool) -> list[Word]:
+    """The predicate: marks of tense and denial, the place, and the verb with the words before and behind it."""
+    verb, tense = (clause, "verb"), (clause, "tense")
+    marks = _marks(clause)
+    done = told and clause.tense in ("past", "perfect") and not clause.negated and clause.verb.aspect != "state"
+    links: list[Link] = [verb]
+    if not (done or any(tense in mark.links for mark in marks)):
+        links.append(tense)
+    if clause.verb.frame == "motion":
+        links.append((clause.goal, "preposition"))
+    coverb, head, *tail = _parts(clause)
+    early, late = _objects(clause, before=bool(coverb))
+    return [
+        *marks,
+        *_place(clause.place),
+        *([Word(coverb, "particle", (verb,))] if coverb else []),
+        *early,
+        Word(head, "verb", tuple(links)),
+        *([Word("了", "auxiliary", (tense,))] if done else []),
+        *(Word(part, "particle", (verb,)) for part in tail),
+        *late,
+        *_there(clause.goal),
+        *([] if clause.content is None else _clause(clause.content)),
+    ]
+
+
+def _parts(clause: Clause) -> tuple[str, ...]:
+    """The words of the verb: the one before its object or "", the one that takes 了, and the rest."""
+    parts = clause.verb.chinese
+    if clause.goal is not None and clause.verb.frame == "motion":
+        return "", parts[clause.goal.relation.english == ("into",)]
+    return (parts[0], *parts[2:]) if "_" in parts else ("", *parts)
+
+
+def _objects(clause: Clause, before: bool) -> tuple[list[Word], list[Word]]:
+    """The objects before and behind the verb; before it goes the recipient, or the object where there is none."""
+    recipient = nominal(clause.recipient, "recipient")
+    other = nominal(clause.object, "object", clause.negated)
+    if not before:
+        return [], [*recipient, *other]
+    return (recipient, other) if recipient else (other, [])
+
+
+def _marks(clause: Clause) -> list[Word]:
+    """The words before the verb and its place, for tense, modality and denial."""
+    if clause.negated:
+        return _denial(clause)
+    if clause.tense in ("progressive", "past progressive"):
+        where = clause.place.phrase if clause.place else None
+        mark = "" if isinstance(where, Question) else "正" if where else "正在"
+    else:
+        mark = {"perfect": "已经", "future": "会", "modal": MODALS.get(clause.modal, "")}.get(clause.tense, "")
+    return [Word(mark, "auxiliary", ((clause, "tense"),))] if mark else []
+
+
+def _denial(clause: Clause) -> list[Word]:
+    denial, tense = (clause, "negation"), (clause, "tense")
+    if clause.tense in ("progressive", "past progressive"):
+        during = [] if clause.place else [Word("在", "auxiliary", (tense,))]
+        return [Word("没有", "negation", (denial,)), *during]
+    if clause.tense == "perfect":
+        return [Word("还", "time", ((clause, "yet"),)), Word("没有", "negation", (denial, tense))]
+    if clause.tense == "past":
+        return [Word("没有", "negation", (denial, tense))]
+    if clause.tense == "present":
+        return [Word("没" if clause.verb.chinese == ("有",) else "不", "negation", (denial,))]
+    return [Word(DENIALS.get(clause.modal, "不会"), "negation", (denial, tense))]
+
+
+def _passive(clause: Clause) -> list[Word]:
+    tense = (clause, "tense")
+    return [
+        *(_denial(clause) if clause.negated else []),
+        Word("被", "preposition", ((clause, "agent"),)),
+        *nominal(clause.agent, "agent"),
+        Word(clause.verb.chinese[0], "verb", ((clause, "verb"),)),
+        *([] if clause.negated else [Word("了", "auxiliary", (tense,))]),
+    ]
+
+
+def _description(clause: Clause) -> list[Word]:
+    """A predicate with an adjective: 很大, 不大, 比猫大; colours are 是黑色的."""
+    if clause.predicate is None:
+        return []
+    copula, quality = ((clause, "verb"), (clause, "tense")), ((clause, "predicate"),)
+    words = [Word(clause.predicate.chinese_predicate, "predicate", quality)]
+    if not clause.predicate.english_more:
+        words = [Word("是", "verb", copula), *words, Word("的", "particle", quality)]
+    elif clause.standard is not None:
+        than = Word("比", "conjunction", ((clause, "than"),))
+        words = [than, *nominal(clause.standard, "standard"), *words]
+    elif not (clause.negated or clause.asked):
+        words = [Word("很", "particle", copula), *words]
+    return [*_denial(clause), *words] if clause.negated else words
+
+
+def _location(clause: Clause) -> list[Word]:
+    be, *words = _place(clause.place)
+    be = be._replace(role="verb", links=(*be.links, (clause, "verb"), (clause, "tense")))
+    return [*(_denial(clause) if clause.negated else []), be, *words]
+
+
+def _place(place: Place | None) -> list[Word]:
+    return [] if place is None else [Word("在", "preposition", ((place, "preposition"),)), *_there(place)]
+
+
+def _there(place: Place | None) -> list[Word]:
+    """A place without 在: the noun and the word for the side."""
+    if place is None:
+        return []
+    side = place.relation.chinese
+    after = [Word(side, "preposition", ((place, "preposition"),))] if side else []
+    return [*nominal(place.phrase, "place"), *after]
+
+
+def nominal(item: Nominal | None, role: str, denied: bool = False) -> list[Word]:
+    """Express a noun phrase in Chinese, with the role of its noun; a gap gives no words, and "a" none in a denial."""
+    if isinstance(item, Phrase):
+        return _phrase(item, role, denied)
+    if isinstance(item, Pronoun):
+        forms = ("我", "我们") if item.noun is None else PRONOUNS[item.noun.pronoun]
+        return [Word(forms[item.plural], role, ((item, "noun"),))]
+    if isinstance(item, Pair):
+        link = Word("和", "conjunction", ((item, "and"),))
+        return [*_phrase(item.first, role), link, *_phrase(item.second, role)]
+    if isinstance(item, Question):
+        return [Word(QUESTIONS[item.word], role, ((item, "noun"),))]
+    return []
+
+
+def _phrase(phrase: Phrase, role: str, denied: bool = False) -> list[Word]:
+    noun = phrase.noun
+    words = [] if denied and phrase.determiner == "a" else _determiner(phrase)
+    if phrase.owner is not None:
+        words = [*nominal(phrase.owner, "possessor"), Word("的", "particle", ((phrase, "owner"),))]
+    if phrase.relative is not None:
+        relativizer = Word("的", "relativizer", ((phrase.relative, "relativizer"),))
+        words = [*_clause(phrase.relative, told=False), relativizer, *words]
+    if phrase.adjective is not None:
+        words += [Word(text, "adjective", ((phrase, "adjective"),)) for text in phrase.adjective.chinese]
+    plural = "们" if _marked_plural(phrase) else ""
+    return [*words, Word(noun.chinese + plural, role, ((phrase, "noun"),))]
+
+
+def _marked_plural(phrase: Phrase) -> bool:
+    """True if 们 is needed: for people whose number no other word tells."""
+    told = phrase.relative is not None or not (phrase.owner or phrase.determiner in ("the", *OWNERS))
+    return phrase.plural and "person" in phrase.noun.kinds and not told
+
+
+def _determiner(phrase: Phrase) -> list[Word]:
+    links = ((phrase, "determiner"),)
+    text = phrase.determiner
+    if text in OWNERS:
+        return [Word(OWNERS[text], "determiner", links), Word("的", "particle", links)]
+    if text in NUMERALS:
+        first = NUMERALS[text]
+    elif text == "many":
+        return [Word("很多", "determiner", links)]
+    elif text == "this" or (text == "the" and phrase.relative is not None):
+        first = "这" if text == "this" else "那"
+        if phrase.plural:
+            return [Word(first + "些", "determiner", links)]
+    else:
+        some = text == "the" and phrase.plural and "person" not in phrase.noun.kinds
+        return [Word("那些", "determiner", links)] if some else []
+    return [Word(first, "determiner", links), Word(phrase.noun.classifier, "classifier", links)]

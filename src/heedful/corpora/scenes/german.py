@@ -1,0 +1,332 @@
+"""Scenes in German: gender, case and number on every article, adjective and noun; the verb second, first or last."""
+
+import re
+from typing import Literal
+
+from heedful.corpora.scenes.lexicon import GermanVerb, Noun
+from heedful.corpora.scenes.sentence import Word, time_words
+from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
+
+SPACE = " "
+
+Case = Literal["nominative", "accusative", "dative", "genitive"]
+Order = Literal["second", "first", "last"]  # where the finite verb stands
+
+
+def _paradigm(nominative: str, accusative: str, dative: str, genitive: str) -> dict[tuple[str, str], str]:
+    """Forms by case and by gender or plural, each row in the order of GENDERS; a dash is an empty ending."""
+    rows = {"nominative": nominative, "accusative": accusative, "dative": dative, "genitive": genitive}
+    return {
+        (case, gender): form.strip("-")
+        for case, row in rows.items()
+        for gender, form in zip(GENDERS, row.split(), strict=True)
+    }
+
+
+GENDERS = "mfnp"  # masculine, feminine, neuter, plural of all
+DEFINITE = _paradigm("der die das die", "den die das die", "dem der dem den", "des der des der")
+RELATIVE = _paradigm("der die das die", "den die das die", "dem der dem denen", "dessen deren dessen deren")
+STRONG_ARTICLE = _paradigm("er e es e", "en e es e", "em er em en", "es er es er")  # dieser, viele, einige
+MIXED_ARTICLE = _paradigm("- e - e", "en e - e", "em er em en", "es er es er")  # ein, kein, mein
+STRONG = _paradigm("er e es e", "en e es e", "em er em en", "en er en er")  # adjectives without an article before them
+MIXED = _paradigm("er e es en", "en e es en", "en en en en", "en en en en")  # behind ein, kein, mein
+WEAK = _paradigm("e e e en", "en e e en", "en en en en", "en en en en")  # behind der, dieser
+
+DETERMINERS = {
+    "this": ("dies", STRONG_ARTICLE, WEAK),
+    "a": ("ein", MIXED_ARTICLE, MIXED),
+    "no": ("kein", MIXED_ARTICLE, MIXED),
+    "my": ("mein", MIXED_ARTICLE, MIXED),
+    "our": ("unser", MIXED_ARTICLE, MIXED),
+    "his": ("sein", MIXED_ARTICLE, MIXED),
+    "her": ("ihr", MIXED_ARTICLE, MIXED),
+    "their": ("ihr", MIXED_ARTICLE, MIXED),
+    "some": ("einig", STRONG_ARTICLE, STRONG),
+    "many": ("viel", STRONG_ARTICLE, STRONG),
+}
+NUMERALS = {"two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
+PRONOUNS = {  # nominative, accusative, dative
+    "m": ("er", "ihn", "ihm"),
+    "f": ("sie", "sie", "ihr"),
+    "n": ("es", "es", "ihm"),
+    "p": ("sie", "sie", "ihnen"),
+    "I": ("ich", "mich", "mir"),
+    "we": ("wir", "uns", "uns"),
+}
+FUSED = {
+    ("in", "dem"): "im",
+    ("an", "dem"): "am",
+    ("von", "dem"): "vom",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("in", "das"): "ins",
+}
+AUXILIARIES = {  # first person, third person, plural
+    "be": ("bin", "ist", "sind"),
+    "have": ("habe", "hat", "haben"),
+    "future": ("werde", "wird", "werden"),
+    "passive": ("wurde", "wurde", "wurden"),
+    "can": ("kann", "kann", "können"),
+    "must": ("muss", "muss", "müssen"),
+    "must not": ("darf", "darf", "dürfen"),
+    "want": ("will", "will", "wollen"),
+    "should": ("sollte", "sollte", "sollten"),
+}
+CONJUNCTIONS = {
+    "and": "und",
+    "but": "aber",
+    "because": "weil",
+    "although": "obwohl",
+    "when": "als",
+    "while": "während",
+    "if": "wenn",
+}
+QUESTIONS = {"who": "wer", "what": "was", "where": "wo"}
+
+
+def realise(scene: Scene) -> list[Word]:
+    """Express a scene as a German sentence: a list of words with their roles."""
+    words = _joined(scene, scene.second) if scene.second is not None else _clause(scene.main, "second")
+    words.append(Word("?" if scene.main.asked else ".", "punctuation", ((scene, "end"),)))
+    follows = [*(word.role == "punctuation" for word in words[1:]), False]
+    return [word for word, mark in zip(words, follows, strict=True) if not (word.text == "," and mark)]
+
+
+def _joined(scene: Scene, second: Clause) -> list[Word]:
+    link = Word(CONJUNCTIONS[scene.link], "conjunction", ((scene, "link"),))
+    comma = Word(",", "punctuation", ((scene, "comma"),))
+    if scene.second_first:
+        return [link, *_clause(second, "last"), comma, *_clause(scene.main, "first")]
+    main = _clause(scene.main, "second")
+    if scene.link == "and":
+        return [*main, link, *_clause(second, "second")]
+    return [*main, comma, link, *_clause(second, "second" if scene.link == "but" else "last")]
+
+
+def _clause(clause: Clause, order: Order) -> list[Word]:
+    """A clause in its fields: [front] [finite verb] [middle] [rest of the verb], or with the finite verb at the end."""
+    fields = _fields(clause)
+    front = fields.pop(_front(clause, order), [])
+    middle = [word for field in fields.values() for word in field]
+    tail = [] if clause.object is None else _relative(clause.object)
+    if clause.content is not None:
+        that = Word("dass", "conjunction", ((clause, "that"),))
+        tail = [Word(",", "punctuation"), that, *_clause(clause.content, "last")]
+    finite, closing = _verbs(clause)
+    if order != "last":
+        return [*front, finite, *middle, *closing, *tail]
+    if closing and closing[0].role == "particle":
+        finite, closing = finite._replace(text=closing[0].text + finite.text), []
+    return [*front, *middle, *closing, finite, *tail]
+
+
+def _front(clause: Clause, order: Order) -> str:
+    """The field that comes first, or "" where the verb or the middle does."""
+    for slot in ("subject", "object"):
+        if isinstance(getattr(clause, slot), Gap | Question):
+            return slot
+    if clause.place is not None and isinstance(clause.place.phrase, Question):
+        return "place"
+    if order != "second" or clause.asked:
+        return ""
+    if clause.voice == "existential":
+        return "place"
+    return "time" if clause.time_first else "subject"
+
+
+def _fields(clause: Clause) -> dict[str, list[Word]]:
+    """The middle of the clause, in order: pronouns early, what is new late, "nicht" before places and predicates."""
+    indefinite = isinstance(clause.object, Phrase) and _indefinite(clause.object)
+    words = {
+        "subject": [*nominal(clause.subject, "nominative", "subject"), *_relative(clause.subject)],
+        "object": _object(clause, denied=clause.negated and indefinite),
+        "recipient": nominal(clause.recipient, "dative", "recipient"),
+        "time": [] if clause.time is None else time_words(clause, clause.time.german),
+        "negation": [] if indefinite or not clause.negated else _not(clause),
+        "place": _place(clause.place, "dative"),
+        "agent": _agent(clause),
+        "goal": _goal(clause.goal),
+        "predicate": _predicate(clause),
+    }
+    pronouns = [slot for slot in ("object", "recipient") if isinstance(getattr(clause, slot), Pronoun)]
+    early_place = ["place"] if indefinite else []
+    order = ["subject", *pronouns, "time", *early_place, "recipient", "object", "negation", "place"]
+    return {slot: words[slot] for slot in [*order, "agent", "goal", "predicate"]}
+
+
+def _indefinite(phrase: Phrase) -> bool:
+    """True if a denial turns the phrase into one with "kein"."""
+    return phrase.determiner in ("a", "") and phrase.owner is None and "name" not in phrase.noun.kinds
+
+
+def _object(clause: Clause, denied: bool) -> list[Word]:
+    case: Case = "dative" if "dative" in clause.verb.tags else "accusative"
+    if not (denied and isinstance(clause.object, Phrase)):
+        return nominal(clause.object, case, "object")
+    no, *words = _phrase(clause.object, case, "object", "no")
+    return [*_yet(clause), no._replace(links=(*no.links, (clause, "negation"))), *words]
+
+
+def _not(clause: Clause) -> list[Word]:
+    return [*_yet(clause), Word("nicht", "negation", ((clause, "negation"),))]
+
+
+def _yet(clause: Clause) -> list[Word]:
+    return [Word("noch", "time", ((clause, "yet"),))] if clause.tense == "perfect" else []
+
+
+def _goal(goal: Place | None) -> list[Word]:
+    return [] if goal is None else _place(goal, "dative" if goal.relation.german == "zu" else "accusative")
+
+
+def _place(place: Place | None, case: Case) -> list[Word]:
+    if place is None:
+        return []
+    words = nominal(place.phrase, case, "place")
+    if isinstance(place.phrase, Question):
+        return words
+    return _prepositional(Word(place.relation.german, "preposition", ((place, "preposition"),)), words)
+
+
+def _agent(clause: Clause) -> list[Word]:
+    if clause.agent is None:
+        return []
+    return _prepositional(Word("von", "preposition", ((clause, "agent"),)), nominal(clause.agent, "dative", "agent"))
+
+
+def _prepositional(preposition: Word, words: list[Word]) -> list[Word]:
+    """A preposition before a noun phrase, in one word with its article where German has one."""
+    fused = FUSED.get((preposition.text, words[0].text))
+    if fused is None:
+        return [preposition, *words]
+    return [Word(fused, "preposition", (*preposition.links, *words[0].links)), *words[1:]]
+
+
+def _predicate(clause: Clause) -> list[Word]:
+    if clause.predicate is None:
+        return []
+    links = ((clause, "predicate"),)
+    if clause.standard is None:
+        return [Word(clause.predicate.german, "predicate", links)]
+    than = Word("als", "conjunction", ((clause, "than"),))
+    standard = nominal(clause.standard, "nominative", "standard")
+    return [Word(clause.predicate.german_more, "predicate", links), than, *standard]
+
+
+def _relative(item: Nominal) -> list[Word]:
+    """The relative clause of a phrase, between commas."""
+    if not isinstance(item, Phrase) or item.relative is None:
+        return []
+    comma = Word(",", "punctuation")
+    return [comma, *_clause(item.relative, "last"), comma]
+
+
+def _verbs(clause: Clause) -> tuple[Word, list[Word]]:
+    """The finite verb, and the words that close the clause: a separable prefix, a participle or an infinitive."""
+    verb = clause.verb.german
+    main, tense = (clause, "verb"), (clause, "tense")
+    auxiliary = _auxiliary(clause)
+    if auxiliary:
+        form = verb.participle if auxiliary in ("have", "be", "passive") else verb.prefix + verb.infinitive
+        finite = AUXILIARIES[auxiliary][2 if clause.subject.plural else 0 if _first_person(clause.subject) else 1]
+        return Word(finite, "auxiliary", (tense,)), [Word(form, "verb", (main,))]
+    past = clause.tense in ("past", "past progressive")
+    finite = _inflected(verb, past, clause.subject)
+    prefix = [Word(verb.prefix, "particle", (main,))] if verb.prefix else []
+    return Word(finite, "verb", (main, tense)), prefix
+
+
+def _auxiliary(clause: Clause) -> str:
+    """The key of AUXILIARIES, or "" for a verb that stands alone."""
+    if clause.voice == "passive":
+        return "passive"
+    if clause.tense == "perfect":
+        return "be" if "sein" in clause.verb.tags else "have"
+    if clause.tense == "future":
+        return "future"
+    return "must not" if clause.modal == "must" and clause.negated else clause.modal
+
+
+def _inflected(verb: GermanVerb, past: bool, subject: Nominal) -> str:
+    if past:
+        ending = "" if not subject.plural else "n" if verb.past.endswith("e") else "en"
+        return verb.past + ending
+    if verb.infinitive == "sein":
+        return AUXILIARIES["be"][2 if subject.plural else 0 if _first_person(subject) else 1]
+    if subject.plural:
+        return verb.infinitive
+    if _first_person(subject) and verb.third.endswith("t"):
+        return verb.infinitive.removesuffix("n").removesuffix("e") + "e"
+    return verb.third
+
+
+def _first_person(subject: Nominal) -> bool:
+    return isinstance(subject, Pronoun) and subject.noun is None
+
+
+def nominal(item: Nominal | None, case: Case, role: str) -> list[Word]:
+    """Express a noun phrase in German, in a case and with the role of its noun; its relative clause is not included."""
+    if isinstance(item, Phrase):
+        return _phrase(item, case, role, item.determiner)
+    if isinstance(item, Pronoun):
+        forms = PRONOUNS[_gender(item)]
+        return [Word(forms[("nominative", "accusative", "dative").index(case)], role, ((item, "noun"),))]
+    if isinstance(item, Pair):
+        link = Word("und", "conjunction", ((item, "and"),))
+        return [*nominal(item.first, case, role), link, *nominal(item.second, case, role)]
+    if isinstance(item, Question):
+        return [Word(QUESTIONS[item.word], role, ((item, "noun"),))]
+    return [] if item is None else [_relative_pronoun(item, case)]
+
+
+def _gender(item: Pronoun) -> str:
+    """The row of PRONOUNS: people by their sex ("das Mädchen ... sie"), everything else by the gender of its noun."""
+    if item.noun is None:
+        return "we" if item.plural else "I"
+    if item.plural:
+        return "p"
+    return {"he": "m", "she": "f", "it": item.noun.gender}[item.noun.pronoun]
+
+
+def _relative_pronoun(gap: Gap, case: Case) -> Word:
+    gender = "p" if gap.plural else gap.phrase.noun.gender
+    return Word(RELATIVE[case, gender], "relativizer", ((gap.phrase.relative, "relativizer"),))
+
+
+def _phrase(phrase: Phrase, case: Case, role: str, determiner: str) -> list[Word]:
+    gender = "p" if phrase.plural else phrase.noun.gender
+    owner = phrase.owner
+    named = owner is not None and "name" in owner.noun.kinds
+    article, endings = _article("" if named else "the" if owner else determiner, case, gender)
+    words = [Word(article, "determiner", ((phrase, "determiner"),))] if article else []
+    if owner is not None and named:
+        words.append(Word(owner.noun.german[0] + "s", "possessor", ((owner, "noun"), (phrase, "owner"))))
+    if phrase.adjective is not None:
+        adjective = phrase.adjective.german_stem + endings[case, gender]
+        words.append(Word(adjective, "adjective", ((phrase, "adjective"),)))
+    words.append(Word(_noun(phrase.noun, phrase.plural, case), role, ((phrase, "noun"),)))
+    if owner is not None and not named:
+        words += nominal(owner, "genitive", "possessor")
+    return words
+
+
+def _article(determiner: str, case: Case, gender: str) -> tuple[str, dict[tuple[str, str], str]]:
+    """The article in its case, and the endings that adjectives have behind it."""
+    if determiner == "the":
+        return DEFINITE[case, gender], WEAK
+    if determiner in DETERMINERS:
+        stem, forms, endings = DETERMINERS[determiner]
+        return stem + forms[case, gender], endings
+    return NUMERALS.get(determiner, ""), STRONG
+
+
+def _noun(noun: Noun, plural: bool, case: Case) -> str:
+    one, many = noun.german
+    if plural:
+        return many + "n" if case == "dative" and many[-1] not in "ns" else many
+    if "weak" in noun.kinds and case != "nominative":
+        return many
+    if case == "genitive" and noun.gender != "f":
+        syllables = re.findall("[aeiouyäöü]+", one.lower())
+        return one + ("es" if len(syllables) == 1 else "s")
+    return one

@@ -1,0 +1,152 @@
+"""Captions of scenes in English, German and Chinese, with the object that each word is about.
+
+A caption is a function of the scene's facts. For one object it says where in the picture it is, for two how the first
+lies to the second, and a third is described by both.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from heedful.corpora.scenes.german import MIXED, MIXED_ARTICLE
+from heedful.corpora.shapes.scene import Scene
+
+
+class Word(NamedTuple):
+    """A word of a caption and the number of the object that it is about, from 0; None for a word about no object."""
+
+    text: str
+    about: int | None = None
+
+
+class Span(NamedTuple):
+    """The first character of a word in a caption, the one behind its last, and the number of the object."""
+
+    begin: int
+    end: int
+    about: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """A caption and its words in order: characters without a word are spaces."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+class Phrase(NamedTuple):
+    """A place or a relation in three languages, each as words between spaces."""
+
+    english: str
+    german: str
+    chinese: str
+
+
+PLACES = {
+    "top left": Phrase("in the top left corner", "oben links", "左上角"),
+    "top": Phrase("at the top", "oben", "上边"),
+    "top right": Phrase("in the top right corner", "oben rechts", "右上角"),
+    "left": Phrase("on the left", "links", "左边"),
+    "middle": Phrase("in the middle", "in der Mitte", "中间"),
+    "right": Phrase("on the right", "rechts", "右边"),
+    "bottom left": Phrase("in the bottom left corner", "unten links", "左下角"),
+    "bottom": Phrase("at the bottom", "unten", "下边"),
+    "bottom right": Phrase("in the bottom right corner", "unten rechts", "右下角"),
+}
+RELATIONS = {
+    "left": Phrase("to the left of", "links von", "左边"),
+    "right": Phrase("to the right of", "rechts von", "右边"),
+    "above": Phrase("above", "über", "上方"),
+    "below": Phrase("below", "unter", "下方"),
+}
+MARKS = ",，"
+
+
+def caption(language: str, scene: Scene) -> Caption:
+    """Describe a scene in a language, a key of LANGUAGES."""
+    describe, space = LANGUAGES[language]
+    text, spans = "", []
+    for word in describe(scene):
+        text += space if text and word.text not in MARKS else ""
+        spans.append(Span(len(text), len(text) + len(word.text), word.about))
+        text += word.text
+    return Caption(text, tuple(spans))
+
+
+def boxes(told: Caption, scene: Scene) -> list[list[Any]]:
+    """Return a list for each word of a caption: first character, the one behind the last, and the box of its object.
+
+    The box is [left, top, right, bottom] in pixels, or None for a word that is about no object.
+    """
+    found = [list(item.box) for item in scene.objects]
+    return [[begin, end, None if about is None else found[about]] for begin, end, about in told.spans]
+
+
+def english(scene: Scene) -> list[Word]:
+    """Describe a scene in English, word by word."""
+    first = [*_english(scene, 0), Word("is")]
+    if len(scene.objects) == 1:
+        return [*first, *_words(PLACES[scene.where].english)]
+    words = [*first, *_words(RELATIONS[scene.where].english), *_english(scene, 1)]
+    if scene.third:
+        third = _words(f"is {RELATIONS[scene.third].english} them")
+        words += [Word(","), Word("and"), *_english(scene, 2), *third]
+    return words
+
+
+def german(scene: Scene) -> list[Word]:
+    """Describe a scene in German, word by word; all relations take the dative."""
+    first = [*_german(scene, 0, "nominative"), Word("ist")]
+    if len(scene.objects) == 1:
+        return [*first, *_words(PLACES[scene.where].german)]
+    words = [*first, *_words(RELATIONS[scene.where].german), *_german(scene, 1, "dative")]
+    if scene.third:
+        words += [*_words(f", und {RELATIONS[scene.third].german} beiden ist"), *_german(scene, 2, "nominative")]
+    return words
+
+
+def chinese(scene: Scene) -> list[Word]:
+    """Describe a scene in Chinese, word by word."""
+    first = [*_chinese(scene, 0), Word("在")]
+    if len(scene.objects) == 1:
+        return [*first, *_words(PLACES[scene.where].chinese)]
+    words = [*first, *_chinese(scene, 1), Word("的"), *_words(RELATIONS[scene.where].chinese)]
+    if scene.third:
+        words += [*_words(f"， 它们 的 {RELATIONS[scene.third].chinese} 有"), *_chinese(scene, 2)]
+    return words
+
+
+def _words(text: str) -> list[Word]:
+    return [Word(word) for word in text.split(" ")]
+
+
+def _english(scene: Scene, number: int) -> list[Word]:
+    figure = scene.objects[number].figure
+    return _about(number, "a", figure.size.english, figure.colour.english, figure.shape.english)
+
+
+def _german(scene: Scene, number: int, case: Literal["nominative", "dative"]) -> list[Word]:
+    figure = scene.objects[number].figure
+    form = case, figure.shape.gender
+    noun = figure.shape.german[case == "dative"]
+    adjectives = (figure.size.german + MIXED[form], figure.colour.german + MIXED[form])
+    return _about(number, "ein" + MIXED_ARTICLE[form], *adjectives, noun)
+
+
+def _chinese(scene: Scene, number: int) -> list[Word]:
+    figure = scene.objects[number].figure
+    described = (figure.colour.chinese, "的", figure.size.chinese, figure.shape.chinese)
+    return _about(number, "一", figure.shape.classifier, *described)
+
+
+def _about(number: int, *texts: str) -> list[Word]:
+    return [Word(text, number) for text in texts]
+
+
+# How each language describes a scene, and what stands between its words.
+LANGUAGES: dict[str, tuple[Callable[[Scene], list[Word]], str]] = {
+    "en": (english, " "),
+    "de": (german, " "),
+    "zh": (chinese, ""),
+}

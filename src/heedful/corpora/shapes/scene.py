@@ -1,0 +1,248 @@
+"""Scenes of shapes: figures, colours and sizes with their words, in random layouts with exactly one right caption."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+Outline = tuple[tuple[float, float], ...]  # corners (x, y), from -1 to 1, y downwards
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shape:
+    """A shape: its nouns in three languages and its outline."""
+
+    english: str
+    german: tuple[str, str]  # nominative and dative
+    gender: str  # of the German noun: "m", "f" or "n"
+    chinese: str
+    classifier: str
+    outline: Outline
+
+
+class Colour(NamedTuple):
+    """A colour: its adjectives in three languages, and its red, green and blue."""
+
+    english: str
+    german: str  # the stem, which takes the endings
+    chinese: str
+    rgb: tuple[int, int, int]
+
+
+class Size(NamedTuple):
+    """A size: its adjectives in three languages, and the least and the largest radius, in pixels."""
+
+    english: str
+    german: str  # the stem, which takes the endings
+    chinese: str
+    radius: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Appearance of an object, as a caption tells it: its size, its colour and its shape."""
+
+    size: Size
+    colour: Colour
+    shape: Shape
+
+
+def _turns(count: int) -> list[float]:
+    """The angles of `count` points on a circle, from the top on."""
+    return [2 * math.pi * step / count for step in range(count)]
+
+
+def _square() -> Outline:
+    return (-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93)
+
+
+def _circle() -> Outline:
+    return tuple((0.98 * math.sin(turn), -0.98 * math.cos(turn)) for turn in _turns(60))
+
+
+def _star() -> Outline:
+    """Five points, with a radius of 1.05 at the tips and 0.44 between them; the middle of its box is at (0, 0)."""
+    radii = [1.05 if step % 2 == 0 else 0.44 for step in range(10)]
+    corners = zip(radii, _turns(10), strict=True)
+    return tuple((radius * math.sin(turn), 0.1 - radius * math.cos(turn)) for radius, turn in corners)
+
+
+def _heart() -> Outline:
+    """A heart between -1 and 1: a polynomial of sines and cosines, well known for its form."""
+    heights = [13 * math.cos(t) - 5 * math.cos(2 * t) - 2 * math.cos(3 * t) - math.cos(4 * t) for t in _turns(60)]
+    middle, half = (max(heights) + min(heights)) / 2, (max(heights) - min(heights)) / 2
+    return tuple((math.sin(t) ** 3, (middle - y) / half) for t, y in zip(_turns(60), heights, strict=True))
+
+
+SHAPES = (
+    Shape("circle", ("Kreis", "Kreis"), "m", "圆", "个", _circle()),
+    Shape("square", ("Quadrat", "Quadrat"), "n", "正方形", "个", _square()),
+    Shape("triangle", ("Dreieck", "Dreieck"), "n", "三角形", "个", ((0, -0.9), (1, 0.88), (-1, 0.88))),
+    Shape("star", ("Stern", "Stern"), "m", "五角星", "颗", _star()),
+    Shape("heart", ("Herz", "Herzen"), "n", "爱心", "颗", _heart()),
+    Shape("diamond", ("Raute", "Raute"), "f", "菱形", "个", ((0, -1), (0.8, 0), (0, 1), (-0.8, 0))),
+)
+COLOURS = (
+    Colour("red", "rot", "红色", (215, 40, 40)),
+    Colour("yellow", "gelb", "黄色", (240, 185, 15)),
+    Colour("green", "grün", "绿色", (40, 160, 70)),
+    Colour("blue", "blau", "蓝色", (40, 95, 220)),
+    Colour("purple", "violett", "紫色", (155, 60, 190)),
+    Colour("black", "schwarz", "黑色", (30, 30, 30)),
+)
+SMALL = Size("small", "klein", "小", (6.0, 7.0))
+LARGE = Size("large", "groß", "大", (10.5, 11.5))
+SIZES = (SMALL, LARGE)
+
+
+SIDE = 64  # pixels of a picture, in width and in height
+UNITS = 4  # of a pixel: a picture is drawn larger by this factor, and then reduced
+
+Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are the first pixels outside
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object in a picture: a figure with the middle and the radius of its outline, in units."""
+
+    figure: Figure
+    x: int
+    y: int
+    radius: int
+
+    @property
+    def outline(self) -> list[tuple[int, int]]:
+        """The corners of the outline, in units."""
+        corners = self.figure.shape.outline
+        return [(self.x + round(self.radius * x), self.y + round(self.radius * y)) for x, y in corners]
+
+    @property
+    def box(self) -> Box:
+        """The smallest box that holds all pixels with some of the object."""
+        across, down = zip(*self.outline, strict=True)
+        return min(across) // UNITS, min(down) // UNITS, max(across) // UNITS + 1, max(down) // UNITS + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A picture with one to three objects, and where they are.
+
+    Attributes:
+        objects: The objects, in the order in which the English caption names them.
+        where: Of a single object, its place: a key of PLACES in `captions`. Of two or three, the relation of the
+            first to the second: a key of RELATIONS there.
+        third: The relation of the third object to the first two, a key of RELATIONS; "" if there is none.
+        background: The red, green and blue around the objects.
+    """
+
+    objects: tuple[Object, ...]
+    where: str
+    third: str
+    background: tuple[int, int, int]
+
+    @property
+    def facts(self) -> tuple[tuple[Figure, ...], str, str]:
+        """All that a caption says; two scenes with the same facts have the same captions."""
+        return tuple(item.figure for item in self.objects), self.where, self.third
+
+
+T = TypeVar("T")
+Spot = tuple[int, int, int]  # x and y of the middle of an object, and its radius, in units
+
+COUNTS = (1, 2, 2, 2, 3, 3, 3, 3)  # objects of a scene; each is as likely as it is often
+MARGIN = 2.0  # pixels between objects and the edge of the picture
+ROOM = 4.0  # pixels within which a single object is moved about in its place
+PAIR, TRIPLE = (
+    (4.0, 12.0, 5.0),
+    (6.0, 9.0, 2.0),
+)  # of two objects, in pixels: least gap, largest gap, and most shift across
+GAP = (4.0, 8.0)  # pixels between the third object and the other two
+SHIFT = 1.0  # pixels by which the third object is off the middle between the other two, at most
+BACKGROUND = (226.0, 256.0)  # red, green and blue of a background are whole numbers in between
+ROWS, COLUMNS = ("top", "", "bottom"), ("left", "", "right")
+OPPOSITES = {"left": "right", "above": "below"}
+TURNED = {"left": "above", "above": "left", "below": "right", "": ""}  # relations after x and y are exchanged
+
+
+def draw(rng: random.Random) -> Scene:
+    """Draw a scene; `rng.random` is the only source of randomness."""
+    figures = _figures(rng, one(rng, COUNTS))
+    radii = [_units(uniform(rng, *figure.size.radius)) for figure in figures]
+    spots, where, third = _single(rng, radii[0]) if len(radii) == 1 else _several(rng, radii)
+    objects = [Object(figure, *spot) for figure, spot in zip(figures, spots, strict=True)]
+    if len(objects) > 1 and SIZES.index(figures[0].size) > SIZES.index(figures[1].size):
+        objects[:2], where = objects[1::-1], OPPOSITES[where]
+    red, green, blue = (int(uniform(rng, *BACKGROUND)) for _ in range(3))
+    return Scene(tuple(objects), where, third, (red, green, blue))
+
+
+def one(rng: random.Random, items: Sequence[T]) -> T:
+    """Return a random item of a sequence; all are equally likely."""
+    return items[int(rng.random() * len(items))]
+
+
+def uniform(rng: random.Random, low: float, high: float) -> float:
+    """Return a random number from `low` to `high`, evenly distributed."""
+    return low + (high - low) * rng.random()
+
+
+def _units(pixels: float) -> int:
+    return round(pixels * UNITS)
+
+
+def _figures(rng: random.Random, count: int) -> list[Figure]:
+    """Different figures, so that each phrase of a caption is about one object."""
+    figures: list[Figure] = []
+    while len(figures) < count:
+        figure = Figure(one(rng, SIZES), one(rng, COLOURS), one(rng, SHAPES))
+        if figure not in figures:
+            figures.append(figure)
+    return figures
+
+
+def _single(rng: random.Random, radius: int) -> tuple[list[Spot], str, str]:
+    """The spot of a single object and its place, one of nine."""
+    row, column = one(rng, range(3)), one(rng, range(3))
+    spot = _within(rng, column, radius), _within(rng, row, radius), radius
+    return [spot], f"{ROWS[row]} {COLUMNS[column]}".strip() or "middle", ""
+
+
+def _within(rng: random.Random, third: int, radius: int) -> int:
+    """A place in the first, the second or the last third of the width or the height of a picture."""
+    moved = _units(uniform(rng, 0.0, ROOM))
+    edge = _units(MARGIN) + radius
+    return (edge + moved, _units(SIDE / 2 - ROOM / 2) + moved, _units(SIDE) - edge - moved)[third]
+
+
+def _several(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str, str]:
+    """The spots of two or three objects, the relation of the first to the second, and that of the third to both."""
+    spots, third = _in_a_row(rng, radii)
+    where = "left"
+    if rng.random() < 0.5:
+        spots = [(y, x, radius) for x, y, radius in spots]
+        where, third = TURNED[where], TURNED[third]
+    right, down = (_offset(rng, [(spot[axis], spot[2]) for spot in spots]) for axis in (0, 1))
+    return [(x + right, y + down, radius) for x, y, radius in spots], where, third
+
+
+def _in_a_row(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str]:
+    """Two objects side by side, the third, if there is one, above or below both; and which of these it is."""
+    least, most, shift = PAIR if len(radii) == 2 else TRIPLE
+    gap = _units(uniform(rng, least, most))
+    left, right = radii[:2]
+    spots = [(0, 0, left), (left + gap + right, _units(uniform(rng, -shift, shift)), right)]
+    if len(radii) == 2:
+        return spots, ""
+    x = left + gap // 2 + _units(uniform(rng, -SHIFT, SHIFT))
+    away = _units(uniform(rng, *GAP)) + radii[2]
+    if rng.random() < 0.5:
+        return [*spots, (x, min(y - radius for _, y, radius in spots) - away, radii[2])], "above"
+    return [*spots, (x, max(y + radius for _, y, radius in spots) + away, radii[2])], "below"
+
+
+def _offset(rng: random.Random, spans: Sequence[tuple[int, int]]) -> int:
+    """A move along one axis that brings everything into the picture, from middles and radii."""
+    least = _units(MARGIN) - min(middle - radius for middle, radius in spans)
+    most = _units(SIDE - MARGIN) - max(middle + radius for middle, radius in spans)
+    return round(uniform(rng, least, most))

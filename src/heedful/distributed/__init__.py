@@ -1,0 +1,82 @@
+"""Training in several processes: what they share of each update, how they sum it, and how they are started."""
+
+from typing import TYPE_CHECKING
+
+from heedful.registry import public_names
+
+if TYPE_CHECKING:
+    from heedful.distributed.process_group import (
+        ProcessGroup,
+        all_processes,
+        end_process,
+        end_with_error,
+        is_first_process,
+        join_process_group,
+        kind_of_group,
+        launcher_has_ended,
+        local_processes,
+        of_torchrun,
+    )
+    from heedful.distributed.reducer import SINGLE_PROCESS, Exchange, Reducer
+    from heedful.distributed.sharded_group import (
+        Rows,
+        Sharded,
+        ShardedGroup,
+        are_sharded,
+        copy_into,
+        local,
+        rows_of,
+        whole,
+    )
+
+__all__ = [
+    "SINGLE_PROCESS",
+    "Exchange",
+    "ProcessGroup",
+    "Reducer",
+    "Rows",
+    "Sharded",
+    "ShardedGroup",
+    "all_processes",
+    "are_sharded",
+    "copy_into",
+    "end_process",
+    "end_with_error",
+    "is_first_process",
+    "join_process_group",
+    "kind_of_group",
+    "launcher_has_ended",
+    "local",
+    "local_processes",
+    "of_torchrun",
+    "rows_of",
+    "whole",
+]
+
+_MODULES = {
+    "heedful.distributed.process_group": [
+        "ProcessGroup",
+        "all_processes",
+        "end_process",
+        "end_with_error",
+        "is_first_process",
+        "join_process_group",
+        "kind_of_group",
+        "launcher_has_ended",
+        "local_processes",
+        "of_torchrun",
+    ],
+    "heedful.distributed.reducer": ["SINGLE_PROCESS", "Exchange", "Reducer"],
+    "heedful.distributed.sharded_group": [
+        "ShardedGroup",
+        "Rows",
+        "Sharded",
+        "are_sharded",
+        "copy_into",
+        "local",
+        "rows_of",
+        "whole",
+    ],
+}
+
+__getattr__ = public_names(__name__, _MODULES)

@@ -1,0 +1,75 @@
+"""Speed of this machine: FLOPs of a call, counted while torch computes, and measured limits."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from heedful.machine.process import own_random_numbers
+
+
+def count_flops(call: Callable[[], object]) -> int:
+    """Count the FLOPs of a call."""
+    with taken_apart(), FlopCounterMode(display=False) as counter:
+        call()
+    return counter.get_total_flops()
+
+
+@contextmanager
+def taken_apart() -> Iterator[None]:
+    """Let torch compute fused attention and recurrent layers by their matrix products, which can be counted."""
+    mkldnn = torch.backends.mkldnn
+    before, *_ = mkldnn.set_flags(_enabled=False)
+    try:
+        with torch.backends.cudnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        mkldnn.set_flags(_enabled=before)
+
+
+TRIALS = 5
+ENOUGH = 0.02  # seconds that a trial takes at least, roughly
+
+
+@torch.no_grad()
+def matmul_speed(rows: int, inner: int, columns: int, dtype: torch.dtype, device: torch.device) -> float:
+    """Measure the FLOP/s of a linear layer's product, (rows, inner) x (inner, columns); 2 FLOP per multiply-add."""
+    with own_random_numbers():
+        x = torch.randn(rows, inner, device=device).to(dtype)
+        weight = torch.randn(columns, inner, device=device).to(dtype)
+    return 2 * rows * inner * columns / best_time(lambda: F.linear(x, weight), device)
+
+
+def copy_speed(device: torch.device, size: int = 2**26) -> float:
+    """Measure the bytes per second, read and written, of copying `size` bytes, more than a CPU's cache should hold."""
+    source = torch.zeros(size, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    return 2 * size / best_time(lambda: target.copy_(source), device)
+
+
+def smallest_time(device: torch.device) -> float:
+    """Measure the seconds of a tiny addition: the fixed cost of a torch operation."""
+    x = torch.zeros(8, device=device)
+    return best_time(lambda: x + 1, device)
+
+
+def best_time(call: Callable[[], object], device: torch.device) -> float:
+    """Measure the seconds of a call: the best mean of several trials, each with enough calls to be timed well."""
+    timed(call, 1, device)  # warm-up: only the first call sets up kernels
+    once = max(timed(call, 1, device), 1e-9)
+    repeats = max(1, int(ENOUGH / once))
+    return min(timed(call, repeats, device) / repeats for _ in range(TRIALS))
+
+
+def timed(call: Callable[[], object], repeats: int, device: torch.device) -> float:
+    """Measure the seconds of `repeats` calls, until the device has finished them."""
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - start

@@ -1,0 +1,76 @@
+"""Log-mel spectrum of sound, as Whisper reads it (Radford et al. 2022, section 2.2), and masks over it.
+
+N samples, T frames, M mel bands, K frequencies.
+"""
+
+import math
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Float32
+from torch import Tensor
+
+from heedful.config.modalities import AudioConfig
+from heedful.random_numbers import Chance
+
+FLOOR = 1e-10  # the smallest power
+RANGE = 8.0  # powers of ten below the loudest band at which a clip is cut off
+LINEAR_UP_TO = 1000.0  # Hz; the mel scale of Slaney's auditory toolbox is linear below, and logarithmic above
+MELS_PER_HERTZ = 3 / 200
+LOG_STEP = math.log(6.4) / 27  # of the logarithmic part, for each mel
+
+
+def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
+    """Compute the log-mel spectrum of a clip: one frame for each whole hop, values within 2 below the loudest.
+
+    A Hann window, the power of each frequency, bands of Slaney's mel scale, log10; at most eight powers of ten below
+    the loudest band of the clip; then (x + 4) / 4. A clip shorter than a hop has one frame.
+    """
+    frames = config.frames(len(samples))
+    samples = F.pad(samples.double(), (0, max(0, frames * config.hop - len(samples))))
+    samples = F.pad(samples, (0, max(0, config.window // 2 + 1 - len(samples))))  # what is mirrored at the ends
+    window = torch.hann_window(config.window, dtype=torch.float64)
+    spectrum = torch.stft(samples, config.window, config.hop, window=window, return_complex=True)
+    power = spectrum[:, :frames].abs().square()
+    logarithms = (mel_bands(config.mels, config.window, config.rate) @ power).clamp(min=FLOOR).log10()
+    return ((logarithms.clamp(min=float(logarithms.max()) - RANGE) + 4) / 4).T.float()
+
+
+@lru_cache(maxsize=8)
+def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
+    """Weights of the frequencies in each mel band: triangles of equal area (Slaney 1998)."""
+    frequencies = torch.linspace(0, rate / 2, window // 2 + 1, dtype=torch.float64)
+    edges = hertz(torch.linspace(0, mel(frequencies)[-1].item(), mels + 2, dtype=torch.float64))
+    above, widths = edges[:, None] - frequencies, edges.diff()[:, None]
+    rising, falling = -above[:-2] / widths[:-1], above[2:] / widths[1:]
+    area = 2 / (edges[2:] - edges[:-2])
+    return torch.minimum(rising, falling).clamp(min=0) * area[:, None]
+
+
+def mel(frequency: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """The mel of a frequency in Hz."""
+    linear = frequency * MELS_PER_HERTZ
+    above = LINEAR_UP_TO * MELS_PER_HERTZ + (frequency.clamp(min=LINEAR_UP_TO) / LINEAR_UP_TO).log() / LOG_STEP
+    return torch.where(frequency < LINEAR_UP_TO, linear, above)
+
+
+def hertz(mels: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
+    """The frequency in Hz of a mel."""
+    knee = LINEAR_UP_TO * MELS_PER_HERTZ
+    return torch.where(mels < knee, mels / MELS_PER_HERTZ, LINEAR_UP_TO * ((mels - knee) * LOG_STEP).exp())
+
+
+def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: Chance) -> Float32[Tensor, "T M"]:
+    """Mask spans of frames and ranges of bands with the mean of the clip (SpecAugment, Park et al. 2019)."""
+    spectrum = spectrum.clone()
+    mean = spectrum.mean()
+    for count, share, lines in (
+        (config.time_masks, config.time_mask, spectrum),
+        (config.frequency_masks, config.frequency_mask, spectrum.T),
+    ):
+        for _ in range(count):
+            length = chance.below(int(share * len(lines)) + 1)
+            begin = chance.below(len(lines) - length + 1)
+            lines[begin : begin + length] = mean
+    return spectrum

@@ -1,0 +1,245 @@
+"""Pictures, sounds and videos as a model reads them: decoded from files, augmented, and put together in batches.
+
+B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a
+frame of sound.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float32, UInt8
+from torch import Tensor
+
+from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
+from heedful.config.schema import Recipe
+from heedful.media import audio as sounds
+from heedful.media import images as pictures
+from heedful.media import videos
+from heedful.media.audio import from_samples, is_silent, read_sound, resampled
+from heedful.media.image_augmentation import augmented
+from heedful.media.images import from_pixels, read_picture
+from heedful.media.log_mel import log_mel, masked
+from heedful.media.videos import from_frames, read_video
+from heedful.random_numbers import Chance
+
+LONGEST = 36_000.0  # seconds of a sound that is read in parts
+
+
+class Medium(ABC):
+    """Base class of what is neither text nor numbers: how files become inputs of a model.
+
+    Attributes:
+        endings: endings of the names of files.
+        noun: the name of one file's content in messages.
+        window: how many a predictor decodes at a time.
+        mixup: strength of mixup; 0: none.
+    """
+
+    endings: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str]
+    window: ClassVar[int] = 256
+    mixup: float = 0.0
+
+    @abstractmethod
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a file.
+
+        Raises:
+            InputError: The bytes are of another kind, damaged, or beyond the limits of the settings.
+        """
+
+    @abstractmethod
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them.
+
+        Raises:
+            InputError: The array has another shape or other numbers, or is beyond the limits of the settings.
+        """
+
+    def read_parts(self, content: bytes) -> list[np.ndarray]:
+        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part.
+
+        Raises:
+            InputError: As `read`, but for the length of sounds.
+        """
+        return [self.read(content)]
+
+    def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
+        """Turn an array of a user into what `read_parts` makes of a file with them.
+
+        Raises:
+            InputError: As `from_array`, but for the length of sounds.
+        """
+        return [self.from_array(values)]
+
+    def is_silent(self, decoded: np.ndarray) -> bool:
+        """True if what was decoded is a sound in which nothing can be heard."""
+        del decoded
+        return False
+
+    @abstractmethod
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of positions in the stack of what was decoded."""
+
+    @abstractmethod
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "N ..."]:
+        """Turn what was decoded into the rows that the input layer reads."""
+
+    @abstractmethod
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "N ..."]:
+        """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
+
+
+class Pictures(Medium):
+    """Pictures: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
+
+    endings = pictures.ENDINGS
+    noun = "picture"
+
+    def __init__(self, config: ImageConfig, *, truncated: bool = False) -> None:
+        self.config = config
+        self.truncated = truncated
+        self.mixup = config.mixup
+        self.mean, self.std = torch.tensor(config.mean), torch.tensor(config.std)
+
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a picture file, at the size of the settings."""
+        return read_picture(content, self.config, truncated=self.truncated)
+
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Bring pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4), to the size and channels of the settings."""
+        return from_pixels(values, self.config)
+
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of patches, and the class token if there is one: the same for every picture."""
+        return self.config.tokens
+
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "*T H W C"]:
+        """Scale pixels to (pixel - mean) / std, where a pixel is from 0 to 1."""
+        return (torch.from_numpy(decoded.astype(np.float32)) / 255 - self.mean) / self.std
+
+    def pixels(self, features: Float32[Tensor, "B H W C"]) -> UInt8[np.ndarray, "B H W C"]:
+        """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
+        return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
+
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "*T H W C"]:
+        """Change a picture at random as the settings say, then scale."""
+        return self.features(augmented(decoded, self.config, chance))
+
+
+class Videos(Pictures):
+    """Videos: frames (T H W C) of 8 bits, each of them a picture; what augments one does the same to all."""
+
+    endings = videos.ENDINGS
+    noun = "video"
+    window = 16
+
+    def __init__(self, config: ImageConfig, video: VideoConfig) -> None:
+        super().__init__(config)
+        self.video = video
+
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a video file: frames at the size of the settings, and at most so many."""
+        return read_video(content, self.video, self.config)
+
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Bring frames of 8 bits, (T H W) or (T H W C), to the number, size and channels of the settings."""
+        return from_frames(values, self.video, self.config)
+
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of tubelets, and the class token if there is one."""
+        return self.video.tokens(len(decoded), self.config)
+
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T H W C"]:
+        """Change all frames alike, then scale: to augment a frame is to augment its channels."""
+        frames, height, width, channels = decoded.shape
+        stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
+        changed = augmented(stacked, self.config, chance).reshape(height, width, frames, channels)
+        return self.features(changed.transpose(2, 0, 1, 3))
+
+
+class Sounds(Medium):
+    """Sounds: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
+
+    endings = sounds.ENDINGS
+    noun = "sound"
+
+    def __init__(self, config: AudioConfig, *, truncated: bool = False) -> None:
+        self.config = config
+        self.truncated = truncated
+
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a sound file, at the rate of the settings."""
+        return read_sound(content, self.config, truncated=self.truncated)
+
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Check samples (N) of one channel at the rate of the settings."""
+        return from_samples(values, self.config)
+
+    def read_parts(self, content: bytes) -> list[np.ndarray]:
+        """Decode the bytes of a sound file; one that is longer than `max_seconds` is cut into parts of that length."""
+        return self._parts(read_sound(content, replace(self.config, max_seconds=LONGEST), truncated=self.truncated))
+
+    def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
+        """Check samples (N), and cut them as those of a file."""
+        return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
+
+    def is_silent(self, decoded: np.ndarray) -> bool:
+        """True if all samples are nearly equal."""
+        return is_silent(decoded)
+
+    def _parts(self, samples: np.ndarray) -> list[np.ndarray]:
+        """Cut samples into as few parts of `max_seconds` as hold them all, at equal distances."""
+        length = max(1, int(self.config.max_seconds * self.config.rate))
+        if len(samples) <= length:
+            return [samples]
+        begins = np.linspace(0, len(samples) - length, -(-len(samples) // length)).round().astype(int).tolist()
+        return [samples[begin : begin + length] for begin in begins]
+
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of frames, halved by a convolutional stem."""
+        return self.config.tokens(len(decoded))
+
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "T M"]:
+        """Cut samples into frames, or compute their log-mel spectrum."""
+        cut = {"log_mel": log_mel, "samples": sample_frames}[self.config.features]
+        return cut(torch.tensor(decoded), self.config)
+
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T M"]:
+        """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
+        if self.config.speed:
+            percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))
+            decoded = resampled(decoded, percent, 100)[: round(self.config.max_seconds * self.config.rate)]
+        return masked(self.features(decoded), self.config, chance)
+
+
+def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
+    """Cut a clip into frames of `config.hop` samples; what is left behind the last whole frame is not read."""
+    frames = config.frames(len(samples))
+    samples = F.pad(samples, (0, max(0, frames * config.hop - len(samples))))
+    return samples[: frames * config.hop].unflatten(0, (frames, config.hop))
+
+
+MEDIA: dict[str, Callable[[Recipe], Medium]] = {  # by `data.modality`
+    "image": lambda recipe: Pictures(recipe.image, truncated=recipe.data.truncated_files == "read"),
+    "audio": lambda recipe: Sounds(recipe.audio, truncated=recipe.data.truncated_files == "read"),
+    "video": lambda recipe: Videos(recipe.image, recipe.video),
+}
+
+
+def medium_of(recipe: Recipe) -> Medium:
+    """Return what the model of a recipe reads: pictures, sounds or videos."""
+    return MEDIA[recipe.data.modality](recipe)
+
+
+def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
+    """Put the rows of several examples into one batch, padded at the end; return it with its padding mask."""
+    lengths = torch.tensor([len(example) for example in rows])
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), (
+        torch.arange(int(lengths.max())) < lengths[:, None]
+    )

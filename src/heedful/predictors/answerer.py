@@ -1,0 +1,118 @@
+"""Extractive question answering: finds the answer to a question in a text (Devlin et al. 2019, sections 4.2 and 4.3).
+
+S tokens of a row, N tokens of a window.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import tee
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from heedful.architectures import TokenClassifier
+from heedful.config.schema import DataConfig
+from heedful.errors import InputError
+from heedful.predictors.text_predictor import Text, TextPredictor
+from heedful.text.sequences import Context, QuestionWindow, encode_context, readings
+from heedful.text.tokenizer import Tokenizer
+
+LONGEST_ANSWER = 30  # tokens, as in BERT's code for SQuAD
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answer to a question: characters `begin` to `end` - 1 of a text, from 0; empty if the text holds no answer.
+
+    The probability is that of the answer's first and last token in the window of the text in which they were found.
+    """
+
+    answer: str
+    begin: int
+    end: int
+    probability: float
+
+    def __str__(self) -> str:
+        return self.answer
+
+
+class SpanCandidate(NamedTuple):
+    """Best answer span in one window: its score minus that of no answer, in nats, its probability and its tokens."""
+
+    margin: float
+    probability: float
+    tokens: tuple[int, int] | None  # first and last token; None: the window holds no answer
+
+
+class Answerer(TextPredictor[TokenClassifier, Answered]):
+    """Predictor for extractive question answering (such as SQuAD): a trained model with its tokenizer."""
+
+    columns = ("answer", "probability")
+
+    def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
+        super().__init__(model, tokenizer, data)
+        self.causal = model.backbone.causal
+
+    def answers(self, texts: Iterator[Text]) -> Iterator[Answered]:
+        """Answer each question from its text; the first text of a pair is the question, the second holds the answer.
+
+        Raises:
+            InputError: the second text is missing, or a question is too long.
+        """
+        given, cut = tee(map(self.asked, texts))
+        results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
+        for (context, rows), logits in zip(given, results, strict=True):
+            yield answered(context, [best_span(row, result) for row, result in zip(rows, logits, strict=True)])
+
+    def windows(self, text: Text) -> list[list[int]]:
+        """Encode a question and its text as the rows of token ids that the model reads, one for each window.
+
+        Raises:
+            InputError: the second text is missing, or the question is too long.
+        """
+        return [row.ids for row in self.asked(text)[1]]
+
+    def check(self, text: Text) -> None:
+        """Check that a question has a text, and leaves it room.
+
+        Raises:
+            InputError: the second text is missing, or the question is too long.
+        """
+        self.asked(Text(text.first, text.second and ""))  # what the text says does not matter
+
+    def asked(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
+        """Encode a question and its text as the rows that the model reads: one row for each window of the text."""
+        name = repr(text.first[:40])
+        if text.second is None:
+            raise InputError(
+                f"{name} has no text to find an answer in; give one, with a tab after the question, or in Python as "
+                "Text(question, text)"
+            )
+        tokenizer, longest = self.reader.tokenizer, self.reader.longest
+        context, question = encode_context(tokenizer, text.second), tokenizer.encode(text.first)
+        return context, readings(question, context, longest, causal=self.causal, name=name)
+
+
+def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
+    """Find the most probable answer span in a row, given its logits, (S, 2), or that the row holds no answer."""
+    window, begin = reading.window, reading.begin
+    count = window.end - window.begin
+    chances = logits[[reading.nowhere, *range(begin, begin + count)]].log_softmax(0)
+    nothing = chances[0].sum()
+    spans = chances[1:, 0, None] + chances[1:, 1]  # (N, N): first and last token
+    allowed = torch.ones_like(spans, dtype=torch.bool).triu().tril(LONGEST_ANSWER - 1)
+    allowed[: window.first - window.begin] = False
+    allowed[window.stop - window.begin :] = False
+    scores = torch.cat([nothing[None], spans.masked_fill(~allowed, -torch.inf).flatten()])
+    best = int(scores.argmax())
+    first, last = divmod(best - 1, max(count, 1))
+    tokens = (window.begin + first, window.begin + last) if best else None
+    return SpanCandidate((scores[best] - nothing).item(), scores[best].exp().item(), tokens)
+
+
+def answered(context: Context, candidates: Sequence[SpanCandidate]) -> Answered:
+    """Choose the best answer from the candidates of all windows; "no answer" takes its lowest probability."""
+    best = max(candidates, key=lambda candidate: (candidate.margin, -candidate.probability))
+    begin, end = context.characters(*best.tokens) if best.tokens else (0, 0)
+    return Answered(context.text[begin:end], begin, end, best.probability)

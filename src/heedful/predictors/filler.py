@@ -1,0 +1,107 @@
+"""Fills masked gaps in a text with a masked language model such as BERT (fill-mask)."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import overload
+
+import torch
+
+from heedful.architectures import MaskedLanguageModel
+from heedful.architectures.inference import check_numbers, evaluating
+from heedful.errors import InputError
+from heedful.predictors.predictor import TEXTS, Predictor
+from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
+
+GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, as the tokenizer cuts text
+
+
+@dataclass(frozen=True)
+class MaskCandidate:
+    """A token that may fill a gap in a text, with the probability that the model gives it."""
+
+    text: str
+    token: int
+    probability: float
+
+
+class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
+    """Fills [MASK] gaps in texts: a masked language model with its tokenizer.
+
+    Args:
+        model: the masked language model.
+        tokenizer: the tokenizer of the model, with a <mask> token.
+        longest: the most tokens that the model reads.
+    """
+
+    tokenizer: Tokenizer
+
+    def __init__(self, model: MaskedLanguageModel, tokenizer: Tokenizer, longest: int) -> None:
+        super().__init__(model)
+        self.tokenizer = tokenizer
+        self.longest = longest
+
+    @overload
+    def fill(self, texts: str, count: int = 5) -> list[list[MaskCandidate]]: ...
+    @overload
+    def fill(self, texts: Iterable[str], count: int = 5) -> list[list[list[MaskCandidate]]]: ...
+    def fill(self, texts: object, count: int = 5) -> list[list[MaskCandidate]] | list[list[list[MaskCandidate]]]:
+        """Predict the most probable candidates for each gap of a text, best first, or of each of several texts.
+
+        Several gaps of a text are filled at the same time: the model does not know what fills the other gaps.
+
+        Args:
+            texts: a text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
+            count: how many candidates.
+
+        Raises:
+            InputError: an input is not a text, has no gap, or is longer than the model reads; or `count` is below 1.
+        """
+        return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)
+
+    __call__ = predict = fill
+
+    def fill_lines(self, texts: Iterable[str], count: int = 5) -> Iterator[list[list[MaskCandidate]]]:
+        """Predict the candidates for each gap of any number of texts, in their order, one text at a time.
+
+        Raises:
+            InputError: under the same conditions as `fill`.
+        """
+        if count < 1:
+            raise InputError(f"count = {count}: at least 1 candidate for each gap")
+        return (self._filled(text, count) for text in TEXTS.each(texts))
+
+    def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
+        """Predict the candidates for each gap of one text."""
+        rows = torch.tensor([self.encode(text)], device=self.device)
+        padding_mask = torch.ones_like(rows, dtype=torch.bool)
+        special = self.tokenizer.first_piece  # smaller ids are special tokens
+        with torch.inference_mode(), evaluating(self.model):
+            logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, special:].float()
+        check_numbers(logits)
+        probabilities, places = logits.softmax(-1).topk(min(count, logits.size(1)))
+        found = places + special
+        pairs = zip(found.tolist(), probabilities.tolist(), strict=True)
+        return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in pairs]
+
+    def encode(self, text: str) -> list[int]:
+        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>.
+
+        Raises:
+            InputError: the text has no gap, or is longer than the model reads.
+        """
+        first, *others = GAP.split(text)
+        if not others:
+            raise InputError(f"there is no gap in {text!r}; write [MASK] where a word is to be filled in")
+        ids = self.tokenizer.encode(first) if first else []
+        for part in others:
+            ids += [MASK, *self.tokenizer.encode_continuation(part)]
+        if len(ids) + 2 > self.longest:
+            raise InputError(f"the text has {len(ids) + 2} tokens, and the model reads {self.longest}; shorten it")
+        return [BOS, *ids, EOS]
+
+    def candidate(self, token: int, probability: float) -> MaskCandidate:
+        """Create the candidate for a gap from a token id and its probability; decodes the token to text."""
+        return MaskCandidate(
+            self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0], token, probability
+        )

@@ -1,0 +1,96 @@
+"""Classification of pictures, sounds and videos: predicts the class of each file."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import torch
+
+from heedful.architectures import SequenceClassifier
+from heedful.config.schema import Recipe
+from heedful.predictors.classifier import Classified, Decision
+from heedful.predictors.media_reader import Input, MediaReader
+from heedful.predictors.predictor import InputKind, Predictor
+
+
+@dataclass(frozen=True)
+class ClassifiedMedia(Classified):
+    """Class predicted for a file, with the probability of each class.
+
+    Attributes:
+        windows: number of parts of a sound that is longer than the model reads; their probabilities are averaged.
+        silent: True for a sound in which nothing can be heard, to which the model gives a class all the same.
+    """
+
+    windows: int = 1
+    silent: bool = False
+
+
+class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
+    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`.
+
+    Attributes:
+        decision: how a class is chosen, such as by a threshold.
+    """
+
+    def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
+        super().__init__(model)
+        self.labels = recipe.data.labels
+        self.decide_by(Decision())
+        self.reader = MediaReader(model, recipe)
+
+    def decide_by(self, decision: Decision) -> None:
+        """Choose classes in another way from now on, such as by a threshold."""
+        self.decision = decision
+
+    @overload
+    def predict(self, files: Input) -> ClassifiedMedia: ...
+    @overload
+    def predict(self, files: Iterable[Input]) -> list[ClassifiedMedia]: ...
+    def predict(self, files: object) -> ClassifiedMedia | list[ClassifiedMedia]:
+        """Predict the class of a file, or the classes of several files in their order.
+
+        Args:
+            files: the name of a file, its bytes, an open file, an image of Pillow, or an array of pixels (H W C, 8
+                bits), of frames (T H W C, 8 bits) or of samples (N) at the rate of the recipe; or an iterable of these.
+                A sound that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
+
+        Raises:
+            InputError: an input is none of these, or cannot be read.
+        """
+        return self.inputs.one_or_all(self.answers, files)
+
+    __call__ = predict
+
+    def predict_files(self, files: Iterable[Input]) -> Iterator[ClassifiedMedia]:
+        """Predict the class of each of any number of files, in their order and in bounded memory.
+
+        Raises:
+            InputError: under the same conditions as `predict`.
+        """
+        return self.answers(self.inputs.each(files))
+
+    @property
+    def inputs(self) -> InputKind[list[np.ndarray]]:
+        """The kind of input of a classifier: what a `MediaReader` reads, in parts."""
+        kind = self.reader.inputs
+        return InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
+
+    def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
+        """Predict the class of each decoded input; the probabilities of its parts are averaged."""
+        read: deque[tuple[int, bool]] = deque()  # the number of parts of each input, and whether all are silent
+
+        def parts() -> Iterator[np.ndarray]:
+            for one in decoded:
+                read.append((len(one), all(map(self.reader.medium.is_silent, one))))
+                yield from one
+
+        each = self.reader.run(parts(), lambda *batch: self.model(*batch).float().cpu())
+        for logits in each:
+            count, silent = read.popleft()
+            rest = [next(each) for _ in range(count - 1)]
+            mean = torch.stack([logits, *rest]).softmax(-1).mean(0)
+            answer = self.decision.classify(dict(zip(self.labels, mean.tolist(), strict=True)))
+            yield ClassifiedMedia(answer.label, answer.probabilities, windows=count, silent=silent)

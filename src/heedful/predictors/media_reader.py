@@ -1,0 +1,133 @@
+"""Pictures, sounds and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
+
+B batch, N rows of pixels or frames, F features of a row: the columns and channels of pixels, or those of a frame.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from io import BufferedIOBase
+from os import PathLike
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.architectures.inference import batches, evaluating
+from heedful.architectures.model import Model
+from heedful.config.schema import Recipe
+from heedful.errors import InputError
+from heedful.media.images import pixels_of
+from heedful.media.modality import medium_of, padded
+from heedful.predictors.predictor import Done, InputKind, described
+from heedful.storage.paths import unreadable
+
+Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # also pixels, samples or frames
+R = TypeVar("R")
+
+D = TypeVar("D")
+
+
+class _ByName(type):
+    """Type of a class whose instances are known by the name of theirs, so that its package need not be installed."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return any((kind.__module__, kind.__name__) == ("PIL.Image", "Image") for kind in type(value).__mro__)
+
+
+class PillowImage(metaclass=_ByName):
+    """Images of Pillow."""
+
+
+SINGLE = (str, PathLike, bytes, np.ndarray, torch.Tensor, BufferedIOBase, PillowImage)
+GIVE = "the name of a file, bytes, an open file, an image of Pillow or an array"
+BATCH_TOKENS = 8192  # positions in the stack
+WINDOW = 16  # batches that are decoded at a time
+
+
+class MediaReader:
+    """Runs a model on pictures, sounds or videos, in batches. The result of one never depends on the others.
+
+    Args:
+        model: the model.
+        recipe: its recipe.
+    """
+
+    def __init__(self, model: Model, recipe: Recipe) -> None:
+        self.model = model
+        self.medium = medium_of(recipe)
+        self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
+
+    def decoded(self, given: object) -> np.ndarray:
+        """Decode an input: the name of a file, its bytes, an open file, an image, or an array of pixels or samples.
+
+        Raises:
+            InputError: it is none of these, or cannot be read; the message names the file.
+        """
+        return self._decode(given, self.medium.read, self.medium.from_array)
+
+    def parts(self, given: object) -> list[np.ndarray]:
+        """Decode an input of any length, cut into parts that the model reads; see `Medium.read_parts`.
+
+        Raises:
+            InputError: as for `decoded`.
+        """
+        return self._decode(given, self.medium.read_parts, self.medium.parts_of_array)
+
+    def _decode(self, given: object, read: Callable[[bytes], D], of_array: Callable[[np.ndarray], D]) -> D:
+        if isinstance(given, torch.Tensor):
+            return of_array(given.detach().cpu().numpy())
+        if isinstance(given, np.ndarray):
+            return of_array(given)
+        if isinstance(given, bytes):
+            return read(given)
+        if isinstance(given, BufferedIOBase):
+            return read(given.read())
+        if isinstance(given, PillowImage):
+            return of_array(pixels_of(given))
+        if not isinstance(given, str | PathLike):
+            raise InputError(f"{described(given)} is no {self.medium.noun}; give {GIVE}")
+        try:
+            return read(Path(given).read_bytes())
+        except OSError as error:
+            raise InputError(unreadable(Path(given), error)) from error
+        except InputError as error:
+            raise InputError(f"{given}: {error}") from error
+
+    def run(
+        self,
+        decoded: Iterable[np.ndarray],
+        apply: Callable[[Tensor, Tensor], Iterable[R]],
+        batch_tokens: int = BATCH_TOKENS,
+        done: Done = lambda _: None,
+    ) -> Iterator[R]:
+        """Apply a function to decoded inputs, and yield the result of each, in order.
+
+        Args:
+            decoded: any number of inputs.
+            apply: takes the inputs (B N F) and the padding mask (B N) of a batch, and gives the result of each input.
+            batch_tokens: positions of the stack in a batch; no result depends on it.
+            done: called with the number of inputs just finished, after each batch.
+        """
+        device = next(self.model.parameters()).device
+        for window in self.windows(decoded, WINDOW * batch_tokens):
+            found: dict[int, R] = {}
+            with torch.inference_mode(), evaluating(self.model):
+                for batch in batches([range(self.medium.tokens(one)) for one in window], batch_tokens):
+                    inputs, padding_mask = padded([self.medium.features(window[i]) for i in batch])
+                    found |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)
+                    done(len(batch))
+            yield from (found[index] for index in range(len(window)))
+
+    def windows(self, decoded: Iterable[np.ndarray], tokens: int) -> Iterator[list[np.ndarray]]:
+        """Split decoded inputs into lists that fit into memory: at most `medium.window`, of about so many positions."""
+        window: list[np.ndarray] = []
+        size = 0
+        for one in decoded:
+            window.append(one)
+            size += self.medium.tokens(one)
+            if len(window) == self.medium.window or size >= tokens:
+                yield window
+                window, size = [], 0
+        if window:
+            yield window

@@ -1,0 +1,79 @@
+"""Outputs of predictors that write: log-probabilities of given texts, and outputs cut at their length limit."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.config.schema import DecodeConfig
+
+
+@dataclass
+class CutOutputs:
+    """Counts of outputs, and of those that were cut because they reached their length limit without <eos>."""
+
+    outputs: int = 0
+    cut: int = 0
+
+    def count(self, complete: bool) -> None:
+        """Count an output."""
+        self.outputs += 1
+        self.cut += not complete
+
+    def line(self, config: DecodeConfig, positions: int | None, option: str = "decode.max_extra") -> str | None:
+        """Return a sentence about the cut outputs with the remedy; None if there are none.
+
+        Args:
+            config: The settings of the search.
+            positions: The positions that the decoder of the model learns, which no setting of a search can raise.
+            option: The name of the setting that the reader can change.
+        """
+        if not self.cut:
+            return None
+        learned = "" if positions is None else f" (at most the {positions:,} positions that the model learns)"
+        return (
+            f"{self.cut:,} of {self.outputs:,} outputs were cut at the length limit, decode.max_extra = "
+            f"{config.extra:,}{learned}; if they repeat themselves, train longer, otherwise raise {option}"
+        )
+
+
+LOGITS_AT_ONCE = 2**24  # so that the logits of a long text over a large vocabulary are never all in memory
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """Log-probabilities of the tokens of a text, in nats, each given all tokens before it.
+
+    Attributes:
+        tokens: ids of the tokens.
+        pieces: printable names of the tokens.
+        log_probs: log P of each token.
+    """
+
+    tokens: list[int]
+    pieces: list[str]
+    log_probs: list[float]
+
+    @property
+    def total(self) -> float:
+        """Log-probability of the whole text: the sum over its tokens."""
+        return math.fsum(self.log_probs)
+
+    @property
+    def mean(self) -> float:
+        """Mean log-probability of a token; NaN for a text without tokens."""
+        return self.total / len(self.log_probs) if self.log_probs else math.nan
+
+
+def log_probs_of(
+    hidden: Float[Tensor, "N D"], targets: Int[Tensor, " N"], output: Callable[[Tensor], Tensor] | nn.Linear
+) -> Float[Tensor, " N"]:
+    """Compute log P of each target from the hidden state that predicts it, in float32, a few rows at a time."""
+    vocabulary = output(hidden[:1]).size(-1)
+    rows = max(1, LOGITS_AT_ONCE // vocabulary)
+    parts = zip(hidden.split(rows), targets.split(rows), strict=True)
+    scores = [output(part).float().log_softmax(-1).gather(-1, chosen[:, None])[:, 0] for part, chosen in parts]
+    return torch.cat(scores)

@@ -1,0 +1,194 @@
+"""Base class of all predictors (translator, generator, classifier ...): inputs, device, precision, calls."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from reprlib import repr as shortened
+from typing import Any, Generic, TypeVar, overload
+
+import torch
+from torch import nn
+
+from heedful.architectures.model import Model
+from heedful.config.schema import DecodeConfig, Recipe
+from heedful.errors import InputError
+from heedful.machine.device import choose_device
+from heedful.nn.int8 import Int8Linear
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class InputKind(Generic[T]):
+    """Kind of input that a predictor takes, such as texts: how one is told from several, and how it is read.
+
+    Attributes:
+        noun: what one input is called in messages, such as "text".
+        types: the Python types of one input; anything else is an iterable of several.
+        read: converts an input to the form that the predictor computes with, or raises an InputError.
+        remedy: what to give, for messages, such as "a string".
+    """
+
+    noun: str
+    types: tuple[type, ...]
+    read: Callable[[object], T]
+    remedy: str
+
+    def one_or_all(self, answers: Callable[[Iterator[T]], Iterator[A]], given: object) -> A | list[A]:
+        """Answer one input by one result, and an iterable of inputs by a list of results in order.
+
+        Args:
+            answers: computes the results of any number of inputs, one after another.
+            given: an input or an iterable of inputs.
+
+        Raises:
+            InputError: `given` is neither, or an input cannot be read.
+        """
+        if isinstance(given, self.types):
+            [found] = answers(iter([self.read(given)]))
+            return found
+        return list(answers(self.each(given)))
+
+    def each(self, given: object) -> Iterator[T]:
+        """Iterate over the inputs of an iterable and read each; an error names the number of the input, from 1.
+
+        Raises:
+            InputError: `given` is one input, or no iterable of inputs.
+        """
+        if isinstance(given, self.types):
+            raise InputError(
+                f"{described(given)} is one {self.noun}, where several are read one after another; put it in a list"
+            )
+        if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping) or getattr(given, "ndim", 1) == 0:
+            raise InputError(
+                f"{described(given)} is no {self.noun}, nor a list of several; give {self.remedy}, or several in a list"
+            )
+        return self._numbered(given)
+
+    def _numbered(self, inputs: Iterable[object]) -> Iterator[T]:
+        for number, one in enumerate(inputs, start=1):
+            try:
+                found = self.read(one)
+            except InputError as error:
+                raise InputError(f"{self.noun} {number}: {error}") from error
+            yield found
+
+
+def as_text(given: object) -> str:
+    """Return an input unchanged after checking that it is a string.
+
+    Raises:
+        InputError: the input is not a string.
+    """
+    if not isinstance(given, str):
+        raise InputError(f"{described(given)} is no text; give a string")
+    return given
+
+
+TEXTS = InputKind("text", (str,), as_text, "a string")
+
+
+def described(value: object) -> str:
+    """Format a value and its type for an error message."""
+    return "None" if value is None else f"{shortened(value)} ({type(value).__name__})"
+
+
+M_co = TypeVar("M_co", bound=Model, covariant=True)
+A_co = TypeVar("A_co", covariant=True)
+P = TypeVar("P", bound="Predictor[Model, object]")
+
+Done = Callable[[int], object]  # called with the number of texts just finished, for a progress report
+
+
+def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: str) -> None:
+    """Check that a call which gives one text for each input is not asked for the n best.
+
+    Raises:
+        InputError: it is.
+    """
+    if "n_best" in options and config.n_best > 1:
+        raise InputError(f"n_best = {config.n_best}: {remedy}")
+
+
+class Predictor(ABC, Generic[M_co, A_co]):
+    """Base class of predictors: a trained model with its tokenizer, ready for use; `heedful.load` returns one.
+
+    A subclass defines `predict`, most often by another name of its field as well, and a method that reads any number of
+    texts in bounded memory, which both use: `translate` and `translate_lines`. A predictor is called like a function,
+    too.
+
+    Attributes:
+        model: the torch module that computes.
+        recipe: the recipe that the model was trained with; None for a model that was not loaded from a folder.
+        tokenizer: the tokenizer of the text that the model reads, or writes if it reads none; None for a model without
+            text.
+    """
+
+    recipe: Recipe | None = None
+    tokenizer: Any = None
+
+    def __init_subclass__(cls) -> None:
+        """Let a predictor that is called like a function do what its own `predict` does."""
+        super().__init_subclass__()
+        cls.__call__ = cls.predict
+
+    def __init__(self, model: M_co) -> None:
+        self.model = model
+
+    @overload
+    def predict(self, texts: str, /) -> A_co: ...
+    @overload
+    def predict(self, texts: Iterable[str], /) -> Collection[A_co]: ...
+    @abstractmethod
+    def predict(self, texts: str | Iterable[str], /) -> A_co | Collection[A_co]:
+        """Compute the answer to a text, or the answers to several texts in their order.
+
+        Args:
+            texts: a string, which has one answer; or an iterable of strings, which has as many answers.
+
+        Raises:
+            InputError: an input is not a text.
+        """
+
+    __call__ = predict  # for type checkers; what runs is the subclass's own, see `__init_subclass__`
+
+    @property
+    def device(self) -> torch.device:
+        """Device on which the model computes."""
+        return next(self.model.parameters()).device
+
+    @property
+    def precision(self) -> str:
+        """Number format of the weights: a torch type such as "float32", or "int8" for a quantised model."""
+        if any(isinstance(module, Int8Linear) for module in self.model.modules()):
+            return "int8"
+        return str(next(self.model.parameters()).dtype).removeprefix("torch.")
+
+    def to(self: P, device: str | torch.device) -> P:
+        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor.
+
+        Raises:
+            InputError: this machine has no such device, or the device cannot compute in int8.
+        """
+        chosen = choose_device(device)
+        if self.precision == "int8" and chosen.type != "cpu":
+            raise InputError(f"int8 is for processors, and not for {chosen}; load the model in float32 to move it")
+        self.model.to(chosen)
+        return self
+
+    def __repr__(self) -> str:
+        known = {} if self.recipe is None else {"task": self.recipe.task, "family": self.recipe.model.family}
+        facts = {name: repr(value) for name, value in known.items()}
+        facts["parameters"] = f"{sum(weight.numel() for weight in weights_of(self.model)):_}"
+        facts |= {"precision": repr(self.precision), "device": repr(str(self.device))}
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in facts.items())})"
+
+
+AnyPredictor = Predictor[Model, object]  # the predictor of a model whose task is not known
+
+
+def weights_of(model: nn.Module) -> Iterator[torch.Tensor]:
+    """Iterate over all weights of a model, each once, including int8 weights, which torch holds as buffers."""
+    yield from model.parameters()
+    yield from (buffer for buffer in model.buffers() if buffer.dtype == torch.int8)

@@ -1,0 +1,209 @@
+"""Tagging of words (such as named entity recognition): a tag for each word by the Viterbi algorithm, and entities."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import tee
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heedful.architectures import TokenClassifier
+from heedful.config.schema import DataConfig
+from heedful.data.readers.tagged import may_follow, spans
+from heedful.errors import InputError
+from heedful.predictors.predictor import InputKind, as_text, described
+from heedful.predictors.text_predictor import Text, TextPredictor, as_pair
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.words import CutText, WordCutter, WordRow, rows_of_words
+
+
+def viterbi(
+    scores: Float[np.ndarray, "N C"],
+    follows: Bool[np.ndarray, "C C"],
+    first: Bool[np.ndarray, " C"],
+    last: Bool[np.ndarray, " C"],
+) -> list[int]:
+    """Find the sequence of states with the largest sum of scores among the allowed sequences (Viterbi decoding).
+
+    Args:
+        scores: the score of each state at each step, such as log-probabilities.
+        follows: True at (i, j) if state j may come after state i.
+        first: True for the states that may begin a sequence.
+        last: True for the states that may end a sequence.
+    """
+    if not len(scores):
+        return []
+    total, came_from = np.where(first, scores[0], -np.inf), []
+    for row in scores[1:]:
+        ways = np.where(follows, total[:, None], -np.inf)
+        came_from.append(ways.argmax(0))
+        total = ways.max(0) + row
+    path = [int(np.where(last, total, -np.inf).argmax())]
+    for before in reversed(came_from):
+        path.append(int(before[path[-1]]))
+    return path[::-1]
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Entity found in a sentence: words `begin` to `end` - 1, from 0, with the joint probability of their tags."""
+
+    text: str
+    kind: str
+    begin: int
+    end: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class TaggedWords:
+    """Tagged sentence: its words, a tag for each word, and the entities that the tags describe."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    spans: tuple[Entity, ...]
+
+    def __str__(self) -> str:
+        shown = list(self.words)
+        for span in self.spans:
+            shown[span.end - 1] += f"/{span.kind}"
+        return " ".join(shown)
+
+
+class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
+    """Tagger of words: a trained model with its tokenizer, which gives only tag sequences that the scheme allows.
+
+    An input is a string, which is cut into words as those of the training data are, or a list of words inside a list of
+    inputs: `tagger.predict([["O'Brien", "lives", "here", "."]])`.
+    """
+
+    columns = ("words", "tags")
+
+    def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
+        super().__init__(model, tokenizer, data)
+        self.causal = model.backbone.causal
+        self.cutter = WordCutter(data.words)
+        self.tags = data.labels
+        self.follows = np.array(
+            [[may_follow(before, tag, data.labels) for tag in data.labels] for before in data.labels]
+        )
+        self.first = np.array([may_follow("O", tag, data.labels) for tag in data.labels])
+        self.last = np.array([may_follow(tag, "O", data.labels) for tag in data.labels])
+
+    def answers(self, texts: Iterator[Text]) -> Iterator[TaggedWords]:
+        """Tag the words of each text, which is split as `words` does.
+
+        Raises:
+            InputError: an input is a pair of texts.
+        """
+        return self.tag(self.words(text) for text in texts)
+
+    def windows(self, text: Text) -> list[list[int]]:
+        """Encode a text as the rows of token ids that the model reads: one for each window of its words.
+
+        Raises:
+            InputError: the input is a pair of texts.
+        """
+        return [row.ids for row in self.rows(self.words(text))]
+
+    def words(self, text: Text) -> list[str]:
+        """Cut a text as the words of the training data are cut; the words of a `CutText` are as they are given.
+
+        A model whose tokenizer is for pretokenized text has words that end at spaces only.
+
+        Raises:
+            InputError: the input is a pair of texts.
+        """
+        line = single(text)
+        if isinstance(line, CutText):
+            return list(line.words)
+        return line.split() if self.reader.tokenizer.config.pretokenized else self.cutter.cut(line)
+
+    def check(self, text: Text) -> None:
+        """Check that an input is a single text.
+
+        Raises:
+            InputError: it is a pair.
+        """
+        single(text)
+
+    def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedWords]:
+        """Tag the words of sentences; yield the tagged words of each sentence.
+
+        Args:
+            sentences: each sentence a list of words.
+
+        Raises:
+            InputError: a sentence is not a list of words, such as a text that has not been split into words.
+        """
+        given, cut = tee((words, self.rows(words)) for words in SENTENCES.each(sentences))
+        results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
+        for (words, rows), logits in zip(given, results, strict=True):
+            yield self.decide(words, logits_of_words(len(words), rows, logits))
+
+    def rows(self, words: Sequence[str]) -> list[WordRow]:
+        """Encode the words of a sentence as rows of token ids, several if the sentence is too long for one."""
+        return rows_of_words(self.reader.tokenizer, words, self.reader.longest, causal=self.causal)
+
+    def decide(self, words: Sequence[str], logits: Tensor) -> TaggedWords:
+        """Choose the most probable allowed sequence of tags, given the logits of each word, (N, C)."""
+        scores = logits.log_softmax(-1).numpy()
+        path = viterbi(scores, self.follows, self.first, self.last)
+        chosen = scores[np.arange(len(path)), path]
+        tags = tuple(self.tags[tag] for tag in path)
+        entities = tuple(
+            Entity(" ".join(words[begin:end]), kind, begin, end, float(np.exp(chosen[begin:end].sum())))
+            for begin, end, kind in spans(tags)
+        )
+        return TaggedWords(tuple(words), tags, entities)
+
+
+def as_words(given: object) -> Sequence[str]:
+    """Check that a sentence is a list of words, and return the words.
+
+    Raises:
+        InputError: the input is not a list of words.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"{described(given)} is no list of words; `predict` takes texts and cuts them into words")
+    return [as_text(word) for word in given]
+
+
+SENTENCES = InputKind("sentence", (str,), as_words, "a list of words")
+
+
+def as_sentence(given: Any) -> Text:
+    """Convert an input, a string or a list or array of words, to a text; a pair stays one, which `single` refuses.
+
+    Raises:
+        InputError: the input is neither.
+    """
+    words = given.tolist() if hasattr(given, "tolist") and not isinstance(given, str) else given
+    is_list = isinstance(words, list) or (isinstance(words, tuple) and len(words) != 2)
+    return Text(CutText(words)) if is_list else as_pair(given)
+
+
+Tagger.inputs = InputKind("text", (str, Text), as_sentence, "a string or a list of words")
+
+
+def single(text: Text) -> str:
+    """Return the text of an input that must not be a pair of texts.
+
+    Raises:
+        InputError: the input is a pair.
+    """
+    if text.second is not None:
+        raise InputError(f"{text.first[:40]!r} and {text.second[:40]!r} are a pair; a tagger reads lines without tabs")
+    return text.first
+
+
+def logits_of_words(count: int, rows: Sequence[WordRow], results: Sequence[Tensor]) -> Tensor:
+    """Gather the logits of each word, (N, C), each from the row that shows the word with most context."""
+    logits = torch.zeros(count, results[0].size(-1))
+    for row, result in zip(rows, results, strict=True):
+        for word, place in row.places:
+            logits[word] = result[place]
+    return logits

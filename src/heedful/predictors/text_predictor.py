@@ -1,0 +1,231 @@
+"""Predictors that give one answer for each text or pair of texts, computed in batches of similar length."""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, repeat, tee
+from typing import ClassVar, NamedTuple, TypeVar, overload
+
+import torch
+from torch import Tensor, nn
+
+from heedful.architectures import Model
+from heedful.architectures.inference import batches, check_numbers, evaluating
+from heedful.config.schema import DataConfig
+from heedful.errors import InputError
+from heedful.predictors.predictor import Done, InputKind, Predictor, as_text, described
+from heedful.text.sequences import is_cut, pad, segments, sequence
+from heedful.text.tokenizer import Tokenizer
+
+WINDOW = 1024  # texts read at a time: enough to make batches of similar length
+FIRST_WINDOW = 64  # texts of the first window, so that progress shows soon
+BATCH_TOKENS = 8192
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result for each row
+
+
+class Text(NamedTuple):
+    """Input of a predictor: one text, or a pair of texts."""
+
+    first: str
+    second: str | None = None
+
+
+class EncodedText(NamedTuple):
+    """Token ids of a text or pair, as the model reads it, and whether its end was cut off."""
+
+    ids: list[int]
+    truncated: bool
+
+
+class BatchedModel:
+    """Runs a model with its tokenizer on texts, in batches. The result of a text never depends on the other texts.
+
+    Args:
+        model: the model, in any mode.
+        tokenizer: its tokenizer.
+        longest: the most tokens of a text or a pair; longer inputs lose their end.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Tokenizer, longest: int) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.longest = longest
+        self.warned = False
+
+    def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
+        """Run the model, or `apply` in its place, on texts; yield the result of each, on the CPU, in order."""
+        return (result for (result,) in self.read_groups(([self.encode(text)] for text in texts), apply))
+
+    def read_groups(self, groups: Iterable[Sequence[list[int]]], apply: Apply | None = None) -> Iterator[list[Tensor]]:
+        """Run the model on groups of rows, such as the windows of a long text; yield each group's results, in order."""
+        for window in windows(groups):
+            results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
+            yield from (list(islice(results, len(group))) for group in window)
+
+    def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
+        """Run the model on texts; yield the token ids of each text and its result, in order."""
+        given, read = tee(map(self.row, texts))
+        results = self.read_groups([row.ids] for row in read)
+        return ((row, result) for row, (result,) in zip(given, results, strict=True))
+
+    def encode(self, text: Text) -> list[int]:
+        """Encode a text or pair as the token ids that the model reads; warn of the first one whose end is cut off."""
+        ids, cut = self.row(text)
+        if cut and not self.warned:
+            self.warned = True
+            LOG.warning("texts are cut to the %s tokens that the model reads, first %r", self.longest, text.first[:40])
+        return ids
+
+    def row(self, text: Text) -> EncodedText:
+        """Encode a text or pair as token ids, and tell whether its end was cut off."""
+        parts = [self.tokenizer.encode(part) for part in text if part is not None]
+        ids = sequence(*parts, longest=self.longest)
+        return EncodedText(ids, is_cut(ids, *parts))
+
+    @torch.inference_mode()
+    def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
+        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows.
+
+        Raises:
+            RunError: a result is not a number.
+        """
+        found: list[Tensor] = [torch.empty(0)] * len(rows)
+        device = next(self.model.parameters()).device
+        with evaluating(self.model):
+            for batch in batches(rows, BATCH_TOKENS):
+                ids, padding_mask = pad([rows[i] for i in batch])
+                inputs = (torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids)))
+                results = apply(*inputs).float().cpu()
+                check_numbers(results)
+                for index, result in zip(batch, results, strict=True):
+                    found[index] = result
+                done(len(batch))
+        return found
+
+
+def windows(items: Iterable[T]) -> Iterator[list[T]]:
+    """Split items into lists of `WINDOW` items, the first of which is shorter."""
+    items = iter(items)
+    for size in chain([FIRST_WINDOW], repeat(WINDOW)):
+        if not (window := list(islice(items, size))):
+            return
+        yield window
+
+
+M_co = TypeVar("M_co", bound=Model, covariant=True)
+A_co = TypeVar("A_co", covariant=True)
+Input = str | tuple[str, str | None] | list[str]  # a text, a pair of texts, or for taggers a list of words
+
+
+class TextPredictor(Predictor[M_co, A_co]):
+    """Base class of predictors that give one answer for each text or pair of texts (classes, scores, tags, answers).
+
+    Answers are dataclasses whose `str` is one line, as `heedful predict` writes it.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer.
+        data: its settings for data; the model reads at most `data.max_length` tokens.
+
+    Attributes:
+        inputs: how an input is read.
+        columns: the names of the columns that `heedful predict` writes for an answer to a table.
+    """
+
+    tokenizer: Tokenizer
+    inputs: ClassVar[InputKind[Text]]
+    columns: tuple[str, ...] = ()
+
+    def __init__(self, model: M_co, tokenizer: Tokenizer, data: DataConfig) -> None:
+        super().__init__(model)
+        self.tokenizer = tokenizer
+        self.reader = BatchedModel(model, tokenizer, data.max_length)
+
+    @overload
+    def predict(self, texts: str | Text) -> A_co: ...
+    @overload
+    def predict(self, texts: Iterable[Input]) -> list[A_co]: ...
+    def predict(self, texts: object) -> A_co | list[A_co]:
+        """Predict the answer to a text, or the answers to several texts in their order.
+
+        Args:
+            texts: a string or a `Text`, which has one answer; or an iterable of strings and pairs, which has a list of
+                answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
+
+        Raises:
+            InputError: an input is not a text, or of a kind that the model does not read; or `texts` is a tuple of two
+                strings, which may be a pair or two texts.
+        """
+        return self.inputs.one_or_all(self.answers, texts)
+
+    __call__ = predict
+
+    def predict_lines(self, texts: Iterable[Input]) -> Iterator[A_co]:
+        """Predict the answer to each of any number of texts, in their order and in bounded memory.
+
+        Raises:
+            InputError: under the same conditions as `predict`.
+        """
+        return self.answers(self.inputs.each(texts))
+
+    def check(self, text: Text) -> None:
+        """Check that the model reads a text or a pair of texts; a predictor that reads only some overrides this.
+
+        Raises:
+            InputError: it does not, as only those predictors say.
+        """
+
+    def line(self, answer: object) -> str:
+        """Write an answer as a line, as `heedful predict` prints it."""
+        return str(answer)
+
+    def cells(self, answer: object) -> dict[str, object]:
+        """Return what stands in each of the `columns` for an answer: here its attributes of the same names."""
+        return {name: getattr(answer, name) for name in self.columns}
+
+    @abstractmethod
+    def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:
+        """Predict the answer to each text, in order; implemented by each kind of predictor.
+
+        Raises:
+            InputError: a text is of a kind that the model does not read.
+        """
+
+
+def as_pair(given: object) -> Text:
+    """Convert an input, a string or a tuple of two, to a text or a pair of texts.
+
+    Raises:
+        InputError: the input is neither.
+    """
+    if isinstance(given, tuple) and len(given) == 2:
+        first, second = given
+        return Text(as_text(first), None if second is None else as_text(second))
+    if not isinstance(given, str):
+        raise InputError(f"{described(given)} is no text; give a string, or for a pair Text(first, second)")
+    return Text(given)
+
+
+class TextsAndPairs(InputKind[Text]):
+    """Texts and pairs of texts; two texts in a tuple, which may be either, are refused outside a list."""
+
+    def each(self, given: object) -> Iterator[Text]:
+        """Iterate over the inputs of an iterable and read each.
+
+        Raises:
+            InputError: as for other kinds; or `given` is a tuple of two texts.
+        """
+        if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given):
+            raise InputError(
+                f"{described(given)} may be a pair or two texts; give Text(first, second) or [(first, second)] for a "
+                "pair, or [first, second] for two texts"
+            )
+        return super().each(given)
+
+
+TextPredictor.inputs = PAIRS = TextsAndPairs("text", (str, Text), as_pair, "a string")

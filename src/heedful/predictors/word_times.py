@@ -1,0 +1,174 @@
+"""When each word of a transcript was said: cross-attention of a Whisper, aligned by dynamic time warping.
+
+Some heads of a Whisper's cross-attention look at the sound of the token that is written next (Radford et al. 2022 leave
+that to their code; Sakoe & Chiba 1978 for the alignment). T tokens, S positions of the encoder, H heads.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from numpy.lib.stride_tricks import sliding_window_view
+from torch import Tensor
+
+from heedful.architectures.model import SourceToTarget
+from heedful.nn.attention import scaled_scores, softmax
+
+SMOOTHED = 7  # positions of the encoder over which the median of weights is taken
+SWITCH = threading.Lock()  # a model records for one caller at a time
+
+
+@dataclass(frozen=True)
+class Word:
+    """Word of a transcript.
+
+    Attributes:
+        start: seconds from the beginning of the recording.
+        end: seconds from the beginning of the recording.
+        text: the word with its punctuation.
+        score: mean log P of its tokens.
+    """
+
+    start: float
+    end: float
+    text: str
+    score: float
+
+
+def head_weights(
+    model: SourceToTarget, source: Tensor, padding_mask: Tensor, target: Tensor, heads: Sequence[int]
+) -> Float[Tensor, "H T S"]:
+    """Compute the cross-attention weights of some heads for one recording and its tokens.
+
+    Args:
+        model: an encoder-decoder of attention.
+        source: the frames of one recording (1 N F).
+        padding_mask: which of them are real (1 N).
+        target: the tokens that the decoder reads (1 T).
+        heads: numbers of heads, counted through the layers of the decoder.
+    """
+    recorded: list[Tensor] = []
+    with recording(model, recorded), torch.inference_mode():
+        model.hidden(source, padding_mask, target, torch.ones_like(target, dtype=torch.bool))
+    weights = torch.cat(recorded)  # layers one after another, the heads of each in order
+    return weights[list(heads)].float().cpu()
+
+
+@contextmanager
+def recording(model: SourceToTarget, recorded: list[Tensor]) -> Iterator[None]:
+    """Append the cross-attention weights (H T S) of each decoder layer to a list while the context lasts."""
+    blocks: Any = model.get_submodule("decoder.blocks")
+    kernels = [block.cross_attention.kernel for block in blocks]
+
+    def recorder(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float = 0.0) -> Tensor:
+            recorded.append(softmax(scaled_scores(q, k) + bias)[0])
+            return kernel(q, k, v, bias, rate)
+
+        return attend
+
+    with SWITCH:
+        try:
+            for block, kernel in zip(blocks, kernels, strict=True):
+                block.cross_attention.kernel = recorder(kernel)
+            yield
+        finally:
+            for block, kernel in zip(blocks, kernels, strict=True):
+                block.cross_attention.kernel = kernel
+
+
+def has_cross_attention(model: SourceToTarget) -> bool:
+    """True if the decoder of a model is a stack of Transformer blocks with cross-attention."""
+    blocks: Any = getattr(getattr(model, "decoder", None), "blocks", ())
+    return bool(len(blocks)) and all(hasattr(block, "cross_attention") for block in blocks)
+
+
+def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end: int) -> Float64[np.ndarray, " N"]:
+    """Align tokens with positions of the encoder: where the sound of the token after each of N tokens begins.
+
+    Attention to padding does not count, and that of all T tokens, of the prompt and <eos> as well, is the scale.
+
+    Args:
+        weights: the attention of heads from each token to the sound of the next.
+        positions: the number of positions that hold sound, and not padding.
+        begin: the first of the N tokens among the T.
+        end: the place after the last of them.
+    """
+    found = weights[:, :, : max(1, positions)].double().numpy()
+    total = found.sum(axis=2, keepdims=True)
+    found = found / np.where(total > 0, total, 1.0)
+    spread = found.std(axis=1, keepdims=True)
+    normal = (found - found.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    side = SMOOTHED // 2
+    if normal.shape[2] > side:
+        around = np.pad(normal, ((0, 0), (0, 0), (side, side)), mode="reflect")
+        normal = np.median(sliding_window_view(around, SMOOTHED, axis=2), axis=-1)
+    rows, columns = warping_path(-normal.mean(axis=0)[begin:end])
+    return np.array([columns[np.argmax(rows == row)] for row in range(end - begin)], dtype=np.float64)
+
+
+def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarray]:
+    """Find the cheapest path from the first to the last cell by steps down, right, or both: its rows and columns."""
+    rows, columns = cost.shape
+    total = np.full((rows + 1, columns + 1), np.inf)
+    total[0, 0] = 0.0
+    for row in range(rows):
+        before, here, costs = total[row].tolist(), total[row + 1].tolist(), cost[row].tolist()
+        for column in range(columns):
+            here[column + 1] = costs[column] + min(before[column], before[column + 1], here[column])
+        total[row + 1] = here
+    row, column = rows, columns
+    path = []
+    while row > 0 and column > 0:
+        path.append((row - 1, column - 1))
+        steps = ((row - 1, column - 1), (row - 1, column), (row, column - 1))
+        row, column = min(steps, key=lambda place: total[place])
+    found = np.array(path[::-1])
+    return found[:, 0], found[:, 1]
+
+
+def words_of(spelled: Sequence[bytes], times: Sequence[tuple[float, float]], scores: Sequence[float]) -> list[Word]:
+    """Join tokens to words: each begins with a space, or is a letter of a script without spaces.
+
+    Args:
+        spelled: the bytes of each token.
+        times: begin and end of each token in seconds.
+        scores: log P of each token.
+    """
+    groups: list[list[int]] = []
+    text = b""
+    for place, part in enumerate(spelled):
+        whole = is_whole(text)
+        begins = part.startswith(b" ") or _is_letter_alone(part)
+        if not groups or (whole and begins):
+            groups.append([])
+            text = b""
+        groups[-1].append(place)
+        text += part
+    words = []
+    for group in groups:
+        word = b"".join(spelled[place] for place in group).decode(errors="replace").strip()
+        if word:
+            score = sum(scores[place] for place in group) / len(group)
+            words.append(Word(times[group[0]][0], times[group[-1]][1], word, score))
+    return words
+
+
+def is_whole(text: bytes) -> bool:
+    """True if bytes are whole letters of UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_letter_alone(part: bytes) -> bool:
+    """True if a token begins with a letter of a script that writes no spaces, such as Chinese, Japanese or Thai."""
+    first = part.decode(errors="ignore")[:1]
+    return bool(first) and first.isalpha() and ("\u0e00" <= first <= "\u0eff" or "\u3040" <= first <= "\u9fff")

@@ -1,0 +1,123 @@
+"""Word vectors of a trained model: neighbours, analogies and similarities of words.
+
+D size of the vectors.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.architectures.word2vec.data import vocabulary_phrases, word_numbers, words_of
+from heedful.architectures.word2vec.model import Word2Vec
+from heedful.architectures.word2vec.settings import Word2VecConfig
+from heedful.architectures.word2vec.windows import join_all
+from heedful.config.schema import TokenizerConfig
+from heedful.data.word_vectors.vector_files import VectorTable
+from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
+from heedful.predictors.predictor import TEXTS, Predictor
+from heedful.text.tokenizer import Tokenizer
+
+Vectors = NDArray[np.float32]
+
+
+class WordVectors(Predictor[Word2Vec, Vectors]):
+    """Word vectors with their vocabulary: a vector for each word, whatever its context."""
+
+    tokenizer: Tokenizer
+
+    def __init__(
+        self, model: Word2Vec, tokenizer: Tokenizer, options: Word2VecConfig, cutting: TokenizerConfig
+    ) -> None:
+        super().__init__(model)
+        self.tokenizer = tokenizer
+        self.options = options
+        self.cutting = cutting  # says how a text is cut into words
+
+    @property
+    def table(self) -> VectorTable:
+        """The words in the order of their frequency, with their vectors."""
+        numbers = word_numbers(self.tokenizer)
+        matrix = self.model.embedding.weight.detach().float().cpu().numpy()
+        return VectorTable(list(numbers), matrix[list(numbers.values())])
+
+    @cached_property
+    def space(self) -> VectorSpace:
+        """The words in the order of their frequency, to be compared by their vectors."""
+        return VectorSpace(self.table)
+
+    @overload
+    def vectors(self, words: str) -> Vectors: ...
+    @overload
+    def vectors(self, words: Iterable[str]) -> Vectors: ...
+    def vectors(self, words: object) -> Vectors:
+        """Get the vector of a word, (D,), or of several words, (N, D).
+
+        Args:
+            words: a string, or any number of strings.
+
+        Raises:
+            InputError: a word has no vector, or an input is not a string.
+        """
+        found = TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
+        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+
+    __call__ = predict = vectors
+
+    @overload
+    def encode(self, texts: str) -> Vectors: ...
+    @overload
+    def encode(self, texts: Iterable[str]) -> Vectors: ...
+    def encode(self, texts: object) -> Vectors:
+        """Encode a text as the mean vector of its words, (D,), or several texts, (N, D): a bag of words without order.
+
+        Words without a vector are left out; a text without any other is a vector of zeros.
+
+        Raises:
+            InputError: an input is not a text.
+        """
+        found = TEXTS.one_or_all(lambda each: map(self._mean, each), texts)
+        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+
+    def words(self, text: str) -> list[str]:
+        """Cut a text into words and phrases, as the training text was cut."""
+        [words] = join_all([words_of(text, self.cutting)], vocabulary_phrases(self.tokenizer, self.options))
+        return list(words)
+
+    def unknown(self, text: str) -> list[str]:
+        """The words of a text that have no vector."""
+        return [word for word in self.words(text) if self.space.find(word) is None]
+
+    def rows(self, text: str) -> list[int]:
+        """The rows of the vectors of a text's words in `space`, in the order of the text; other words are left out."""
+        return [row for word in self.words(text) if (row := self.space.find(word)) is not None]
+
+    def _mean(self, text: str) -> Vectors:
+        rows = sorted(self.rows(text))  # sums in one order
+        return self.space.matrix[rows].sum(0) / max(1, len(rows))
+
+    def similarity(self, first: str, second: str) -> float:
+        """The cosine of the angle between the vectors of two words.
+
+        Raises:
+            InputError: a word has no vector.
+        """
+        return self.space.similarity(first, second)
+
+    def nearest(self, word: str, k: int = 10) -> list[Neighbour]:
+        """Find the k words nearest to a word by the cosine, the nearest first.
+
+        Raises:
+            InputError: the word has no vector.
+        """
+        return self.space.nearest(word, k)
+
+    def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[Neighbour]:
+        """Find the k words nearest to a - b + c, such as king - man + woman, without the three words.
+
+        Raises:
+            InputError: a word has no vector.
+        """
+        return self.space.analogy(a, b, c, k)

@@ -1,0 +1,196 @@
+"""Sampling of the next token of each row, and its filters: temperature, top-k, nucleus (top-p), penalties."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful import random_numbers
+from heedful.architectures.inference import check_numbers
+from heedful.config.schema import GenerateConfig
+from heedful.search.generation import GenerationRow
+from heedful.search.top_k import top
+from heedful.text.tokenizer import EOS
+
+Tokens = Sequence[Sequence[int]]  # R rows of ids
+DEFAULTS = GenerateConfig()  # the default settings, which filter nothing
+
+
+def apply_filters(
+    logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
+) -> Float[Tensor, "R V"]:
+    """Apply the sampling filters that each row's settings ask for, in the order of `FILTERS`.
+
+    Args:
+        logits: the logits of the next token.
+        rows: the rows under generation, with their output so far and their settings.
+        never: ids that are never generated.
+    """
+    logits = logits.index_fill(1, torch.tensor(never, dtype=torch.long), -torch.inf)
+    for name, apply in FILTERS.items():
+        for value, places in _by_value(rows, name).items():
+            logits[places] = apply(logits[places], value, [rows[place] for place in places])
+    return logits
+
+
+def _by_value(rows: Sequence[GenerationRow], name: str) -> dict[Any, list[int]]:
+    """Group the rows that use the filter of a field by the value of that field."""
+    places: dict[Any, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        value = getattr(row.config, name)
+        if value != getattr(DEFAULTS, name):
+            places[value].append(place)
+    return places
+
+
+def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, seen: Tokens) -> Float[Tensor, "R V"]:
+    """Divide positive logits of the tokens seen so far by `penalty` and multiply negative ones by it.
+
+    Keskar et al. (2019, section 4.1) divide whatever the sign, so that a negative logit would gain.
+    """
+    penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
+    return torch.where(counts(seen, logits.size(1)) > 0, penalised, logits)
+
+
+def frequency_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
+    """Subtract `penalty` from a token's logit for each time that the token was generated."""
+    return logits - penalty * counts(output, logits.size(1))
+
+
+def presence_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
+    """Subtract `penalty` once from the logit of each token that was generated."""
+    return logits - penalty * counts(output, logits.size(1)).clamp(max=1)
+
+
+def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Float[Tensor, "R V"]:
+    """Exclude the tokens that would repeat an n-gram of `size` tokens."""
+    allowed = torch.ones_like(logits, dtype=torch.bool)
+    for row, tokens in enumerate(seen):
+        said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
+        last = tuple(tokens[len(tokens) - size + 1 :])
+        allowed[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
+    return keep_only(logits, allowed)
+
+
+def temperature(logits: Float[Tensor, "R V"], degree: float) -> Float[Tensor, "R V"]:
+    """Divide the logits by the temperature `degree`; 0 keeps only the most probable token."""
+    if degree == 0:
+        return top_k(logits, 1)
+    return (logits - logits.amax(1, keepdim=True)) / degree  # no logit overflows at a low temperature
+
+
+def top_k(logits: Float[Tensor, "R V"], count: int) -> Float[Tensor, "R V"]:
+    """Keep the `count` most probable tokens of each row and exclude the rest (top-k sampling)."""
+    _, best = top(logits, min(count, logits.size(1)))
+    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, best, True))
+
+
+def top_p(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
+    """Keep the fewest tokens that together have probability `mass` (nucleus sampling, Holtzman et al. 2020)."""
+    return keep_mass(logits, -logits, mass)
+
+
+def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
+    """Keep the tokens with at least `share` of the probability of the most probable one (min-p, Nguyen et al. 2024)."""
+    probabilities = logits.softmax(1)
+    return keep_only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
+
+
+def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
+    """Keep the fewest tokens of probability `mass` whose surprise is nearest to the entropy (Meister et al. 2023).
+
+    The surprise of a token is -log P; the entropy of the distribution is its mean (locally typical sampling).
+    """
+    log_probs = logits.log_softmax(1)
+    entropy = torch.special.entr(log_probs.exp()).sum(1, keepdim=True)
+    return keep_mass(logits, (-log_probs - entropy).abs(), mass)
+
+
+def keep_mass(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
+    """Keep the tokens of smallest distance, as few as have the probability `mass` together, rounded up.
+
+    A token stays if the tokens before it have less than `mass`, as the first does: if it and the tokens after it have
+    more than 1 - `mass`. Summed from the far end, even the least probable token counts, and a `mass` of 1 keeps all.
+    """
+    order = distance.sort(dim=1, stable=True).indices
+    rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
+    stays = (rest > 1 - mass).index_fill(1, order.new_zeros(1), True)  # whatever a vanishing mass is rounded to
+    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, stays))
+
+
+def keep_only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """Exclude all tokens but the allowed ones; a row without any allowed token keeps its most probable token."""
+    empty = ~(allowed & logits.isfinite()).any(1, keepdim=True)
+    best = torch.zeros_like(allowed).scatter(1, top(logits, 1)[1], True)
+    return logits.masked_fill(~(allowed | empty & best), -torch.inf)
+
+
+def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
+    """Count the occurrences of each of `size` token ids in each row."""
+    return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
+
+
+def before_end(logits: Float[Tensor, "R V"], least: int, output: Tokens) -> Float[Tensor, "R V"]:
+    """Exclude <eos> in the rows whose output has fewer than `least` tokens."""
+    short = [row for row, tokens in enumerate(output) if len(tokens) < least]
+    logits = logits.clone()
+    logits[short, EOS] = -torch.inf
+    return logits
+
+
+def endless(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """Exclude <eos> in every row."""
+    return logits.index_fill(1, torch.tensor([EOS]), -torch.inf)
+
+
+FILTERS: dict[str, Callable[[Tensor, Any, Sequence[GenerationRow]], Tensor]] = {
+    "min_tokens": lambda logits, value, rows: before_end(logits, value, [row.output for row in rows]),
+    "ignore_eos": lambda logits, _value, _rows: endless(logits),
+    "repetition_penalty": lambda logits, value, rows: repetition_penalty(logits, value, [row.seen for row in rows]),
+    "frequency_penalty": lambda logits, value, rows: frequency_penalty(logits, value, [row.output for row in rows]),
+    "presence_penalty": lambda logits, value, rows: presence_penalty(logits, value, [row.output for row in rows]),
+    "no_repeat_ngram": lambda logits, value, rows: no_repeat_ngram(logits, value, [row.seen for row in rows]),
+    "temperature": lambda logits, value, _: temperature(logits, value),
+    "top_k": lambda logits, value, _: top_k(logits, value),
+    "top_p": lambda logits, value, _: top_p(logits, value),
+    "min_p": lambda logits, value, _: min_p(logits, value),
+    "typical": lambda logits, value, _: typical(logits, value),
+}
+
+
+def sample(
+    logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
+) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
+    """Sample the next token of each row from the distribution that its settings leave (temperature, top-k, top-p ...).
+
+    Args:
+        logits: the logits of the next token, on any device.
+        rows: the rows under generation, with their output so far and their settings.
+        never: ids that are never generated.
+
+    Returns:
+        Token ids, and log P of each token under the unfiltered model; both on the CPU.
+
+    Raises:
+        RunError: the logits contain NaN.
+    """
+    logits = logits.cpu().double()
+    check_numbers(logits)
+    chances = torch.tensor([uniform(row.config.seed, len(row.output)) for row in rows], dtype=torch.float64)
+    tokens = draw(apply_filters(logits, rows, never), chances)
+    return tokens, logits.log_softmax(1).gather(1, tokens[:, None])[:, 0]
+
+
+def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
+    """Pick the token at which the cumulative probability, summed by id, first exceeds a given number in [0, 1)."""
+    cumulative = logits.softmax(1).cumsum(1)
+    places = chances[:, None] * cumulative[:, -1:]  # rounding leaves the last sum close to 1, not at 1
+    return torch.searchsorted(cumulative, places, right=True)[:, 0]
+
+
+def uniform(seed: int, step: int) -> float:
+    """Random number in [0, 1), a multiple of 2^-53, that is a function of seed and step."""
+    return int(random_numbers.draw(1, seed, step)[0] >> 11) * 2.0**-53

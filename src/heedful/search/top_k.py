@@ -1,0 +1,58 @@
+"""Top-k selection of next tokens: the most probable tokens of each row, ties ordered by lower id.
+
+R rows, V vocabulary, K tokens asked for.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.architectures.inference import check_numbers
+from heedful.text.tokenizer import BOS, PAD
+
+BLOCK = 64
+
+
+def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
+    """Select the most probable next tokens of each row with their log-probabilities, best first, K = min(count, V).
+
+    <pad> and <bos> are never an output: their log-probability is minus infinity. They keep their share of the
+    probability, so that a score is the log-probability of the model itself.
+
+    Returns:
+        Log-probabilities in float64 and token ids, both on the CPU.
+
+    Raises:
+        RunError: the logits contain NaN.
+    """
+    log_probs = logits.float().log_softmax(-1)
+    log_probs[:, [PAD, BOS]] = -torch.inf
+    values, tokens = top(log_probs, min(count, logits.size(1)))
+    values = values.cpu().double()
+    check_numbers(values)
+    return values, tokens.cpu()
+
+
+def top(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
+    """Select the `count` largest values of each row, largest first and equal ones by lower index."""
+    best, index = largest(values, min(count + 1, values.size(1)))
+    tied = (best[:, 1:] == best[:, :-1]).any(1)
+    if tied.any():
+        best[tied], index[tied] = (x[:, : best.size(1)] for x in values[tied].sort(descending=True, stable=True))
+    return best[:, :count], index[:, :count]
+
+
+def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
+    """Select the largest values as `values.topk(count)` does, ties in any order, in half the time on a CPU.
+
+    The largest values are in the blocks with the largest maxima, or in the rest that fills no block, so that only these
+    are searched.
+    """
+    end = values.size(1) // BLOCK * BLOCK
+    blocks = values[:, :end].unflatten(1, (-1, BLOCK))
+    chosen = blocks.amax(2).topk(min(count, blocks.size(1))).indices
+    places = torch.arange(values.size(1), device=values.device)
+    inside = (chosen[:, :, None] * BLOCK + places[:BLOCK]).flatten(1)
+    index = torch.cat([inside, places[end:].expand(len(values), -1)], dim=1)
+    best, place = values.gather(1, index).topk(count)
+    return best, index.gather(1, place)

@@ -1,0 +1,189 @@
+"""Engine of a server: loaded models by name, and the worker thread that runs jobs on them, one at a time."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from threading import Event, Lock
+from typing import Any, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from torch import nn
+
+from heedful.checkpoint import LoadedModel, load_model
+from heedful.errors import InputError, RunError
+from heedful.nn.stack import stacks
+from heedful.predictors.translator import Translator
+
+LOOK = 0.1  # seconds after which a job that waits looks if its caller is gone
+
+T = TypeVar("T")
+
+
+class BusyError(RunError):
+    """Raised if too many jobs are waiting for the worker already."""
+
+
+class CancelledError(RunError):
+    """Raised inside a job whose caller does not wait for the result any more."""
+
+
+class Worker:
+    """Runs jobs in a thread, one at a time, in the order of arrival.
+
+    Args:
+        waiting: the number of jobs that may wait.
+    """
+
+    def __init__(self, waiting: int = 8) -> None:
+        self._most = waiting
+        self._turn = CapacityLimiter(1)
+        self._running = Lock()  # until a cancelled job has stopped, the next one waits
+        self._cancelled = Event()  # set when the job that runs is cancelled
+        self._closed = Event()
+
+    async def run(self, job: Callable[[], T], *, admitted: bool = False) -> T:
+        """Run a job in the worker thread; if the caller is cancelled, a job never begins, or stops at the next `check`.
+
+        Args:
+            job: the job.
+            admitted: True if it goes on with one that was let in before, and may wait however many wait already.
+
+        Raises:
+            BusyError: too many jobs wait already.
+        """
+        if not admitted and self._turn.statistics().tasks_waiting >= self._most:
+            raise BusyError(f"{self._most} requests are waiting already; ask again in a moment")
+        cancelled = Event()
+        alone = partial(self._alone, job, cancelled)
+        try:
+            return await to_thread.run_sync(alone, abandon_on_cancel=True, limiter=self._turn)
+        finally:
+            cancelled.set()
+
+    def check(self, *_: object) -> None:
+        """Stop the running job if its caller is gone; long computations call this between their steps.
+
+        Raises:
+            CancelledError: the job's caller was cancelled, or the worker is closed.
+        """
+        if self._cancelled.is_set() or self._closed.is_set():
+            raise CancelledError("nobody waits for the answer any more")
+
+    def close(self) -> None:
+        """Stop the running job at its next `check`, and let no other job begin."""
+        self._closed.set()
+
+    def _alone(self, job: Callable[[], T], cancelled: Event) -> T:
+        while not self._running.acquire(timeout=LOOK):
+            if cancelled.is_set() or self._closed.is_set():
+                raise CancelledError("nobody waits for the answer any more")
+        try:
+            self._cancelled = cancelled
+            self.check()
+            return job()
+        finally:
+            self._cancelled = Event()
+            self._running.release()
+
+
+class UnknownError(InputError):
+    """Raised if a client names something that the server does not have, such as a model."""
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """Model of an engine, with the name that clients call it and its predictor.
+
+    Attributes:
+        name: the name by which clients choose the model.
+        loaded: the model, its recipe and its tokenizers.
+        predictor: the predictor of the model's task, such as a translator or a classifier.
+    """
+
+    name: str
+    loaded: LoadedModel
+    predictor: Any
+
+    @property
+    def translates(self) -> bool:
+        """True if the model translates text, so that heads can be weighed in BLEU."""
+        return isinstance(self.predictor, Translator)
+
+
+class Engine:
+    """Loaded models by name, and the worker thread that runs one job on them at a time.
+
+    Args:
+        models: the models by the names that clients call them.
+    """
+
+    def __init__(self, models: Mapping[str, LoadedModel]) -> None:
+        self.models = {name: ServedModel(name, loaded, loaded.use()) for name, loaded in models.items()}
+        self._worker = Worker()
+        for loaded in models.values():
+            self.watch(loaded)
+
+    @classmethod
+    def load(cls, names: Iterable[str], device: str = "cpu") -> "Engine":
+        """Load models by their folders or built-in names, which become their names in the engine.
+
+        Raises:
+            InputError: there is no such model.
+            DamagedError: a file of a model differs from what was saved.
+        """
+        return cls({name: load_model(name, device) for name in names})
+
+    def model(self, name: object) -> ServedModel:
+        """Return the model that a client names; a name is never taken for a path.
+
+        Raises:
+            UnknownError: there is no such model.
+        """
+        if not isinstance(name, str) or name not in self.models:
+            raise UnknownError(f"there is no model {str(name)[:100]!r}; there are {', '.join(self.models)}")
+        return self.models[name]
+
+    def watch(self, loaded: LoadedModel) -> None:
+        """Let a job that runs a model stop within it, if the job's caller is gone."""
+        for module in interruptible(loaded.model):
+            module.register_forward_pre_hook(self._worker.check)
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """Run a job in the worker thread; if the caller is cancelled, the job never begins, or stops in the model.
+
+        Raises:
+            BusyError: too many jobs wait already.
+            CancelledError: the engine is closed.
+        """
+        return await self._worker.run(job)
+
+    async def stream(self, steps: Iterator[T]) -> AsyncIterator[T]:
+        """Run a computation step by step, each step as a job of its own, so that other jobs run between them.
+
+        Raises:
+            BusyError: too many jobs wait already for the first step.
+            CancelledError: the engine is closed.
+        """
+        admitted = False
+        while found := await self._worker.run(lambda: list(islice(steps, 1)), admitted=admitted):
+            admitted = True
+            yield found[0]
+
+    def check(self) -> None:
+        """Stop the running job if its caller is gone; for jobs that compute for long outside of a model.
+
+        Raises:
+            CancelledError: the job's caller was cancelled, or the engine is closed.
+        """
+        self._worker.check()
+
+    def close(self) -> None:
+        """Stop the running job, and let no other job begin."""
+        self._worker.close()
+
+
+def interruptible(model: nn.Module) -> list[nn.Module]:
+    """List the parts of a model before which a job can stop: the blocks of its stacks, or else its innermost layers."""
+    blocks: list[nn.Module] = [block for stack in stacks(model) for block in stack.blocks]
+    return blocks or [module for module in model.modules() if not list(module.children())]

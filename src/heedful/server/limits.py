@@ -1,0 +1,244 @@
+"""Limits of the HTTP server: connections that may be open or silent, size of requests, and time to arrive."""
+
+from asyncio import TimerHandle, Transport
+from collections.abc import AsyncIterator, Callable, Iterable
+from socket import socket
+from typing import Any
+
+import uvicorn
+from anyio import CancelScope, create_task_group, fail_after, sleep_forever
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from heedful.errors import InputError
+
+MOST = 100  # connections at a time; each is an open file, of which a process often may have 256 only
+BACKLOG = 32  # connections that wait to be accepted, which asyncio does all at once
+HEADERS = 10.0  # seconds until a request has begun and said its headers
+IDLE = 15  # seconds between two requests
+READING = 30.0  # seconds in which a client has to read something of its answer
+DRAINING = 3  # seconds in which answers under way have to end when the server does
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server with limits on the number and the silence of connections.
+
+    Args:
+        app: the ASGI application that answers requests.
+        closing: called when the server shuts down, before it waits for answers under way.
+    """
+
+    def __init__(self, app: ASGIApp, closing: Callable[[], object]) -> None:
+        config = uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            backlog=BACKLOG,
+            timeout_keep_alive=IDLE,
+            timeout_graceful_shutdown=DRAINING,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+        )
+        super().__init__(config)
+        self.closing = closing
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Shut the server down, after the callback `closing` has told running computations to stop.
+
+        Requests of which only a part has come are not waited for.
+        """
+        self.closing()
+        for one in list(self.server_state.connections):
+            if isinstance(one, Connection) and one.receiving:
+                one.transport.abort()
+        await super().shutdown(sockets)
+
+
+class Connection(H11Protocol):
+    """HTTP connection that is closed if its client is silent too long, or silent longest among too many connections.
+
+    Attributes:
+        headers_due: timer that closes the connection unless a request has come; None while a request is answered.
+        reading_due: timer that closes the connection unless the client reads; None while nothing waits to be read.
+        since: the time of the event loop, in seconds, when the client last sent something.
+    """
+
+    headers_due: TimerHandle | None = None
+    reading_due: TimerHandle | None = None
+    since: float
+
+    @property
+    def answering(self) -> bool:
+        """True if the connection has a request that is not fully answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def receiving(self) -> bool:
+        """True if the connection has a request whose body has not come to its end."""
+        return self.answering and self.cycle.more_body
+
+    def connection_made(self, transport: Transport) -> None:
+        """Begin to wait for a request on a new connection, and close the longest silent one if there are too many."""
+        super().connection_made(transport)
+        self.await_headers()
+        if len(self.connections) > MOST:
+            mine = [one for one in self.connections if isinstance(one, Connection)]
+            silent = [one for one in mine if one.receiving or not one.answering]
+            longest = min(silent, key=lambda one: one.since)
+            self.connections.discard(longest)
+            longest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Process bytes from the client, and wait for the rest of the request's headers."""
+        super().data_received(data)
+        self.await_headers()
+
+    def await_headers(self) -> None:
+        """Start the timer that closes a connection without a request after `HEADERS` seconds; none while answering."""
+        self.since = self.loop.time()
+        if self.answering:
+            self.headers_due = cancelled(self.headers_due)
+        elif self.headers_due is None:
+            self.headers_due = self.loop.call_later(HEADERS, self.give_up)
+
+    def give_up(self) -> None:
+        """Close the connection if no request has come in time."""
+        self.headers_due = None
+        if not self.answering:
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Start to watch whether the client reads its answer, as the write buffer is full."""
+        super().pause_writing()
+        self.await_reader(self.transport.get_write_buffer_size() + 1)
+
+    def await_reader(self, before: int) -> None:
+        """Close the connection if the client has read nothing since `before` bytes were left, else check again."""
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.transport.abort()
+        else:
+            self.reading_due = self.loop.call_later(READING, self.await_reader, left)
+
+    def resume_writing(self) -> None:
+        """Stop watching whether the client reads, as the write buffer has drained."""
+        super().resume_writing()
+        self.reading_due = cancelled(self.reading_due)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timers of a connection that is closed."""
+        super().connection_lost(exc)
+        self.headers_due, self.reading_due = cancelled(self.headers_due), cancelled(self.reading_due)
+
+
+def cancelled(timer: TimerHandle | None) -> None:
+    """Cancel a timer of the event loop, unless it is None."""
+    if timer is not None:
+        timer.cancel()
+
+
+LONGEST = 100_000  # bytes of a request
+PATIENCE = 30.0  # seconds in which a request has to arrive
+
+
+class TooLongError(InputError):
+    """Raised if a part of a request is longer than it may be, although the request as a whole is not."""
+
+
+class UploadRoute(Route):
+    """Route whose requests may be longer than others, because they bring a file.
+
+    Attributes:
+        longest: the most bytes of a request's body.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], longest: int) -> None:
+        super().__init__(path, endpoint, methods=["POST"])
+        self.longest = longest
+
+
+class Limits:
+    """Middleware that reads a request, hands it on as a whole, and cancels the answer when the client disconnects.
+
+    Args:
+        app: the ASGI application that answers requests.
+        longest: the most bytes of a request's body, except on an `UploadRoute`.
+        patience: the seconds in which a request's body has to arrive.
+        routes: the routes of the application, of which some may be an `UploadRoute`.
+    """
+
+    def __init__(
+        self, app: ASGIApp, longest: int = LONGEST, patience: float = PATIENCE, routes: Iterable[BaseRoute] = ()
+    ) -> None:
+        self.app = app
+        self.longest = longest
+        self.patience = patience
+        self.uploads = [route for route in routes if isinstance(route, UploadRoute)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read a request within the limits and pass it on to the application; cancel that if the client disconnects."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        found = await self.read(receive, self.limit(scope))
+        if isinstance(found, Response):
+            await found(scope, receive, send)
+            return
+        async with create_task_group() as group:
+            group.start_soon(cancel_when_gone, receive, group.cancel_scope)
+            await self.app(scope, replayed(found), send)
+            group.cancel_scope.cancel()
+
+    def limit(self, scope: Scope) -> int:
+        """Return the most bytes that the body of a request may have."""
+        taking = (route for route in self.uploads if route.matches(scope)[0] == Match.FULL)
+        return next((route.longest for route in taking), self.longest)
+
+    async def read(self, receive: Receive, longest: int) -> bytes | Response:
+        """Read the body of a request; return an error response if the body is too long or arrives too slowly."""
+        body = bytearray()
+        try:
+            with fail_after(self.patience):
+                async for part in parts(receive):
+                    body += part
+                    if len(body) > longest:
+                        return refused(f"a request has at most {longest:,} bytes; send less", 413)
+                return bytes(body)
+        except TimeoutError:
+            return refused(f"the request was not there after {self.patience:g} seconds; send it faster", 408)
+
+
+async def parts(receive: Receive) -> AsyncIterator[bytes]:
+    """Iterate over the parts of a request's body as they arrive; ends early if the client disconnects."""
+    more = True
+    while more:
+        message = await receive()
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+def refused(words: str, status: int) -> Response:
+    """Make an error response of the API: a JSON object with the message."""
+    return JSONResponse({"error": words}, status)
+
+
+def replayed(body: bytes) -> Receive:
+    """Make an ASGI `receive` callable that gives a request body read before, and then waits forever."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        if not messages:
+            await sleep_forever()
+        return messages.pop()
+
+    return receive
+
+
+async def cancel_when_gone(receive: Receive, scope: CancelScope) -> None:
+    """Wait until a client has disconnected, or has its answer, and cancel what is left to do for it."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

@@ -1,0 +1,1 @@
+"""Tools around training: compare, plan, verify, replay, runs, doctor, and the recipes that `init` proposes."""

@@ -1,0 +1,254 @@
+"""Charts of a comparison: curves of loss and score against updates, minutes and FLOPs, as SVG."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heedful.training.logger import LOG, TIMINGS, records
+
+CurvePoints = list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Curves of one run by the name of the logged value, such as "loss" and "valid_bleu", against updates.
+
+    Attributes:
+        values: for each name pairs of update and value.
+        seconds: pairs of update and training time in seconds until then; empty for a run that did not take the time.
+        flops_per_update: FLOPs of one update; None if unknown.
+        tokens_per_second: training speed of the whole run; None if unknown.
+    """
+
+    values: dict[str, CurvePoints]
+    seconds: CurvePoints
+    flops_per_update: float | None
+    tokens_per_second: float | None
+
+    def against(self, axis: str, name: str) -> CurvePoints:
+        """Return a curve against "updates", "minutes" or "FLOPs"; empty if the run does not have it."""
+        points = self.values.get(name, [])
+        if axis == "updates":
+            return points
+        if axis == "FLOPs":
+            per_update = self.flops_per_update
+            return [(x * per_update, y) for x, y in points] if per_update else []
+        if not self.seconds or not points:
+            return []
+        updates, clock = zip((0.0, 0.0), *self.seconds, strict=True)
+        minutes = np.interp([x for x, _ in points], updates, clock) / 60
+        return [(float(x), y) for x, (_, y) in zip(minutes, points, strict=True)]
+
+
+def read_curves(folder: Path, flops_per_update: float | None) -> Curves:
+    """Read the curves of a run from its log; without a log there are none."""
+    values: dict[str, CurvePoints] = {}
+    for record in records(folder / LOG):
+        for name, value in record.items():
+            if name != "update" and value is not None:
+                values.setdefault(name, []).append((record["update"], value))
+    timings = [record for record in records(folder / TIMINGS) if record.get("seconds") is not None]
+    seconds = [(record["update"], record["seconds"]) for record in timings]
+    return Curves(values, seconds, flops_per_update, mean_speed(timings))
+
+
+def mean_speed(timings: list[dict[str, Any]]) -> float | None:
+    """Return the training speed in tokens per second: the mean over the records, weighted by their time."""
+    clock = [0.0, *(record["seconds"] for record in timings)]
+    spans = np.diff(clock)
+    if not timings or spans.sum() <= 0:
+        return None
+    return float(np.average([record["tokens_per_second"] for record in timings], weights=spans))
+
+
+WIDTH, HEIGHT = 380, 260
+LEFT, RIGHT, TOP, BOTTOM = 52, 22, 12, 44  # margins around the plotted area
+DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2")
+SHAPES = (
+    "M-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0z",
+    "M-3 -3h6v6h-6z",
+    "M0 -4L4 3h-8z",
+    "M0 -4.2L4.2 0L0 4.2L-4.2 0z",
+    "M0 4L4 -3h-8z",
+    "M-4 -1h3v-3h2v3h3v2h-3v3h-2v-3h-3z",
+)
+COLOURS = 6
+PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+MOST_MARKS = 25  # more points are drawn as a line without marks
+TICKS = 5
+
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Series of a chart: a name, the place of its colour, its points, and half the height of an error bar at each."""
+
+    name: str
+    style: int
+    points: Points
+    spread: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Line chart with labelled axes.
+
+    Attributes:
+        title: what is drawn, for readers who cannot see it.
+        x_label: the name of the horizontal axis.
+        y_label: the name of the vertical axis.
+        series: the lines.
+        prefixed: True if the horizontal axis counts a unit in thousands, millions and so on, as in "GFLOPs".
+        names: for groups, the names below the places 0, 1 and so on; empty for an axis of numbers.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    prefixed: bool = False
+    names: Sequence[str] = field(default=())
+
+    def svg(self) -> str:
+        """Draw the chart as an SVG element; series without points are left out."""
+        drawn = [series for series in self.series if series.points]
+        xs = [x for series in drawn for x, _ in series.points]
+        x_axis = Axis.of_groups(len(self.names)) if self.names else Axis.over([0.0, *xs], LEFT, WIDTH - RIGHT)
+        y_axis = Axis.over(heights(drawn), HEIGHT - BOTTOM, TOP)
+        parts = [
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self.title)}">',
+            *grid(y_axis),
+            *self.x_ticks(x_axis),
+            *(line for series in drawn for line in lines(series, x_axis, y_axis)),
+            label(WIDTH - RIGHT, HEIGHT - 6, f"{self.x_scale(x_axis)[1]}{self.x_label}", "end", "axis"),
+            f'<text class="axis" x="{LEFT - 44}" y="{TOP}" transform="rotate(-90 {LEFT - 44} {TOP})" '
+            f'text-anchor="end" dominant-baseline="hanging">{escape(self.y_label)}</text>',
+            "</svg>",
+        ]
+        return "".join(parts)
+
+    def x_scale(self, axis: "Axis") -> tuple[float, str]:
+        """Return what the numbers of the horizontal axis are divided by, and the SI prefix for that."""
+        return axis.scale if self.prefixed else (1.0, "")
+
+    def x_ticks(self, axis: "Axis") -> list[str]:
+        """Draw the numbers, or the names of groups, below the horizontal axis."""
+        y = HEIGHT - BOTTOM + 16
+        if self.names:
+            return [label(axis.place(i), y, name, "middle", "tick") for i, name in enumerate(self.names)]
+        unit, _ = self.x_scale(axis)
+        return [label(axis.place(tick), y, axis.written(tick, unit), "middle", "tick") for tick in axis.ticks]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Axis of a chart: a range of numbers with round ticks, and where it begins and ends on the page."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    step: float
+
+    @classmethod
+    def over(cls, values: Sequence[float], begin: float, end: float) -> "Axis":
+        """Make an axis that holds all values and begins and ends at a tick."""
+        finite = [value for value in values if math.isfinite(value)] or [0.0]
+        low, high = min(finite), max(finite)
+        if high <= low:
+            low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+        step = round_step((high - low) / TICKS)
+        return cls(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, begin, end, step)
+
+    @classmethod
+    def of_groups(cls, count: int) -> "Axis":
+        """Make an axis with a place for each of several groups."""
+        return cls(-0.5, count - 0.5, LEFT, WIDTH - RIGHT, 1)
+
+    @property
+    def ticks(self) -> list[float]:
+        """Round numbers from the beginning to the end of the axis."""
+        return [self.low + i * self.step for i in range(round((self.high - self.low) / self.step) + 1)]
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """Power of ten by which the numbers on the axis become short, and its SI prefix."""
+        largest = max(abs(self.low), abs(self.high))
+        return next((found for found in PREFIXES if largest >= 10 * found[0]), (1.0, ""))
+
+    def place(self, value: float) -> float:
+        """Return the coordinate of a value on the page."""
+        return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
+
+    def written(self, value: float, unit: float = 1.0) -> str:
+        """Format a tick, divided by a unit, with as many decimals as the ticks need."""
+        decimals = max(0, -math.floor(math.log10(self.step / unit) + 1e-9))
+        return f"{value / unit + 0.0:,.{decimals}f}"
+
+
+def round_step(rough: float) -> float:
+    """Return the smallest of 1, 2, 5, 10 times a power of ten that is not below a number."""
+    power = 10 ** math.floor(math.log10(rough))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+
+
+def heights(drawn: Sequence[Series]) -> list[float]:
+    """Return all values that a vertical axis has to hold, error bars included."""
+    values = []
+    for series in drawn:
+        spread = series.spread or [0.0] * len(series.points)
+        values += [y + sign * half for (_, y), half in zip(series.points, spread, strict=True) for sign in (-1, 1)]
+    return values
+
+
+def grid(axis: Axis) -> list[str]:
+    """Draw a horizontal line and a number at each tick of the vertical axis."""
+    parts = []
+    for tick in axis.ticks:
+        y = axis.place(tick)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(label(LEFT - 6, y + 3.5, axis.written(tick), "end", "tick"))
+    return parts
+
+
+def lines(series: Series, x_axis: Axis, y_axis: Axis) -> list[str]:
+    """Draw a series: its line, its error bars, and a mark at each point unless there are many."""
+    colour, dash, shape = drawn_as(series.style)
+    places = [(x_axis.place(x), y_axis.place(y)) for x, y in series.points]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    parts = [f'<g class="series s{colour}"><title>{escape(series.name)}</title>']
+    parts.append(f'<path class="line" d="{path}" stroke-dasharray="{dash}"/>')
+    for (x, _), (_, value), half in zip(places, series.points, series.spread, strict=False):
+        low, high = y_axis.place(value - half), y_axis.place(value + half)
+        parts.append(f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
+    if len(places) <= MOST_MARKS:
+        parts += [f'<path class="mark" d="{shape}" transform="translate({x:.1f} {y:.1f})"/>' for x, y in places]
+    return [*parts, "</g>"]
+
+
+def key(style: int) -> str:
+    """Draw the line and the mark of a series as a small SVG element for a legend."""
+    colour, dash, shape = drawn_as(style)
+    return (
+        f'<svg class="key series s{colour}" viewBox="0 0 34 12" aria-hidden="true">'
+        f'<path class="line" d="M1 6L33 6" stroke-dasharray="{dash}"/>'
+        f'<path class="mark" d="{shape}" transform="translate(17 6)"/></svg>'
+    )
+
+
+def drawn_as(style: int) -> tuple[int, str, str]:
+    """Return the colour, dashes and mark of a series; where the colours begin again, dashes and marks are others."""
+    colour = style % COLOURS
+    other = (style + style // COLOURS) % COLOURS
+    return colour, DASHES[other], SHAPES[other]
+
+
+def label(x: float, y: float, text: str, anchor: str, kind: str) -> str:
+    """Draw a text."""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

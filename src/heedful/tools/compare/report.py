@@ -1,0 +1,579 @@
+"""Report of a comparison: every number, gathered from results and logs, in the sections that HTML and Markdown show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from heedful.config.keys import KEYS
+from heedful.config.load import dotted, recipe_to_dict
+from heedful.config.schema import Recipe
+from heedful.evaluate import Comparison, Resampled
+from heedful.evaluate.class_report import absence
+from heedful.evaluate.metrics import lower_is_better
+from heedful.evaluate.significance import FEW, few_examples
+from heedful.tasks import find_task
+from heedful.tasks.task import score_names
+from heedful.tools.compare.charts import PREFIXES, Chart, Curves, Series, read_curves
+from heedful.tools.compare.job import Measured
+from heedful.tools.compare.measure import Group, group_scores, largest_moves
+from heedful.tools.compare.setup import TOLERANCE, Budget
+from heedful.tools.compare.statistics import SampleOutputs, TextSample, choose_samples, sample_of
+from heedful.training.logger import VALID
+from heedful.wording import counted, duration
+
+DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
+AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
+UNREPORTED = tuple(  # settings that are alike, or reported elsewhere
+    str(key)
+    for key in (
+        KEYS.name,
+        KEYS.data.root,
+        KEYS.data.test,
+        KEYS.data.train,
+        KEYS.data.valid,
+        KEYS.data.words,
+        KEYS.train.max_minutes,
+        KEYS.train.precision,
+    )
+)
+
+
+@dataclass(frozen=True)
+class SystemReport:
+    """Report of one system.
+
+    Attributes:
+        name: the name of the system.
+        source: the recipe, or the folder of the trained model.
+        recipe: the recipe with its budget; None if it cannot be read.
+        state: `DONE`, `FAILED`, or `WAITING` for its turn.
+        error: for a system that failed, what happened.
+        measured: the measurements of a system that is done.
+        curves: the curves of its training.
+        scores: the scores of single examples on the test set, by name, with 95 % intervals.
+        remarks: sentences about the training, such as why it ended.
+        shares_data: True if it was trained on the data of the first system; False also if that cannot be told.
+    """
+
+    name: str
+    source: str
+    recipe: Recipe | None
+    state: str
+    error: str | None = None
+    measured: Measured | None = None
+    curves: Curves | None = None
+    scores: dict[str, Resampled] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    shares_data: bool = True
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Comparison of a system with one that was named before it, by paired bootstrap: one for each score."""
+
+    baseline: str
+    system: str
+    comparisons: list[Comparison]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report of a comparison so far.
+
+    Attributes:
+        systems: the systems, in the order of the command line.
+        task: the name of the task.
+        test: the test set, in words.
+        budget: the budget of every system.
+        score: the name of the first score on the test set; None before any system is done.
+        curve: the name of the validation score that is drawn, such as "valid_bleu".
+        pairs: comparisons of all pairs of systems.
+        by_length: scores by the length of the source in tokens.
+        by_move: scores by the distance over which words move in translation, where the data say it.
+        first: the first sentences of the test set with all outputs.
+        different: the sentences on which systems differ most.
+        settings: the settings in which the recipes differ, with the value of each system.
+    """
+
+    systems: list[SystemReport]
+    task: str
+    test: str
+    budget: Budget
+    score: str | None
+    curve: str
+    pairs: list[Pair]
+    by_length: list[Group]
+    by_move: list[Group]
+    first: list[SampleOutputs]
+    different: list[SampleOutputs]
+    settings: dict[str, dict[str, str]]
+
+    @property
+    def done(self) -> list[SystemReport]:
+        """Systems that are trained and measured."""
+        return [system for system in self.systems if system.state == DONE]
+
+    def to_json(self) -> dict[str, Any]:
+        """Convert every number of the report to JSON values."""
+        return {
+            "format": 1,
+            "task": self.task,
+            "test": self.test,
+            "budget": asdict(self.budget),
+            "systems": [system_json(system) for system in self.systems],
+            "comparisons": [asdict(pair) for pair in self.pairs],
+            "by_length": [asdict(group) for group in self.by_length],
+            "by_move": [asdict(group) for group in self.by_move],
+            "samples": [asdict(sample) for sample in (*self.first, *self.different)],
+            "settings": self.settings,
+        }
+
+
+def system_json(system: SystemReport) -> dict[str, Any]:
+    """Convert the numbers of one system to JSON values; its texts stay in the file of its result."""
+    measured = asdict(system.measured) if system.measured else {}
+    test = measured.pop("test", {})
+    curves = system.curves
+    return {
+        "name": system.name,
+        "source": system.source,
+        "state": system.state,
+        "error": system.error,
+        "remarks": system.remarks,
+        "shares_data": system.shares_data,
+        **measured,
+        "tokens_per_second": curves and curves.tokens_per_second,
+        "test": {key: test[key] for key in ("count", "seconds", "tokens", "scores")} if test else None,
+        "intervals": {name: asdict(found) for name, found in system.scores.items()},
+        "curves": {name: {axis: curves.against(axis, name) for axis in AXES} for name in curves.values}
+        if curves
+        else {},
+    }
+
+
+def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report:
+    """Compute the report of a comparison from the reports of its systems.
+
+    Args:
+        systems: the reports of all systems; at least one has a recipe.
+        test: the test set, in words.
+        budget: the budget of every system.
+    """
+    done = {system.name: system.measured.test for system in systems if system.measured}
+    samples = {name: sample for name, found in done.items() if (sample := sample_of(found))}
+    texts = {name: sample for name, sample in samples.items() if isinstance(sample, TextSample)}
+    recipes = {system.name: system.recipe for system in systems if system.recipe and system.state != FAILED}
+    recipe = next(iter(recipes.values()), None) or next(system.recipe for system in systems if system.recipe)
+    score = next((name for system in systems for name in system.scores), None)
+    lengths = next((found.lengths for found in done.values() if found.lengths), [])
+    moves = largest_moves(recipe) if texts else None
+    first, different = choose_samples(done, texts)
+    return Report(
+        systems=list(systems),
+        task=recipe.task,
+        test=test,
+        budget=budget,
+        score=score,
+        curve=drawn_score(recipe, systems),
+        pairs=[
+            Pair(a, b, samples[b].against(samples[a]))
+            for a, b in combinations(samples, 2)
+            if done[a].count == done[b].count
+        ],
+        by_length=group_scores(lengths, texts, score) if texts and score else [],
+        by_move=group_scores(moves, texts, score) if moves and score and len(moves) == len(lengths) else [],
+        first=first,
+        different=different,
+        settings=differing(recipes),
+    )
+
+
+def drawn_score(recipe: Recipe, systems: Sequence[SystemReport]) -> str:
+    """Return the name of the validation score in the logs that is drawn as a curve."""
+    names = [name for system in systems if system.curves for name in system.curves.values]
+    wanted = [f"{VALID}{name}" for name in (recipe.train.best, *score_names(find_task(recipe.task), recipe)) if name]
+    return next((name for name in wanted if name in names), wanted[0])
+
+
+def report_system(
+    name: str,
+    source: str,
+    recipe: Recipe,
+    measured: Measured,
+    folder: Path,
+    remarks: Sequence[str] = (),
+    *,
+    shares_data: bool = True,
+) -> SystemReport:
+    """Report a system that is trained and measured; `folder` holds the log of its training."""
+    curves = read_curves(folder, measured.flops_per_update)
+    sample = sample_of(measured.test)
+    scores = sample.intervals() if sample else {}
+    return SystemReport(name, source, recipe, DONE, None, measured, curves, scores, list(remarks), shares_data)
+
+
+def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
+    """Return the settings in which recipes differ, with the value of each; "–" where a recipe has no such key."""
+    flat = {name: told_settings(recipe) for name, recipe in recipes.items()}
+    keys = dict.fromkeys(key for settings in flat.values() for key in settings)
+    table = {key: {name: settings.get(key, "–") for name, settings in flat.items()} for key in keys}
+    return {key: values for key, values in table.items() if len(set(values.values())) > 1}
+
+
+def told_settings(recipe: Recipe) -> dict[str, str]:
+    """Return the settings that the report tells, by dotted key, as text."""
+    told = {key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNREPORTED)}
+    return told | {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
+
+
+def shown(value: object) -> str:
+    """Format a setting for readers, much as a recipe has it."""
+    match value:
+        case None:
+            return "not set"
+        case bool():
+            return str(value).lower()
+        case list():
+            return ", ".join(map(shown, value)) or "none"
+    return str(value)
+
+
+NONE = "–"
+OF_100 = ("BLEU", "chrF2")  # scores from 0 to 100; most others go from 0 to 1
+OF_TOKENS = ("loss", "perplexity")  # scores of each token, not comparable where tokens differ
+METHOD = (
+    "Scores: `heedful evaluate` prints the same; ± is half of the 95 % interval over bootstrap resamples.",
+    "FLOPs: counted while the matrix products and convolutions run, 2 for each multiplication with its addition; sums, "
+    "norms and activations are left out. Of an update: forward, backward and optimiser, the mean of the first updates. "
+    "Of an example: the mean over some of the test set; where a text is written, of decoding it by itself.",
+    "Training time and speed: from the log of the run; validation and saving are not counted. Testing speed: the whole "
+    "test set in batches, measured once; of tokens that are written, where a text is written, else of those in the "
+    "batches.",
+    "Memory: the most that the training needed, validation included; on a CPU that of the whole process.",
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Table: its head, its rows, and the places (row, column) of cells that stand out."""
+
+    head: list[str]
+    rows: list[list[str]]
+    strong: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Section of a report: a title, paragraphs, and what they are about.
+
+    Attributes:
+        title: the title.
+        text: the paragraphs before everything else.
+        table: a table; None if there is none.
+        charts: charts, whose series have the colours of the systems.
+        samples: sentences with the outputs of all systems.
+    """
+
+    title: str
+    text: list[str] = field(default_factory=list)
+    table: Table | None = None
+    charts: list[Chart] = field(default_factory=list)
+    samples: list[SampleOutputs] = field(default_factory=list)
+
+
+def sections(report: Report) -> list[Section]:
+    """Write the sections of a report, without those that have nothing to show."""
+    found = [
+        overview(report),
+        failures(report),
+        significance(report),
+        curves(report),
+        grouped(report, report.by_length, "Score by length", "source length in tokens", BY_LENGTH),
+        grouped(report, report.by_move, "Score by distance of dependency", "largest distance in words", BY_MOVE),
+        Section("Where systems differ most", [BY_DIFFERENCE], samples=report.different),
+        Section("First sentences of the test set", samples=report.first),
+        settings(report),
+    ]
+    kept = [section for section in found[1:] if section.table or section.charts or section.samples]
+    return [found[0], *kept, Section("How this was measured", [*METHOD, *machine(report)])]
+
+
+BY_LENGTH = "Sentences of the test set in groups of about the same number; bars show 95 % intervals."
+BY_MOVE = (
+    "The distance of a sentence is the largest |i - j| of a source word i and the target word j that it is aligned "
+    "with, from the gold alignment of the data: the farther a word moves, the farther a system has to look. Bars show "
+    "95 % intervals."
+)
+BY_DIFFERENCE = (
+    "The number beside an output is its own score: chrF for a translation, else the first score of the task."
+)
+
+
+def overview(report: Report) -> Section:
+    """Write the table of all systems: what they reach and what they cost."""
+    shown = [system for system in report.systems if system.state != FAILED]
+    rows, strong = score_rows(shown)
+    costs = [[name, *(cost(system, of) for system in shown)] for name, of in COSTS]
+    rows += [row for row in costs if set(row[1:]) - {NONE}]
+    waiting = [system.name for system in shown if system.state == WAITING]
+    remarks = [f"{system.name} {remark}." for system in shown for remark in system.remarks]
+    remarks += other_data(report) + absent_classes(report)
+    remarks += [f"Not trained yet: {', '.join(waiting)}."] if waiting else []
+    table = Table(["", *(system.name for system in shown)], rows, frozenset(strong)) if rows else None
+    return Section("Systems", [*introduction(report), *remarks], table)
+
+
+def other_data(report: Report) -> list[str]:
+    """Say which systems were trained on other data, or on data that is not here to be compared."""
+    others = [system.name for system in report.done if not system.shares_data]
+    if not others:
+        return []
+    return [
+        f"Trained on other data, or on data that is not here to be compared: {', '.join(others)}. A loss or perplexity "
+        "is comparable only where the tokens are the same."
+    ]
+
+
+def introduction(report: Report) -> list[str]:
+    """Say what is compared, on what, and with which budget."""
+    budget = report.budget
+    limits = [
+        counted(budget.updates, "updates") if budget.updates else "",
+        f"{budget.minutes:g} minutes of training" if budget.minutes else "",
+        f"{budget.parameters:,} parameters (up to {TOLERANCE:.0%})" if budget.parameters else "",
+    ]
+    equal = " and ".join(filter(None, limits))
+    first = f"Task: {report.task}. Tested on {report.test}."
+    second = f"Equal budget: {equal}." if equal else "No budget was set: each system was trained as its recipe says."
+    return [f"{first} {second}", *verdict(report)]
+
+
+def verdict(report: Report) -> list[str]:
+    """Say which system is the best, and from which others the difference may be chance."""
+    name = report.score
+    ranked = [system for system in report.done if name in system.scores]
+    if name is None or len(ranked) < 2:
+        return []
+    top = best_of(name, [system.scores[name].value for system in ranked])
+    best = [system.name for system in ranked if system.scores[name].value == top]
+    doubtful = [
+        other
+        for pair in report.pairs
+        for found in pair.comparisons
+        if found.name == name and not found.is_significant and best[0] in (pair.baseline, pair.system)
+        for other in (pair.baseline, pair.system)
+        if other not in best
+    ]
+    value = interval(name, next(system.scores[name] for system in ranked if system.name == best[0]))
+    chance = f" The difference to {', '.join(doubtful)} may be chance." if doubtful else ""
+    return [f"Best {name}: {' and '.join(best)}, {value}.{chance}"]
+
+
+def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tuple[int, int]]]:
+    """Write a row for each score on the test set; the best of each row stands out."""
+    names = dict.fromkeys(name for system in systems for name in (*system.scores, *all_scores(system)))
+    rows, strong = [], set()
+    for number, name in enumerate(names):
+        values = [score_value(system, name) for system in systems]
+        known = [value for value in values if value is not None]
+        best = best_of(name, known)
+        is_told = len(known) > 1 and (name not in OF_TOKENS or all(system.shares_data for system in systems))
+        rows.append([name, *(score_cell(system, name) for system in systems)])
+        strong |= {(number, i) for i, value in enumerate(values, start=1) if value == best and is_told}
+    return rows, strong
+
+
+def best_of(name: str, values: Sequence[float]) -> float:
+    """Return the best of several values of a score: the largest, or the smallest of an error rate or a loss."""
+    return min(values) if lower_is_better(name) else max(values)
+
+
+def all_scores(system: SystemReport) -> dict[str, float]:
+    """Return all scores of a system on the test set, also those without intervals."""
+    return system.measured.test.scores if system.measured else {}
+
+
+def score_value(system: SystemReport, name: str) -> float | None:
+    """Return a score of a system; None if it has none."""
+    return system.scores[name].value if name in system.scores else all_scores(system).get(name)
+
+
+def score_cell(system: SystemReport, name: str) -> str:
+    """Format a score of a system with its interval, if that is known."""
+    if name in system.scores:
+        return interval(name, system.scores[name])
+    value = all_scores(system).get(name)
+    return NONE if value is None else number(value)
+
+
+def interval(name: str, found: Resampled) -> str:
+    """Format a score with half of its interval."""
+    digits = decimals(name)
+    return f"{found.value:.{digits}f} ± {found.interval:.{digits}f}"
+
+
+def decimals(name: str) -> int:
+    """Return how many decimals of a score are shown: BLEU and chrF go from 0 to 100, the others mostly from 0 to 1."""
+    return 2 if name.startswith(OF_100) else 4
+
+
+def number(value: float) -> str:
+    """Format a score without an interval."""
+    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """Format a large number with three digits and an SI prefix, as in 1.23 TFLOPs."""
+    value = float(f"{value:.3g}")
+    size, prefix = next((found for found in PREFIXES if value >= found[0]), (1.0, ""))
+    return f"{value / size:.3g} {prefix}{unit}"
+
+
+def speed(tokens: float | None, seconds: float | None) -> float | None:
+    """Return a speed per second; None if something is not known."""
+    return tokens / seconds if tokens and seconds else None
+
+
+def total_flops(measured: Measured) -> float | None:
+    """Return the FLOPs of the whole training; None if unknown."""
+    return (measured.flops_per_update or 0) * (measured.updates or 0) or None
+
+
+def cost(system: SystemReport, of: Callable[[SystemReport, Measured], str | None]) -> str:
+    """Format one cost of a system; a dash if it is not known."""
+    found = of(system, system.measured) if system.measured else None
+    return found or NONE
+
+
+def optional(value: float | None, text: Callable[[float], str]) -> str | None:
+    """Format a number that may be unknown."""
+    return None if value is None else text(value)
+
+
+def tokens_per_second(value: float) -> str:
+    """Format a speed in tokens per second."""
+    return f"{value:,.0f} tokens/s"
+
+
+COSTS: tuple[tuple[str, Callable[[SystemReport, Measured], str | None]], ...] = (
+    ("parameters", lambda _, one: f"{one.parameters:,}"),
+    ("training: precision", lambda _, one: one.precision),
+    ("training: updates", lambda _, one: optional(one.updates, lambda updates: f"{updates:,}")),
+    ("training: time", lambda _, one: optional(one.seconds, duration)),
+    (
+        "training: speed",
+        lambda system, _: optional(system.curves and system.curves.tokens_per_second, tokens_per_second),
+    ),
+    ("training: FLOPs of an update", lambda _, one: optional(one.flops_per_update, lambda x: scaled(x, "FLOPs"))),
+    ("training: FLOPs in all", lambda _, one: optional(total_flops(one), lambda x: scaled(x, "FLOPs"))),
+    ("training: peak memory", lambda _, one: optional(one.peak_memory, lambda x: scaled(x, "B"))),
+    ("testing: speed", lambda _, one: optional(speed(one.test.tokens, one.test.seconds), tokens_per_second)),
+    ("testing: FLOPs of an example", lambda _, one: scaled(one.flops_per_example, "FLOPs")),
+)
+
+
+def failures(report: Report) -> Section:
+    """Write what happened to the systems that failed."""
+    rows = [[system.name, system.error or ""] for system in report.systems if system.error]
+    return Section("Failed", table=Table(["system", "what happened"], rows) if rows else None)
+
+
+def absent_classes(report: Report) -> list[str]:
+    """Name the classes of which the test set has no example, if there are any."""
+    tests = [system.measured.test for system in report.done if system.measured]
+    line = absence(dict.fromkeys(label for test in tests for label in test.absent or ()), "The test set")
+    return [f"{line}."] if line else []
+
+
+def significance(report: Report) -> Section:
+    """Write the table of differences between all pairs of systems, with p-values."""
+    rows = []
+    for pair in report.pairs:
+        for found in pair.comparisons:
+            difference = found.system.value - found.baseline.value
+            told = "equal" if not difference else "more than chance" if found.is_significant else "may be chance"
+            signed = f"{difference:+.{decimals(found.name)}f}"
+            rows.append([f"{pair.system} – {pair.baseline}", found.name, signed, f"{found.p_value:.4f}", told])
+    head = ["pair", "score", "difference", "p-value", "at p < 0.05"]
+    text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
+    counts = [system.measured.test.count for system in report.done if system.measured]
+    if counts and min(counts) < FEW:
+        text.append(f"{few_examples(min(counts)).capitalize()}.")
+    return Section("Differences", text, Table(head, rows) if rows else None)
+
+
+def curves(report: Report) -> Section:
+    """Draw loss and scores during training against updates, minutes and FLOPs."""
+    names = dict.fromkeys(["loss", f"{VALID}loss", report.curve])
+    charts = [chart for name in names for axis in AXES if (chart := curve_chart(report, name, axis))]
+    text = ["Losses are in nats, label smoothing included where a recipe has it."]
+    return Section("Curves", text, charts=charts)
+
+
+def curve_chart(report: Report, name: str, axis: str) -> Chart | None:
+    """Draw one value of the log of all systems against one measure of training; None if no system has points."""
+    series = [
+        Series(system.name, place, system.curves.against(axis, name))
+        for place, system in enumerate(report.systems)
+        if system.curves and system.curves.against(axis, name)
+    ]
+    if not series:
+        return None
+    shown = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
+    return Chart(f"{shown} against {AXES[axis]}", AXES[axis], shown, series, prefixed=axis == "FLOPs")
+
+
+def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text: str) -> Section:
+    """Write and draw the scores of groups of sentences."""
+    if not groups or report.score is None:
+        return Section(title)
+    names = [f"{group.low}–{group.high}" if group.low < group.high else str(group.low) for group in groups]
+    ordered = [system for system in report.systems if system.name in groups[0].scores]
+    rows = [
+        [name, f"{group.count:,}", *(interval(report.score, group.scores[system.name]) for system in ordered)]
+        for name, group in zip(names, groups, strict=True)
+    ]
+    series = [
+        Series(
+            system.name,
+            report.systems.index(system),
+            [(i + beside(place, len(ordered)), group.scores[system.name].value) for i, group in enumerate(groups)],
+            [group.scores[system.name].interval for group in groups],
+        )
+        for place, system in enumerate(ordered)
+    ]
+    chart = Chart(f"{report.score} by {axis}", axis, report.score, series, names=names)
+    return Section(title, [text], Table([axis, "sentences", *(system.name for system in ordered)], rows), [chart])
+
+
+def beside(place: int, count: int) -> float:
+    """Return where a system stands in a group, so that the bars of several systems do not cover one another."""
+    return 0.3 * ((place + 0.5) / count - 0.5)
+
+
+def settings(report: Report) -> Section:
+    """Write the table of settings in which the recipes differ."""
+    ordered = [system.name for system in report.systems if system.recipe and system.state != FAILED]
+    rows = [[key, *(values[name] for name in ordered)] for key, values in report.settings.items()]
+    alike = "All other settings are alike"
+    if not other_data(report):
+        alike += ", the tokenizer, the data and their order included unless a seed differs"
+    text = [f"{alike}."]
+    return Section("What differs", text, Table(["setting", *ordered], rows) if rows else None)
+
+
+def machine(report: Report) -> list[str]:
+    """Say on which machine the systems were measured."""
+    found = []
+    for system in report.done:
+        if system.measured:
+            facts = system.measured.environment
+            cpu = facts.get("processor", facts["machine"])
+            place = facts["gpu"] if facts["device"] == "cuda" else f"a CPU ({cpu})"
+            threads = counted(int(facts["threads"]), "threads")
+            found.append(
+                f"Machine: {place}, {threads} of {counted(int(facts['cores']), 'cores')}, torch {facts['torch']}."
+            )
+    return list(dict.fromkeys(found))

@@ -1,0 +1,178 @@
+"""Statistics of test results: confidence intervals, significance, scores of parts, and samples side by side."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from heedful.evaluate import LOWER_CASED, Comparison, Resampled, Scoring, is_lower_cased, paired_bootstrap, score
+from heedful.evaluate.significance import Draws, compare_draws, draw_outcomes, mean_outcomes
+from heedful.tools.compare.job import TestResult
+
+METRICS = ("bleu", "chrf")  # of translations
+
+
+class Sample(ABC):
+    """Results of a system on the examples of a test set, from which intervals are estimated by resampling."""
+
+    @abstractmethod
+    def against(self, baseline: Any) -> list[Comparison]:
+        """Compare the system with a baseline by paired bootstrap, a comparison for each score."""
+
+    def intervals(self) -> dict[str, Resampled]:
+        """Estimate the 95 % interval of each score, by name."""
+        return {found.name: found.system for found in self.against(self)}
+
+
+@dataclass(frozen=True)
+class DrawnSample(Sample):
+    """Results of which only the scores on resamples of the whole test set are known."""
+
+    draws: Draws
+
+    def against(self, baseline: "DrawnSample") -> list[Comparison]:
+        """Compare the system with a baseline that was drawn alike."""
+        return compare_draws(baseline.draws, self.draws)
+
+
+class TextSample(Sample):
+    """Results that are texts, each of which can be scored."""
+
+    @abstractmethod
+    def part(self, chosen: Sequence[int]) -> "TextSample":
+        """Return the results of some of the texts."""
+
+    @abstractmethod
+    def each(self) -> list[float]:
+        """Score each text by itself."""
+
+
+@dataclass(frozen=True)
+class Translations(TextSample):
+    """Translations with their references, and the metrics of their scores."""
+
+    outputs: tuple[str, ...]
+    references: tuple[str, ...]
+    language: str
+    metrics: tuple[str, ...] = METRICS
+
+    def against(self, baseline: "Translations") -> list[Comparison]:
+        """Compare the system with a baseline, as `heedful evaluate --against` does."""
+        return compare_translations(baseline, self)
+
+    def part(self, chosen: Sequence[int]) -> "Translations":
+        """Return translations of some of the sentences, with the first metric only: each metric is slow to compute."""
+        outputs, references = (tuple(texts[i] for i in chosen) for texts in (self.outputs, self.references))
+        return Translations(outputs, references, self.language, self.metrics[:1])
+
+    def each(self) -> list[float]:
+        """Score each translation by chrF, which unlike BLEU says something about single sentences."""
+        settings = Scoring(metrics=("chrf",), language=self.language)
+        pairs = zip(self.outputs, self.references, strict=True)
+        return [score([output], [[wanted]], settings)[0].value for output, wanted in pairs]
+
+
+@cache  # a report is written after every system, and most of it has been computed before
+def compare_translations(baseline: Translations, system: Translations) -> list[Comparison]:
+    """Compare two systems by paired bootstrap, with the metrics of both and the references of the second."""
+    metrics = tuple(dict.fromkeys([*system.metrics, *baseline.metrics]))
+    settings = Scoring(metrics=metrics, language=system.language)
+    return paired_bootstrap(baseline.outputs, system.outputs, [system.references], settings)
+
+
+@dataclass(frozen=True)
+class ScoredTexts(TextSample):
+    """Texts with scores whose means are the scores of the test set, such as ROUGE or exact match."""
+
+    figures: dict[str, list[float]]
+
+    def against(self, baseline: "ScoredTexts") -> list[Comparison]:
+        """Compare the system with a baseline, as `heedful evaluate --against` does."""
+        return compare_draws(*(draw_outcomes(mean_outcomes(one.figures)) for one in (baseline, self)))
+
+    def part(self, chosen: Sequence[int]) -> "ScoredTexts":
+        """Return the scores of some of the texts."""
+        return ScoredTexts({name: np.array(values)[list(chosen)].tolist() for name, values in self.figures.items()})
+
+    def each(self) -> list[float]:
+        """Return the first score of each text."""
+        return next(iter(self.figures.values()))
+
+
+def metrics_of(outputs: Sequence[str], references: Sequence[str]) -> tuple[str, ...]:
+    """Return the metrics of translations: those without case, too, if a model of lower-cased text wrote them."""
+    return (*METRICS, *LOWER_CASED) if is_lower_cased(outputs, [references]) else METRICS
+
+
+def sample_of(test: TestResult) -> Sample | None:
+    """Return the results of a test as a sample of examples; None if the scores are not made of single examples."""
+    if test.texts and test.language is not None:
+        outputs, references = tuple(test.texts["output"]), tuple(test.texts["reference"])
+        return Translations(outputs, references, test.language, metrics_of(outputs, references))
+    if test.figures:
+        return ScoredTexts(test.figures)
+    return DrawnSample(Draws(**test.draws)) if test.draws else None
+
+
+FIRST = 4
+MOST_DIFFERENT = 8
+LONGEST = 1000  # characters of a text that are shown
+
+
+@dataclass(frozen=True)
+class SampleOutputs:
+    """A sentence of the test set with the outputs of all systems.
+
+    Attributes:
+        number: number of the sentence in the test set, from 1.
+        source: the source text.
+        reference: the expected text.
+        outputs: the output of each system, by name.
+        scores: the score of each output, by the name of the system.
+    """
+
+    number: int
+    source: str
+    reference: str
+    outputs: dict[str, str]
+    scores: dict[str, float]
+
+
+def choose_samples(
+    tests: Mapping[str, TestResult], samples: Mapping[str, TextSample]
+) -> tuple[list[SampleOutputs], list[SampleOutputs]]:
+    """Choose sentences to show: the first of the test set, and those whose scores differ most between the systems.
+
+    Args:
+        tests: the test results of systems that write texts, by name.
+        samples: the same results as samples.
+    """
+    each = {name: sample.each() for name, sample in samples.items()}
+    count = min((len(scores) for scores in each.values()), default=0)
+
+    def difference(index: int) -> float:
+        scores = [own[index] for own in each.values()]
+        return max(scores) - min(scores)
+
+    by_difference = sorted(range(count), key=lambda index: (-difference(index), index))
+    different = [index for index in by_difference[:MOST_DIFFERENT] if difference(index) > 0]
+    return [sample_at(i, tests, each) for i in range(min(FIRST, count))], [sample_at(i, tests, each) for i in different]
+
+
+def sample_at(index: int, tests: Mapping[str, TestResult], each: Mapping[str, list[float]]) -> SampleOutputs:
+    """Return a sentence of the test set with the outputs of all systems."""
+    texts = {name: test.texts for name, test in tests.items() if test.texts}
+    first = next(iter(texts.values()))
+    outputs = {name: beginning(own["output"][index]) for name, own in texts.items()}
+    scores = {name: own[index] for name, own in each.items()}
+    return SampleOutputs(
+        index + 1, beginning(first["source"][index]), beginning(first["reference"][index]), outputs, scores
+    )
+
+
+def beginning(text: str) -> str:
+    """Return a text or, of a long document, the beginning."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2]} …"

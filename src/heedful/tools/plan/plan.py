@@ -1,0 +1,446 @@
+"""Plan of a run: what it will need on some number of accelerators, by its recipe alone."""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from heedful.config.schema import Recipe
+from heedful.errors import InputError
+from heedful.machine import choose_precision
+from heedful.machine.memory import total_memory
+from heedful.machine.process import own_random_numbers
+from heedful.machine.speed import matmul_speed
+from heedful.tasks import import_task
+from heedful.tasks.task import check
+from heedful.tools.plan.data import DataVolume, PlannedBatches, batches_of, data_volume
+from heedful.tools.plan.update import CPU as CPU_DEVICE
+from heedful.tools.plan.update import GPU, Memory, UpdateOnPaper
+
+CPU = "cpu"
+HERE = "here"  # the first GPU of this machine, or without one its CPU
+SIZE = 1024  # of the matrices that are multiplied to measure a CPU
+GPU_SIZE = 8192  # and a GPU, which smaller ones do not keep busy
+NODE = 8  # GPUs in a node, whose links are faster than those between nodes
+GPU_LINK = 32e9  # bytes per second between GPUs of this machine: PCIe 4.0 x16, an assumption
+BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an assumption
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """Accelerator as its data sheet describes it.
+
+    Attributes:
+        name: its name.
+        flops: dense FLOPs per second in the precision of the run: bfloat16, unless `find_accelerator` is asked for
+            float32.
+        float32: dense FLOPs per second in float32, without TF32.
+        memory: bytes.
+        link: bytes per second that it can send to others in its node, in one direction.
+        source: where the numbers come from.
+    """
+
+    name: str
+    flops: float
+    float32: float
+    memory: float
+    link: float
+    source: str = "data sheet"
+
+
+ACCELERATORS = {
+    "h100": Accelerator("NVIDIA H100 SXM", 989.4e12, 66.9e12, 80e9, 450e9),
+    "h200": Accelerator("NVIDIA H200 SXM", 989.4e12, 66.9e12, 141e9, 450e9),
+    "a100": Accelerator("NVIDIA A100 80GB SXM", 312e12, 19.5e12, 80e9, 300e9),
+    "a100-40gb": Accelerator("NVIDIA A100 40GB SXM", 312e12, 19.5e12, 40e9, 300e9),
+    "rtx4090": Accelerator("NVIDIA RTX 4090", 165.2e12, 82.6e12, 24e9, 32e9),
+}
+
+
+def at_hand(name: str) -> str:
+    """Return the name of an accelerator, with `CPU` for `HERE` on a machine without a GPU."""
+    return CPU if name == HERE and not torch.cuda.is_available() else name
+
+
+def find_accelerator(name: str, precision: str) -> Accelerator:
+    """Find an accelerator by its name, or measure this machine's, with its speed in a precision of training.
+
+    Raises:
+        InputError: there is no accelerator of that name here.
+    """
+    dtype = torch.float32 if precision == "float32" else torch.bfloat16
+    if name == CPU:
+        return this_machine(dtype)
+    if name == HERE:
+        return this_gpu(dtype)
+    if name not in ACCELERATORS:
+        raise InputError(f"--gpu {name}: known are {', '.join(ACCELERATORS)}, and {HERE} and {CPU} for this machine")
+    found = ACCELERATORS[name]
+    return replace(found, flops=found.float32) if precision == "float32" else found
+
+
+def this_machine(dtype: torch.dtype) -> Accelerator:
+    """Measure the FLOPs per second of this machine's CPU in products of matrices, for a fraction of a second."""
+    flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
+    return Accelerator("this machine's CPU", flops, flops, total_memory(), 1e9, "measured now")
+
+
+def this_gpu(dtype: torch.dtype) -> Accelerator:
+    """Measure the FLOPs per second of this machine's first GPU in products of matrices."""
+    flops = matmul_speed(GPU_SIZE, GPU_SIZE, GPU_SIZE, dtype, torch.device("cuda", 0))
+    properties = torch.cuda.get_device_properties(0)
+    return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
+
+
+def link_of(accelerator: Accelerator, count: int) -> float:
+    """Return the bytes per second that each of some accelerators can send to the others: within a node, or between."""
+    return accelerator.link if count <= NODE else min(accelerator.link, BETWEEN_NODES)
+
+
+USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, communication and fragmentation
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Layout of a training over GPUs, with the memory of one of them in bytes.
+
+    Attributes:
+        name: "replicated" (DDP) or "sharded" (FSDP2).
+        weights: the float32 weights that it keeps.
+        working: the weights that compute, where they are others: a bfloat16 copy, or the gathered weights of blocks.
+        optimizer: the state of the optimiser.
+        gradients: the gradients, in float32.
+        batch: what the largest batch takes: activations and work space.
+        total: the most at a time.
+        fits: True if that is no more than the usable share of its memory.
+        checkpointed: the total with activation checkpointing, an estimate; None in models that are no stacks of blocks.
+        volume: bytes that it sends in an update.
+        communication: seconds for that, with nothing computed at the same time.
+    """
+
+    name: str
+    weights: float
+    working: float
+    optimizer: float
+    gradients: float
+    batch: float
+    total: float
+    fits: bool
+    checkpointed: float | None
+    volume: float
+    communication: float
+
+
+def replicated(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float) -> Layout:
+    """Lay out a training with all weights on each GPU; gradients are summed in float32 once an update (ring)."""
+    volume = 2 * (gpus - 1) / gpus * memory.gradients
+    return Layout(
+        name="replicated",
+        weights=memory.weights,
+        working=memory.replica,
+        optimizer=memory.optimizer,
+        gradients=memory.gradients,
+        batch=memory.work,
+        total=memory.peak,
+        fits=memory.peak <= USABLE * accelerator.memory,
+        checkpointed=checkpointed(recipe, memory, memory.peak),
+        volume=volume,
+        communication=volume / link,
+    )
+
+
+def sharded(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int) -> Layout:
+    """Lay out a training with an equal share of weights, gradients and optimiser state on each GPU (FSDP2).
+
+    Gathered at a time are two blocks, of which one computes, and whatever is in no block, such as embeddings, in the
+    precision of the run; one block's gradients are whole before they are shared out. Weights are gathered for the
+    forward and for the backward pass of each batch, and gradients are summed after each.
+    """
+    size = 1.0 if recipe.train.precision == "float32" else 0.5  # of gathered weights, relative to float32
+    outside = memory.weights - memory.blocks
+    working = 0.0 if gpus == 1 else size * (2 * memory.block + outside) + memory.block
+    weights, optimizer, gradients = (part / gpus for part in (memory.weights, memory.optimizer, memory.gradients))
+    total = weights + working + optimizer + gradients + memory.work
+    moved = size * 2 * memory.weights + memory.gradients
+    volume = batches * (gpus - 1) / gpus * moved
+    return Layout(
+        name="sharded",
+        weights=weights,
+        working=working,
+        optimizer=optimizer,
+        gradients=gradients,
+        batch=memory.work,
+        total=total,
+        fits=total <= USABLE * accelerator.memory,
+        checkpointed=checkpointed(recipe, memory, total),
+        volume=volume,
+        communication=volume / link,
+    )
+
+
+def checkpointed(recipe: Recipe, memory: Memory, total: float) -> float | None:
+    """Estimate the memory with activation checkpointing: each block keeps its input, and one all of its activations."""
+    if not memory.depth:
+        return None
+    bytes_of_number = 4 if recipe.train.precision == "float32" else 2
+    inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * bytes_of_number
+    kept = inputs + memory.activations / memory.depth
+    return total - max(0.0, memory.activations - kept)
+
+
+UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
+ON_CPU = 0.5
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """Circumstances of a run that its recipe does not know.
+
+    Attributes:
+        gpus: the number of GPUs, of which each has a process.
+        gpu: the name of an accelerator, see `heedful.tools.plan.plan`; by default this machine's GPU, or else its CPU.
+        utilisation: the share of the peak FLOPs that is used; None: an assumption by the size of the model.
+        length: tokens of a typical sentence of a translator, where there is no prepared data.
+        link: bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes.
+        disk: bytes per second at which a checkpoint is written.
+        failure_hours: GPU hours between two failures, an assumption.
+    """
+
+    gpus: int = 1
+    gpu: str = HERE
+    utilisation: float | None = None
+    length: int = 27
+    link: float | None = None
+    disk: float = 1e9
+    failure_hours: float = 50_000.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work of a run, and of each of its updates.
+
+    Attributes:
+        updates: the number of updates of the run.
+        batches: the batches of an update.
+        batches_per_gpu: the most batches of an update that one GPU computes.
+        tokens: real tokens of an update.
+        flops: FLOPs of an update on all GPUs, forward, backward and optimiser.
+        flops_per_gpu: those of the GPU with the most batches.
+        epochs: passes over the prepared data; None where there is none.
+        origin: in words, where the batches come from.
+    """
+
+    updates: int
+    batches: int
+    batches_per_gpu: int
+    tokens: float
+    flops: float
+    flops_per_gpu: float
+    epochs: float | None
+    origin: str
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Speed of a run at an assumed utilisation, without validation.
+
+    Attributes:
+        utilisation: the share of the accelerator's peak FLOPs.
+        layout: the layout whose communication is reckoned with.
+        seconds: seconds of an update: computing, then communication.
+        tokens_per_second: real tokens per second on all GPUs.
+        hours: hours of the whole run.
+        gpu_hours: the same times the number of GPUs.
+    """
+
+    utilisation: float
+    layout: str
+    seconds: float
+    tokens_per_second: float
+    hours: float
+    gpu_hours: float
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Checkpoints of a run.
+
+    Attributes:
+        bytes: the size of one, with the state of the optimiser.
+        model: the size of the final model.
+        kept: the most that are on disk at a time: the last ones, the best one, and the one that is being written.
+        disk: the space that these and the final model take.
+        seconds: the time to write one.
+        interval: seconds between two that lose the least time, by Young's formula sqrt(2 x write x time to a failure).
+    """
+
+    bytes: int
+    model: int
+    kept: int
+    disk: int
+    seconds: float
+    interval: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plan of a run; sizes are in bytes, and each part gives the unit of its times.
+
+    Attributes:
+        name: the name of the recipe.
+        shape: the shape of the model in words.
+        parameters: the number of its weights.
+        precision: the precision of training.
+        gpus: the number of GPUs.
+        accelerator: one of them, or this machine's CPU.
+        link: bytes per second that each GPU can send to the others.
+        memory: the memory of one process.
+        layouts: all weights on each GPU, and a share of them on each.
+        work: the work of an update.
+        speed: the times of training.
+        checkpoints: the sizes and times of saving.
+        data: the volume of the training text; None where it is not here.
+    """
+
+    name: str
+    shape: str
+    parameters: int
+    precision: str
+    gpus: int
+    accelerator: Accelerator
+    link: float
+    memory: Memory
+    layouts: tuple[Layout, ...]
+    work: Work
+    speed: Speed
+    checkpoints: Checkpoints
+    data: DataVolume | None
+
+
+@own_random_numbers()
+def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | None = None) -> Plan:
+    """Plan a run.
+
+    Args:
+        recipe: the recipe.
+        circumstances: what the recipe does not know.
+        prepared: the folder of the prepared data, `data` in the folder of a run; None: batches are made up.
+
+    Raises:
+        InputError: the recipe cannot work, the batches cannot be known, or there is no such accelerator.
+    """
+    circumstances = replace(circumstances, gpu=at_hand(circumstances.gpu))
+    check_circumstances(recipe, circumstances)
+    check(import_task(recipe.task), recipe)
+    on_cpu = circumstances.gpu == CPU
+    recipe = replace(recipe, train=replace(recipe.train, precision=precision_of(recipe, on_cpu)))
+    accelerator = find_accelerator(circumstances.gpu, recipe.train.precision)
+    batches = batches_of(recipe, circumstances.length, prepared)
+    recipe = replace(recipe, data=batches.task.recipe.data)
+    update = UpdateOnPaper(batches.task, recipe, CPU_DEVICE if on_cpu else GPU)
+    per_gpu = math.ceil(recipe.train.accumulate / circumstances.gpus)
+    memory = update.memory(batches.largest, accumulates=per_gpu > 1)
+    parameters = sum(parameter.numel() for parameter in update.model.parameters())
+    link = circumstances.link or link_of(accelerator, circumstances.gpus)
+    layouts = (
+        replicated(recipe, memory, circumstances.gpus, accelerator, link),
+        sharded(recipe, memory, circumstances.gpus, accelerator, link, per_gpu),
+    )
+    work = work_of(recipe, batches, update, circumstances.gpus)
+    speed = speed_of(work, layouts, parameters, accelerator, circumstances)
+    work, speed = within_minutes(recipe.train.max_minutes, work, speed)
+    return Plan(
+        name=recipe.name,
+        shape=recipe.model.shape(),
+        parameters=parameters,
+        precision=recipe.train.precision,
+        gpus=circumstances.gpus,
+        accelerator=accelerator,
+        link=link,
+        memory=memory,
+        layouts=layouts,
+        work=work,
+        speed=speed,
+        checkpoints=checkpoints_of(recipe, memory.optimizer, parameters, circumstances),
+        data=data_volume(recipe),
+    )
+
+
+def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
+    """Check that a recipe can be planned for a number of GPUs.
+
+    Raises:
+        InputError: an update has fewer batches than there are GPUs, several GPUs are asked for on the CPU, or the
+            recipe is one of word vectors, whose gradients are sparse.
+    """
+    train, gpus = recipe.train, circumstances.gpus
+    if recipe.model.family == "word_vectors":
+        raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
+    if circumstances.gpu == CPU and gpus > 1:
+        raise InputError(f"--gpus {gpus}: a CPU is one machine; leave --gpus out, or name the GPUs, such as --gpu h100")
+    if train.accumulate < gpus:
+        size = max(1, train.batch_tokens * train.accumulate // gpus)
+        raise InputError(
+            f"--gpus {gpus}: an update has train.accumulate = {train.accumulate} batches, and each GPU needs one. The "
+            f"same tokens in more batches: --set train.accumulate={gpus} --set train.batch_tokens={size}"
+        )
+
+
+def precision_of(recipe: Recipe, on_cpu: bool) -> str:
+    """Return the precision of a recipe; for "auto" bfloat16 on a GPU, and on the CPU what is faster on this machine."""
+    if recipe.train.precision != "auto":
+        return recipe.train.precision
+    return choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
+
+
+def work_of(recipe: Recipe, batches: PlannedBatches, update: UpdateOnPaper, gpus: int) -> Work:
+    """Count the work of an update, from a typical batch."""
+    train = recipe.train
+    passes, step = update.flops(batches.typical)
+    passes = passes * batches.tokens / batches.typical.tokens
+    per_gpu = math.ceil(train.accumulate / gpus)
+    per_epoch = None if batches.epoch is None else math.ceil(batches.epoch / train.accumulate)
+    updates = train.max_updates
+    if per_epoch and train.max_epochs:
+        updates = min(updates, train.max_epochs * per_epoch)
+    return Work(
+        updates=updates,
+        batches=train.accumulate,
+        batches_per_gpu=per_gpu,
+        tokens=train.accumulate * batches.tokens,
+        flops=train.accumulate * passes + gpus * step,
+        flops_per_gpu=per_gpu * passes + step,
+        epochs=updates / per_epoch if per_epoch else None,
+        origin=batches.origin,
+    )
+
+
+def speed_of(
+    work: Work, layouts: tuple[Layout, ...], parameters: int, accelerator: Accelerator, circumstances: Circumstances
+) -> Speed:
+    """Compute the speed of a run in the first layout that fits, or in the first of all if none does."""
+    assumed = ON_CPU if circumstances.gpu == CPU else next(share for size, share in UTILISATION if parameters < size)
+    utilisation = circumstances.utilisation or assumed
+    layout = next((layout for layout in layouts if layout.fits), layouts[0])
+    seconds = work.flops_per_gpu / (utilisation * accelerator.flops) + layout.communication
+    hours = work.updates * seconds / 3600
+    return Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * circumstances.gpus)
+
+
+def within_minutes(minutes: float | None, work: Work, speed: Speed) -> tuple[Work, Speed]:
+    """Shorten a run that `train.max_minutes` ends before its other limits."""
+    if minutes is None or (share := minutes / (60 * speed.hours)) >= 1:
+        return work, speed
+    epochs = work.epochs and work.epochs * share
+    work = replace(work, updates=math.ceil(work.updates * share), epochs=epochs)
+    return work, replace(speed, hours=speed.hours * share, gpu_hours=speed.gpu_hours * share)
+
+
+def checkpoints_of(recipe: Recipe, optimizer: int, parameters: int, circumstances: Circumstances) -> Checkpoints:
+    """Compute the size of checkpoints and how often to write one."""
+    model, kept = 4 * parameters, recipe.train.keep_last + 2
+    size = model + optimizer
+    seconds = size / circumstances.disk
+    to_failure = 3600 * circumstances.failure_hours / circumstances.gpus
+    return Checkpoints(size, model, kept, kept * size + model, seconds, math.sqrt(2 * seconds * to_failure))

@@ -1,0 +1,290 @@
+"""Memory and FLOPs of one training update, computed on tensors that have a shape and a type but no memory."""
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from heedful.config.schema import Recipe
+from heedful.losses import Loss
+from heedful.machine.speed import count_flops, taken_apart
+from heedful.nn.attention import Attention
+from heedful.nn.meta_device import meta_device
+from heedful.nn.stack import stacks
+from heedful.tasks import Task
+from heedful.tasks.task import Batch
+from heedful.training.training_step import TrainingStep
+from heedful.training.warm_start import freeze
+
+aten = torch.ops.aten
+INDEXED = (aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_)  # take positions, or a mask
+CPU, GPU = torch.device("cpu"), torch.device("meta")
+
+
+class Paper(TorchDispatchMode):
+    """Mode in which torch computes shapes alone, and keeps account of the memory that the tensors would take.
+
+    Token ids and masks stay real, as the sizes of other tensors depend on their values; they are small. All else is
+    on paper: weights, hidden states, gradients, the state of the optimiser.
+
+    Args:
+        device: `CPU`, or `GPU` for the way in which a model computes on any other device.
+
+    Attributes:
+        live: bytes of all tensors that exist at the moment.
+        peak: the most bytes that existed at a time since this was last set.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+        self.live = self.peak = 0
+        self._fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self._known: dict[int, weakref.ref] = {}
+
+    def move(self, model: nn.Module) -> None:
+        """Count the weights and buffers of a model that was built on torch's device "meta", as those of this device."""
+        for module in model.modules():
+            if self.device == CPU:
+                self._swap(module)
+            elif isinstance(module, Attention):
+                module.kernel = memory_efficient
+            for parameter in module.parameters(recurse=False):
+                self._count(parameter)
+            for name, buffer in module.named_buffers(recurse=False):
+                setattr(module, name, self.copy(buffer))
+
+    def _swap(self, module: nn.Module) -> None:
+        """Put the weights of a module on paper, where whatever refers to them, such as an optimiser, still does."""
+        recurrent = module if isinstance(module, nn.RNNBase) else None
+        if recurrent:
+            recurrent._flat_weight_refs = []  # weak references of torch's own, with which a swap is refused
+        for parameter in module.parameters(recurse=False):
+            if not isinstance(parameter, FakeTensor):
+                moved = self.copy(parameter.detach()).requires_grad_(parameter.requires_grad)
+                vars(moved)["_is_param"] = True  # by which torch knows a parameter of another class
+                torch.utils.swap_tensors(parameter, moved)
+        if recurrent:
+            recurrent._init_flat_weights()
+
+    def copy(self, tensor: Tensor) -> Tensor:
+        """Copy a tensor to paper, and count it."""
+        blank = tensor.to("meta")
+        copied = FakeTensor(self._fake, blank, CPU) if self.device == CPU else blank
+        self._count(copied)
+        return copied
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Compute the shapes of an operation's results, and count their memory."""
+        del types
+        result = self._compute(func, args, dict(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self._count(tensor)
+        return result
+
+    def _compute(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        if not tensors:
+            return self._create(func, args, kwargs)
+        if not any(map(is_on_paper, tensors)):
+            return func(*args, **kwargs)
+        if func is aten._local_scalar_dense.default:
+            return 1.0  # such as the norm of a gradient
+        if func.overloadpacket in INDEXED:
+            args = (args[0], positions(args[1]), *args[2:])
+        args, kwargs = tree_map(self._copied, (args, kwargs))
+        return func(*args, **kwargs)
+
+    def _create(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Create a tensor from nothing: on paper, unless it is one of whole numbers whose values are known."""
+        if "device" not in {argument.name for argument in func._schema.arguments}:
+            return func(*args, **kwargs)
+        blank = func(*args, **{**kwargs, "device": "meta"})
+        if blank.is_floating_point() or func.overloadpacket is aten.empty:
+            return self.copy(blank)
+        return func(*args, **{**kwargs, "device": "cpu"})
+
+    def _copied(self, value: Any) -> Any:
+        """Copy a real tensor to paper; whatever else an operation is given stays."""
+        return self.copy(value) if isinstance(value, Tensor) and not is_on_paper(value) else value
+
+    def _count(self, tensor: Tensor) -> None:
+        """Count the memory of a tensor, once however many views there are, until nothing refers to it."""
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._known:
+            return
+
+        def release(_: weakref.ref) -> None:
+            self.live -= size
+            del self._known[key]
+
+        self._known[key] = weakref.ref(storage, release)
+        self.live += size
+        self.peak = max(self.peak, self.live)
+
+
+def is_on_paper(tensor: Tensor) -> bool:
+    """True for a tensor without memory."""
+    return tensor.is_meta or isinstance(tensor, FakeTensor)
+
+
+def positions(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Turn the masks among indices into the positions where they are True, which say how many there are."""
+    found: list[Tensor | None] = []
+    for index in indices:
+        found += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
+    return found
+
+
+def memory_efficient(
+    q: Float[Tensor, "B H T K"],
+    k: Float[Tensor, "B G S K"],
+    v: Float[Tensor, "B G S U"],
+    bias: Float[Tensor, "#B #H #T S"],
+    rate: float = 0.0,
+) -> Float[Tensor, "B H T U"]:
+    """Attention as CUDA's memory-efficient kernel computes it, which keeps no attention weights for the backward pass.
+
+    It is the one that torch chooses for a mask that is added to the scores.
+    """
+    groups = q.size(1) // k.size(1)
+    if groups > 1:
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    bias = bias.expand(q.size(0), q.size(1), q.size(2), k.size(2))
+    return aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, rate)[0]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of a training process, in bytes.
+
+    Attributes:
+        weights: the float32 weights, and buffers such as tables of positions.
+        replica: the bfloat16 copy that computes, in `precision = "bfloat16"`.
+        optimizer: the state of the optimiser.
+        gradients: the float32 gradients of all trained weights.
+        activations: what the forward pass of a batch keeps for its backward pass.
+        work: the most that a batch takes beside all of these but the activations, which are part of it.
+        peak: the most at any time of an update. In an update of a single batch the gradients grow while the activations
+            go, so that it is less than the sum of the others.
+        block: the float32 weights of the largest block of a stack; 0 without stacks.
+        blocks: the float32 weights of all blocks.
+        depth: the number of blocks.
+    """
+
+    weights: int
+    replica: int
+    optimizer: int
+    gradients: int
+    activations: int
+    work: int
+    peak: int
+    block: int
+    blocks: int
+    depth: int
+
+    @property
+    def states(self) -> int:
+        """Bytes that no batch changes: weights, their copy, gradients and the state of the optimiser."""
+        return self.weights + self.replica + self.optimizer + self.gradients
+
+
+class UpdateOnPaper:
+    """Training step of a recipe's model on paper.
+
+    Args:
+        task: the task.
+        recipe: the recipe, with a precision chosen.
+        device: the device, see `Paper`.
+    """
+
+    def __init__(self, task: Task, recipe: Recipe, device: torch.device) -> None:
+        self.recipe = replace(recipe, train=replace(recipe.train, compile=False))
+        self.task = task
+        self.paper = Paper(device)
+        with meta_device():
+            self.model = task.build(recipe, task.tokenizers)
+            freeze(self.model, recipe)
+            self.step = TrainingStep(self.model, self.objective, self.recipe)
+        self.paper.move(self.model)
+        self.weights = self.paper.live
+        self.paper.move(self.step.precision.replica)
+        self.replica = self.paper.live - self.weights
+        self.after_forward = 0
+        self.optimizer = self.first_step()
+
+    def objective(self, model: torch.nn.Module, batch: Batch) -> Sequence[Loss]:
+        """Compute the loss of a batch, and note how much memory there is in use after the forward pass."""
+        terms = self.task.loss(model, batch)
+        self.after_forward = self.paper.live
+        return terms
+
+    def first_step(self) -> int:
+        """Make the optimiser's first step, with which its state comes into being; return the size of the state."""
+        with self.paper:
+            for parameter in self.trained:
+                parameter.grad = torch.empty_like(parameter)
+            self.step.step(1.0, 1)
+        return self.paper.live - self.weights - self.replica
+
+    @property
+    def trained(self) -> list[torch.nn.Parameter]:
+        """The weights that are trained."""
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+    def memory(self, batch: Batch, *, accumulates: bool) -> Memory:
+        """Find the memory of an update.
+
+        Args:
+            batch: the largest batch.
+            accumulates: True if an update has more batches than one in this process, so that the gradients of the first
+                are there while the others are computed.
+        """
+        paper, before = self.paper, self.paper.live
+        with taken_apart(), paper:
+            paper.peak = before
+            self.step.gradient([batch], 1, batch.counts, 1)
+            single, paper.peak = paper.peak, paper.live
+            self.step.gradient([batch], 2, batch.counts, 1)
+            several = paper.peak
+            self.step.step(1.0, 1)
+        gradients = sum(map(size_of, self.trained))
+        blocks = [sum(map(size_of, block.parameters())) for stack in stacks(self.model) for block in stack.blocks]
+        return Memory(
+            weights=self.weights,
+            replica=self.replica,
+            optimizer=self.optimizer,
+            gradients=gradients,
+            activations=self.after_forward - before - gradients,
+            work=several - before - gradients,
+            peak=several if accumulates else single,
+            block=max(blocks, default=0),
+            blocks=sum(blocks),
+            depth=len(blocks),
+        )
+
+    def flops(self, batch: Batch) -> tuple[int, int]:
+        """Count the FLOPs of a batch, forward and backward, and those of the optimiser's step after it.
+
+        Counted are the products of matrices and convolutions, 2 for each multiplication with its addition, as torch
+        computes them: with padding, and with the half of causal attention that the mask hides.
+        """
+        with self.paper:
+            passes = count_flops(lambda: self.step.gradient([batch], 1, batch.counts, 1))
+            return passes, count_flops(lambda: self.step.step(1.0, 1))
+
+
+def size_of(parameter: torch.nn.Parameter) -> int:
+    """Return the size of weights in float32, in bytes."""
+    return 4 * parameter.numel()

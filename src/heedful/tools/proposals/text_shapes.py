@@ -1,0 +1,430 @@
+"""Shapes in which data sets come (JSON, CoNLL, fastText, TREC, misnamed tables), recognised by their contents."""
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from heedful.data.readers.columns import is_header, is_number
+from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes, read_lines
+from heedful.data.readers.rows import CHARACTERS, width
+from heedful.data.readers.squad import LONGEST_FILE
+from heedful.data.readers.tagged import TREEBANK
+from heedful.errors import InputError
+
+LOOKED_AT = 500  # lines
+FEWEST_LINES = 3  # fewer do not show a shape
+SHARE = 0.95  # of the lines that have the shape
+MOST_LABELS = 60  # of a file with a label at the beginning of each line
+LONGEST_SENTENCE = 100  # words, on average
+MOST_FIRST_WORDS, ENOUGH = 6, 20  # so few different words before so many lines may be labels
+FEWEST_NUMBERS = 10  # of a word vector
+
+JSON = re.compile(r"\s*(\[\s*[\[{\"]|\{\s*\")")
+TAG = re.compile(r"O|[BIESLU]-\S+")
+PART_OF_SPEECH = re.compile(r"[A-Z$.,:`'#()-]{1,8}")
+FASTTEXT = re.compile(r"__label__\S+(,?\s+__label__\S+)*\s+\S")
+TREC = re.compile(r"([A-Z]{2,}(?::\w+)?) \S*[a-z]")
+ANALOGY = re.compile(r"\S+( \S+){3}")
+WORDS = re.compile(r"\S+\t\S+\t[\d.]+")
+QUOTED = re.compile(r'"([^"]|"")*"')
+
+Kind = Literal[
+    "tagged",
+    "parts of speech",
+    "questions",
+    "fasttext",
+    "labels",
+    "first words",
+    "objects",
+    "json",
+    "tabs",
+    "commas",
+    "semicolons",
+    "foreign",
+]
+
+
+class TextShape(NamedTuple):
+    """Shape of a data set: its kind, what it holds, and what to do with it if it is not for any task by itself."""
+
+    kind: Kind
+    content: str
+    remedy: str = ""
+
+
+def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
+    """Recognise a data set in a file by its first lines; None for running text, and for a table that is as it says.
+
+    Raises:
+        InputError: The file cannot be read, or is not text.
+    """
+    with open_bytes(path) as stream:
+        decoded = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=LONGEST_FILE)
+        first = [line for line in islice(decoded, LOOKED_AT) if line is not None]
+    lines = [line for line in first if line.strip()]
+    if lines and JSON.match("\n".join(lines[:2])):
+        return shape_of_json(lines, path)
+    content = [line for line in lines if not line.startswith(("# ", "-DOCSTART-"))]
+    if len(content) < FEWEST_LINES:
+        return None
+    if shape := shape_of_words(first, content):
+        return shape
+    if ending_of(path) not in NAMED:
+        return shape_of_lines(content)
+    has_comments = lines[0] != content[0]  # which a table does not have
+    return shape_of_table(content, path) or (shape_of_word_lists(content) if has_comments else None)
+
+
+NAMED = {".tsv": "tabs", ".csv": "commas", ".jsonl": "objects"}
+
+
+def shape_of_words(lines: Sequence[str], content: Sequence[str]) -> TextShape | None:
+    """Recognise a word with its tag in each line: of spans, or of single words such as parts of speech."""
+    rows = [line.split("\t") if "\t" in line else line.split() for line in content]
+    if share(len(cells) > 1 and bool(TAG.fullmatch(cells[-1].strip())) for cells in rows) >= SHARE:
+        return TextShape("tagged", "words with tags (CoNLL)")
+    blank = sum(not line.strip() for line in lines)
+    widths = {len(row) for row in rows}
+    if not blank or len(content) > LONGEST_SENTENCE * blank or len(widths) > 1 or widths == {1}:
+        return None
+    if widths == {TREEBANK} and share(row[0].replace("-", "").replace(".", "").isdecimal() for row in rows) >= SHARE:
+        return TextShape("tagged", "words with their parts of speech (CoNLL-U)")
+    if share(bool(PART_OF_SPEECH.fullmatch(row[-1])) for row in rows) >= SHARE:
+        return TextShape("parts of speech", "words with tags of single words, such as parts of speech")
+    return None
+
+
+def shape_of_lines(lines: Sequence[str]) -> TextShape | None:
+    """Recognise labelled texts, vectors and columns; None for running text."""
+    if share(bool(FASTTEXT.match(line)) for line in lines) >= SHARE:
+        several = any(line.count("__label__") > 1 for line in lines)
+        return TextShape("fasttext", "fastText labels and texts" + ", of several labels the first" * several)
+    labels = [match[1] for line in lines if (match := TREC.match(line))]
+    if len(labels) >= SHARE * len(lines) and 1 < len(set(labels)) <= min(MOST_LABELS, len(lines) // 2):
+        return TextShape("labels", "a label before each text")
+    if words := first_words(lines):
+        return TextShape("first words", f"lines that begin with {', '.join(words)}, which may be labels")
+    return shape_of_word_lists(lines) or shape_of_columns(lines)
+
+
+def first_words(lines: Sequence[str]) -> list[str]:
+    """The words that begin the lines, if they are so few that they may be labels, and hardly occur elsewhere."""
+    rows = [line.split() for line in lines]
+    words = {row[0] for row in rows}
+    elsewhere = share(not words.isdisjoint(row[1:]) for row in rows)
+    are_few = 1 < len(words) <= MOST_FIRST_WORDS and len(lines) >= ENOUGH and elsewhere <= 1 - SHARE
+    is_talk = any(word.endswith((":", ".")) for word in words) or any("\t" in line for line in lines)
+    return sorted(words) if are_few and not is_talk else []
+
+
+def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
+    """Recognise what word vectors are kept in, and what they are scored with; None for other lines."""
+    vectors = [
+        len(cells) for cells in map(str.split, lines) if len(cells) > FEWEST_NUMBERS and all(map(is_number, cells[1:]))
+    ]
+    if len(vectors) >= SHARE * len(lines) - 1 and len(set(vectors)) == 1:
+        remedy = "name the file in model.pretrained, or look at it with `heedful vectors`"
+        return TextShape("foreign", "word vectors", remedy)
+    if lines[0].startswith(": ") and share(bool(ANALOGY.fullmatch(line)) or line[0] == ":" for line in lines) >= SHARE:
+        return TextShape("foreign", "analogies", "word vectors are scored with them: `heedful vectors analogy --help`")
+    if share(bool(WORDS.fullmatch(line)) for line in lines) >= SHARE:
+        remedy = "word vectors are scored with them: `heedful vectors similarity --help`"
+        return TextShape("tabs", "pairs of words with numbers", remedy)
+    return None
+
+
+def shape_of_columns(lines: Sequence[str]) -> TextShape | None:
+    """Recognise a table in a text file; None for running text."""
+    for separator in ("tabs", "semicolons"):
+        if (columns := width(lines, separator)) > 1 and (separator == "tabs" or columns > 2 or '"' in lines[-1]):
+            return TextShape(separator, f"{columns} columns with {separator} between them")
+    return ragged(lines)
+
+
+def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
+    """Recognise a table with tabs whose cells are in quotes, whose name says .csv, or whose rows differ; else None."""
+    tabs = width(lines, "tabs")
+    if tabs > 1 and (ending_of(path) == ".csv" or is_quoted(lines)):
+        quoted = ", in quotes" * is_quoted(lines)
+        return TextShape("tabs", f"a table with tabs{quoted}") if width(lines, "commas") == 1 else None
+    return None if any(width(lines, separator) > 1 for separator in CHARACTERS) else ragged(lines)
+
+
+def ragged(lines: Sequence[str]) -> TextShape | None:
+    """Recognise a table with tabs of which some rows have more columns than most, as STS-B has; None for others."""
+    counts = [line.count("\t") for line in lines]
+    fewest = min(counts)
+    if fewest < 2 or 2 * counts.count(fewest) < len(counts):
+        return None
+    content = f"{fewest + 1} columns with tabs between them, and more in some rows"
+    return TextShape("tabs", content + ", in quotes" * is_quoted(lines))
+
+
+def is_quoted(lines: Sequence[str]) -> bool:
+    """True if the cells of a table with tabs are in quotes that do not belong to the texts."""
+    cells = [cell for line in lines for cell in line.split("\t") if cell.startswith('"')]
+    whole = [cell for cell in cells if len(cell) > 1 and QUOTED.fullmatch(cell)]
+    if not cells or len(whole) < SHARE * len(cells):
+        return False
+    return any('""' in cell[1:-1] for cell in whole) or len(cells) >= SHARE * len(lines)
+
+
+def shape_of_json(lines: Sequence[str], path: Path) -> TextShape | None:
+    """Recognise what a JSON file holds: an object in each line, questions on passages, or other values."""
+    beginning = "\n".join(lines)
+    if '"paragraphs"' in beginning and '"context"' in beginning:
+        return TextShape("questions", "questions on passages (SQuAD)")
+    try:
+        objects = [json.loads(line) for line in lines[: len(lines) - (len(lines) == LOOKED_AT)]]
+    except (ValueError, RecursionError):
+        objects = []
+    if len(lines) > 1 and objects and all(isinstance(values, dict) for values in objects):
+        is_plain = ending_of(path) == ".jsonl" and not any(map(is_deep, objects))
+        return None if is_plain else TextShape("objects", "JSON objects, one a line")
+    is_running = ending_of(path) != ".json" and len(lines) < LOOKED_AT and not is_json(beginning)
+    return None if ending_of(path) in NAMED or is_running else TextShape("json", "JSON")
+
+
+def is_json(text: str) -> bool:
+    """True if a text is JSON: some running text begins with a bracket, too."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def is_deep(values: dict[str, object]) -> bool:
+    """True if a JSON object has texts in fields that are objects, or lists of words with a list of tags."""
+    lists = [value for value in values.values() if isinstance(value, list)]
+    inner = [part for value in values.values() if isinstance(value, dict) for part in value.values()]
+    return any(isinstance(part, str) or "context" in values for part in inner) or (
+        len(lists) > 1 and len({len(value) for value in lists}) == 1 and "tokens" in values
+    )
+
+
+def share(matches: Iterable[bool]) -> float:
+    """Share of true values; 0 of none."""
+    values = list(matches)
+    return sum(values) / max(1, len(values))
+
+
+Values = dict[str, Any]
+
+LABEL = re.compile(r"\s*(?P<label>[A-Z]{2,}(:\w+)?)(\s+|$)")
+FASTTEXT_LABELS = re.compile(r"\s*__label__(?P<label>[^\s,]+),?(\s+__label__\S+)*(\s+|$)")
+LABELS = {"labels": LABEL, "fasttext": FASTTEXT_LABELS, "first words": re.compile(r"\s*(?P<label>\S+)(\s+|$)")}
+SOURCE, TARGET = "text", "label"  # keys of a text with its label
+TAG_KEYS = ("ner_tags", "tags", "labels", "iob", "bio", "ner", "upos", "pos_tags", "pos", "xpos")
+
+
+class Records(NamedTuple):
+    """A data set in a form that heedful trains on: the ending of its file, and its lines."""
+
+    ending: str  # .jsonl, .json for questions on passages, .conll for tagged words
+    lines: Iterator[str]
+
+
+def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
+    """Read a data set of a known shape.
+
+    Raises:
+        InputError: It cannot be read, or holds something else than it seems to.
+    """
+    if shape.kind in CHARACTERS:
+        return Records(
+            ".jsonl", map(json_of, rows_of(path, CHARACTERS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
+        )
+    if shape.kind in LABELS:
+        return Records(".jsonl", map(json_of, labelled_lines(path, shape, bad_utf8)))
+    objects = map(flat, objects_of(path, shape, bad_utf8))
+    first = next(objects, {})
+    everything = iter([first, *objects])
+    if {"question", "context", "answers"} <= first.keys() and isinstance(first["answers"], dict):
+        return Records(".json", iter([json.dumps({"data": list(map(article_of, everything))}, ensure_ascii=False)]))
+    if key := key_of_tags(first):
+        return Records(".conll", (line for values in everything for line in tagged_lines(values, key, path)))
+    return Records(".jsonl", (json_of({key: text_of(value) for key, value in values.items()}) for values in everything))
+
+
+def json_of(values: Values) -> str:
+    """Write an object as a line of JSON."""
+    return json.dumps(values, ensure_ascii=False)
+
+
+def text_of(value: object) -> object:
+    """A value of a record as text; lists stay lists, and null is an empty text."""
+    if isinstance(value, str | list):
+        return value
+    return "" if value is None else json.dumps(value)
+
+
+def labelled_lines(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
+    """Yield the text and the label of each line; of several labels of fastText the first one.
+
+    Raises:
+        InputError: A line has no label.
+    """
+    shaped = LABELS[shape.kind]
+    for number, line in enumerate(read_lines(path, bad_utf8=bad_utf8), start=1):
+        if line.strip():
+            if not (match := shaped.match(line)):
+                raise InputError(f"{path}, line {number}: {line[:40]!r} does not begin with a label; correct the line")
+            yield {SOURCE: line[match.end() :].strip(), TARGET: match["label"]}
+
+
+def rows_of(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> Iterator[Values]:
+    """Yield the rows of a table by the names of its columns, or their numbers from 1 where it has no header.
+
+    Cells of a row beyond those of the narrowest row, in which STS-B names its sources, are left out.
+
+    Raises:
+        InputError: A quotation does not end.
+    """
+    policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
+    quoting = csv.QUOTE_NONE if separator == "\t" and not quoted else csv.QUOTE_MINIMAL
+    lines = (f"{line}\n" for line in read_lines(path, bad_utf8=policy) if not line.startswith("# "))
+    try:
+        rows = [row for row in csv.reader(lines, delimiter=separator, quoting=quoting, strict=quoted) if row]
+    except csv.Error as error:
+        raise InputError(
+            f"{path}: a quotation in it does not end ({error}); correct it, or save it as .jsonl"
+        ) from error
+    size = min(map(len, rows), default=0)
+    cells = [row[:size] for row in rows]
+    names = [str(number) for number in range(1, size + 1)]
+    if cells and is_header(cells[0], cells[1:]):
+        names = [name.strip() or number for name, number in zip(cells.pop(0), names, strict=True)]
+    yield from (dict(zip(names, row, strict=True)) for row in cells)
+
+
+def objects_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
+    """Yield the objects of a file of JSON: one a line, or those of its array.
+
+    Raises:
+        InputError: The file is broken, or holds no list of objects.
+    """
+    policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
+    with open_bytes(path) as stream:
+        lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=policy, longest=LONGEST_FILE))
+        if shape.kind == "objects":
+            for number, line in enumerate(lines, start=1):
+                values = parsed(line, f"{path}, line {number}") if line.strip() else {}
+                if not isinstance(values, dict):
+                    raise InputError(f"{path}, line {number}: not a JSON object; each line must be one object")
+                if values:
+                    yield values
+            return
+        content = parsed("\n".join(lines), str(path))
+    found = listed_in(content)
+    if not found:
+        held = (
+            f"an object with the keys {', '.join(map(repr, list(content)[:12]))}"
+            if isinstance(content, dict)
+            else "JSON"
+        )
+        raise InputError(
+            f"{path}: holds {held}, and no list of objects with the same keys; write one object a line into "
+            f"{path.with_suffix('.jsonl').name}"
+        )
+    yield from found
+
+
+def parsed(text: str, place: str) -> Any:
+    """Parse JSON.
+
+    Raises:
+        InputError: It is broken.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not JSON ({error}); correct it, or save it again") from error
+
+
+def listed_in(content: Any) -> list[Values]:
+    """The objects that a JSON value holds: in a list, below a key, or column by column as pandas writes them."""
+    if isinstance(content, list):
+        if all(isinstance(item, dict) for item in content):
+            return content
+        if all(isinstance(item, str) for item in content):
+            return [{SOURCE: item} for item in content]
+        is_table = all(isinstance(item, list) and len(item) == len(content[0]) for item in content)
+        return listed_rows(content) if is_table else []
+    values = list(content.values()) if isinstance(content, dict) else []
+    lists = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
+    return listed_in(lists[0]) if len(lists) == 1 else listed_columns(content, values)
+
+
+def listed_columns(content: Any, values: list[Any]) -> list[Values]:
+    """The objects of a JSON object of columns, each a list or an object by row; or of one of records by their ids."""
+    if values and all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
+        return [dict(zip(content, row, strict=True)) for row in zip(*values, strict=True)]
+    if not values or not all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
+        return []
+    if len(values[0]) > len(values):
+        return [{key: column[row] for key, column in content.items()} for row in values[0]]
+    return values
+
+
+def listed_rows(rows: Sequence[Sequence[Any]]) -> list[Values]:
+    """The objects of a list of rows, of which the first may be a header."""
+    texts = [[str(text_of(cell)) for cell in row] for row in rows]
+    names = [str(number) for number in range(1, len(texts[0]) + 1)]
+    if is_header(texts[0], texts[1:]):
+        names = texts.pop(0)
+    return [dict(zip(names, row, strict=True)) for row in texts]
+
+
+def flat(values: Values) -> Values:
+    """An object without objects in it: {"translation": {"en": ...}} becomes {"en": ...}; answers to questions stay."""
+    if "context" in values and "question" in values:
+        return values
+    inner = {key: value for part in values.values() if isinstance(part, dict) for key, value in part.items()}
+    outer = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    return {**inner, **outer}
+
+
+def article_of(values: Values) -> Values:
+    """A question on a passage, with lists of answers and their places, as an article of SQuAD."""
+    answers = values["answers"]
+    pairs = zip(answers.get("text", []), answers.get("answer_start", []), strict=False)
+    entry = {"id": str(values.get("id", values["question"])), "question": values["question"]}
+    entry["answers"] = [{"text": text, "answer_start": start} for text, start in pairs]
+    entry["is_impossible"] = not entry["answers"]
+    return {"title": values.get("title", ""), "paragraphs": [{"context": values["context"], "qas": [entry]}]}
+
+
+def key_of_tags(values: Values) -> str | None:
+    """The key of the tags of a list of words; None if a record holds no words with tags in words."""
+    words: Any = values.get("tokens", values.get("words"))
+    for key in TAG_KEYS if isinstance(words, list) else ():
+        tags = values.get(key)
+        if not isinstance(tags, list) or len(tags) != len(words):
+            continue
+        if any(all(kind.fullmatch(str(tag)) for tag in tags) for kind in (TAG, PART_OF_SPEECH)):
+            return key
+    return None
+
+
+def tagged_lines(values: Values, key: str, path: Path) -> Iterator[str]:
+    """Yield a sentence as lines of words and tags, with an empty line after it.
+
+    Raises:
+        InputError: A sentence has not as many tags as words.
+    """
+    words: list[Any] = values.get("tokens", values.get("words")) or []
+    tags: list[Any] = values.get(key) or []
+    if len(words) != len(tags):
+        raise InputError(
+            f"{path}: {len(words)} words with {len(tags)} tags: {' '.join(map(str, words))[:60]!r}; correct them"
+        )
+    yield from (
+        "\t".join((re.sub(r"\s+", "_", str(word).strip()) or "_", str(tag)))
+        for word, tag in zip(words, tags, strict=True)
+    )
+    yield ""

@@ -1,0 +1,192 @@
+"""Replay of one update of a run: computes it again from the checkpoint before, and measures every tensor on the way."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from heedful.checkpoint import Checkpoints
+from heedful.data.preparation.prepared_data import data_digest
+from heedful.errors import InputError
+from heedful.inspector.capture.recorder import recording
+from heedful.inspector.capture.taps import taps
+from heedful.losses import Loss
+from heedful.machine import prepare_process
+from heedful.machine.process import own_random_numbers
+from heedful.optim import clip_gradients
+from heedful.progress import ProgressReporter, printer
+from heedful.storage.paths import no_folder
+from heedful.tasks import find_task
+from heedful.tasks.task import Batch
+from heedful.training.logger import NoLogger, logged_norm
+from heedful.training.resume import check_state
+from heedful.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Size of a tensor of an update.
+
+    Attributes:
+        name: the name of the tensor in the model.
+        shape: its shape; of a tensor in several parts that of the first one.
+        rms: the root of the mean of the squares of its finite numbers; 0 if there are none.
+        largest: the largest absolute value of its finite numbers; 0 if there are none.
+        not_finite: the number of those that are infinite or no numbers (NaN).
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    rms: float
+    largest: float
+    not_finite: int
+
+
+@dataclass(frozen=True)
+class ReplayedBatch:
+    """Batch of a replayed update: its examples, the tensors of its forward pass, and its loss.
+
+    Attributes:
+        examples: the numbers of its examples in the prepared data.
+        tensors: the recorded tensors in the order in which the model computes them.
+        loss: the sum of all terms of its loss, in nats.
+    """
+
+    examples: list[int]
+    tensors: list[Measured]
+    loss: float
+
+
+@dataclass(frozen=True)
+class ReplayedUpdate:
+    """A replayed update: its batches, and the gradient of all of them together.
+
+    Attributes:
+        number: the number of the update.
+        epoch: the number of the epoch, from 0.
+        batches: its batches.
+        gradients: the gradients of the parameters.
+        norm: the norm of the gradient before clipping.
+        logged_norm: that norm in the log of the run; None if it was not logged or is not finite.
+    """
+
+    number: int
+    epoch: int
+    batches: list[ReplayedBatch]
+    gradients: list[Measured]
+    norm: float
+    logged_norm: float | None
+
+    def first_not_finite(self) -> tuple[str, Measured] | None:
+        """Find the first tensor with a number that is not finite, and where it is; None if all are finite."""
+        tensors = [(f"batch {place}", tensor) for place, batch in enumerate(self.batches) for tensor in batch.tensors]
+        tensors += [("the gradients", tensor) for tensor in self.gradients]
+        return next(((place, tensor) for place, tensor in tensors if tensor.not_finite), None)
+
+
+def measure(name: str, *parts: Tensor) -> Measured:
+    """Measure the size of a tensor, or of one that is computed in several parts, such as the steps of a recurrence."""
+    values = [(x.coalesce().values() if x.is_sparse else x).detach().flatten() for x in parts]
+    finite = torch.cat([x[x.isfinite()].double() for x in values])
+    rms, largest = (finite.square().mean().sqrt(), finite.abs().max()) if len(finite) else (0.0, 0.0)
+    count = sum(map(len, values))
+    return Measured(name, tuple(parts[0].shape), float(rms), float(largest), count - len(finite))
+
+
+@own_random_numbers()
+def replay(folder: Path, update: int, console: Console, data_root: Path | None = None) -> ReplayedUpdate:
+    """Compute an update of a run again, to the last bit, and measure its tensors; the run stays as it is.
+
+    The updates since the newest checkpoint before it, or since the start of the run, are computed again as well.
+
+    Args:
+        folder: the folder of the run.
+        update: the number of the update, from 1.
+        console: tells of the progress.
+        data_root: the folder of the data files, if it has moved.
+
+    Raises:
+        InputError: there is no such run, or its data has changed.
+    """
+    trainer = open_run(folder, update, console, data_root)
+    before = update - 1 - trainer.state.update
+    with ProgressReporter("computing the updates before", "updates", before, say=printer(console)) as report:
+        while trainer.state.update < update - 1:
+            trainer.count(trainer.compute(), NoLogger())
+            report.advance()
+    return replayed(trainer)
+
+
+def open_run(folder: Path, update: int, console: Console, data_root: Path | None) -> Trainer:
+    """Open a run at its newest checkpoint before an update, or at its start.
+
+    Raises:
+        InputError: the folder holds no checkpoint, or the data of the run has changed.
+    """
+    checkpoints = Checkpoints(folder, keep_last=1)
+    newest, saved = checkpoints.load_until(max(checkpoints.steps(), default=0)), checkpoints.load_until(update - 1)
+    if newest is None:
+        if not folder.is_dir():
+            raise InputError(no_folder(folder, "`heedful runs list FOLDER` shows the runs below one"))
+        raise InputError(f"{folder}: holds no checkpoint of a run; `heedful train` makes such a folder")
+    recipe = newest.recipe
+    if data_root is not None:
+        recipe = replace(recipe, data=replace(recipe.data, root=str(data_root.absolute())))
+    if data_digest(recipe) != newest.state["data"]:
+        raise InputError(f"{folder}: the training or validation data has changed since the run was begun; restore it")
+    prepare_process(recipe.train.threads)
+    recipe = replace(recipe, train=replace(recipe.train, workers=0))  # a few updates only
+    task = find_task(recipe.task).prepare(recipe, folder / "data", printer(console))
+    trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
+    trainer.resume(saved)
+    trainer.state.shares = check_state(newest).shares  # how far each update was in time: its learning rate
+    return trainer
+
+
+def replayed(trainer: Trainer) -> ReplayedUpdate:
+    """Compute the gradient of a trainer's next update, and measure all tensors on the way."""
+    step, number, epoch = trainer.training_step, trainer.state.update + 1, trainer.state.epoch
+    start = trainer.state.batch
+    ids = trainer.batches[start : start + trainer.recipe.train.accumulate]
+    batches = trainer.next_batches()
+    counts = [sum(column) for column in zip(*(batch.counts for batch in batches), strict=True)]
+    with measured_objective(step) as tensors:
+        losses = step.gradient(batches, number, counts, len(batches))
+    norm = clip_gradients([parameter for parameter in step.model.parameters() if parameter.grad is not None], torch.inf)
+    gradients = [measure(name, p.grad) for name, p in step.model.named_parameters() if p.grad is not None]
+    told = [
+        ReplayedBatch(examples.tolist(), found, float(loss[:, 0].sum()))
+        for examples, found, loss in zip(ids, tensors, losses, strict=True)
+    ]
+    return ReplayedUpdate(number, epoch, told, gradients, norm, logged_norm(trainer.folder, number))
+
+
+@contextmanager
+def measured_objective(step: Any) -> Iterator[list[list[Measured]]]:
+    """Measure the tensors of each forward pass of a training step, in the order of its batches."""
+    honest, found = step.objective, []
+
+    def objective(model: Any, batch: Batch) -> Sequence[Loss]:
+        parts: dict[str, list[Tensor]] = {}
+
+        def note(name: str, x: Tensor) -> Tensor:
+            parts.setdefault(name, []).append(x.detach())
+            return x
+
+        with recording(model, edits={name: partial(note, name) for name in taps(model)}):
+            terms = honest(model, batch)
+        losses = {f"loss {place}": [term.sum.detach()] for place, term in enumerate(terms)}
+        found.append([measure(name, *tensors) for name, tensors in (parts | losses).items()])
+        return terms
+
+    step.objective = objective
+    try:
+        yield found
+    finally:
+        step.objective = honest

@@ -1,0 +1,6 @@
+"""Verification of a trained model: compares results that should be equal, such as alone and in a batch."""
+
+from heedful.tools.verify.checks import CHECKS, Check
+from heedful.tools.verify.subjects import Subject, subject_of
+
+__all__ = ["CHECKS", "Check", "Subject", "subject_of"]

@@ -1,0 +1,161 @@
+"""Checks of training: how a batch is cut, how many processes share it, and a break on the way change no update."""
+
+import copy
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heedful.architectures import load_weights, weights
+from heedful.checkpoint import Checkpoint, Checkpoints, write_model
+from heedful.checkpoint.load import LoadedModel, load_model
+from heedful.checkpoint.tensors import read_tensors
+from heedful.config.schema import OptimizerConfig, Recipe, Shardings
+from heedful.distributed import SINGLE_PROCESS, Reducer
+from heedful.distributed.launch import launch
+from heedful.errors import Interrupted, RunError
+from heedful.losses import Loss
+from heedful.machine.process import own_random_numbers
+from heedful.optim import load_optimizer_tensors, optimizer_tensors
+from heedful.tools.verify.subjects import Example, Subject, apart, furthest, subject_of
+from heedful.training.sharding import without_rows
+from heedful.training.training_step import TrainingStep
+
+UPDATES = 4
+PROCESSES = 2
+WEIGHT_FILES: dict[Shardings, str] = {"none": "whole.safetensors", "full": "sharded.safetensors"}  # by parallel.shard
+MINUTES = 5.0  # that one of them waits for the other
+
+
+@dataclass(frozen=True)
+class ExampleBatch:
+    """A batch of examples of a subject, as a training step takes it."""
+
+    examples: Sequence[Example]
+    tokens: int
+    counts: tuple[int, ...]
+
+
+def batch_of(subject: Subject, examples: Sequence[Example]) -> ExampleBatch:
+    """Make a batch of examples."""
+    with torch.no_grad():
+        count = subject.loss(subject.model, examples).count
+    return ExampleBatch(examples, count, (count,))
+
+
+def training_step(subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS) -> TrainingStep:
+    """Make a training step in float32 for a copy of the model of a subject."""
+
+    def objective(model: Any, batch: ExampleBatch) -> list[Loss]:
+        return [subject.loss(model, batch.examples)]
+
+    train = replace(recipe.train, precision="float32", compile=False)
+    optimizer = OptimizerConfig(name="adamw", lr=1e-3, schedule="constant", warmup=0, clip_norm=1.0)
+    model = copy.deepcopy(subject.model)
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter.numel() > 0)
+    return TrainingStep(model, objective, replace(recipe, train=train, optimizer=optimizer), reducer)
+
+
+@own_random_numbers()
+def several_batches(subject: Subject, loaded: LoadedModel) -> float:
+    """Difference between the gradient of all examples in several batches, and in one."""
+
+    def gradient(parts: list[list[Example]]) -> Tensor:
+        step = training_step(subject, loaded.recipe)
+        step.model.eval()  # without dropout, which is drawn anew for each batch
+        batches = [batch_of(subject, part) for part in parts]
+        count = sum(batch.counts[0] for batch in batches)
+        for place, batch in enumerate(batches):
+            step.backward(batch, (1, place), [count])
+        return torch.cat([p.grad.flatten() for p in step.model.parameters() if p.grad is not None])
+
+    examples = subject.examples
+    return apart(gradient([[example] for example in examples]), gradient([examples]))
+
+
+def trained(
+    subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS, between: Callable | None = None
+) -> TrainingStep:
+    """Train a copy of a model for a few updates of two batches each; `between` is called in the middle."""
+    step = training_step(subject, recipe, reducer)
+    halves = [batch_of(subject, subject.examples[half::2]) for half in (0, 1)]
+    for number in range(1, UPDATES + 1):
+        step.update(list(reducer.share(halves)), number)
+        if between and number == UPDATES // 2:
+            step = between(step)
+    return step
+
+
+@own_random_numbers()
+def several_processes(subject: Subject, loaded: LoadedModel) -> float:
+    """Largest difference between weights after updates of two processes, and after those of one process.
+
+    The two have all weights each, and then each some rows of every weight, unless a weight is a single number.
+
+    Raises:
+        Interrupted: a signal such as Ctrl-C has ended the processes.
+        RunError: they have failed.
+    """
+    seed, modules = subject.random.initial_seed(), own_modules(loaded.recipe)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_model(folder / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
+        code = launch([sys.executable, "-m", "heedful.tools.verify.one_of_two", name, str(seed), *modules], PROCESSES)
+        if code > 128:
+            raise Interrupted("stopped while two processes were compared with one; the model is as it was")
+        if code:
+            raise RunError(f"the two processes that were to train a copy of the model ended with exit code {code}")
+        shared = [read_tensors(folder / file) for file in weight_files(subject.model).values()]
+        one = load_model(folder / "model")
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            alone = weights(trained(subject_of(one, seed), one.recipe).model)
+        finally:
+            torch.set_num_threads(threads)
+        return max(furthest([found[key] for key in alone], list(alone.values())) for found in shared)
+
+
+def weight_files(model: nn.Module) -> dict[Shardings, str]:
+    """Choose the entries of `WEIGHT_FILES` whose sharding the weights of a model allow."""
+    return {shard: file for shard, file in WEIGHT_FILES.items() if shard == "none" or not without_rows(model)}
+
+
+def own_modules(recipe: Recipe) -> list[str]:
+    """The modules of the user's own whose classes a recipe names as "module:Class"."""
+    names = (recipe.task, recipe.model.architecture)
+    return [name.partition(":")[0] for name in names if ":" in name]
+
+
+@own_random_numbers()
+def resumed(subject: Subject, loaded: LoadedModel) -> float:
+    """Difference between weights after updates with a checkpoint saved and read on the way, and without."""
+    with TemporaryDirectory() as name:
+
+        def interrupt(step: TrainingStep) -> TrainingStep:
+            own, optimizer = weights(step.model), optimizer_tensors(step.optimizer, step.model)
+            facts = {"recipe": loaded.recipe, "tokenizers": loaded.tokenizers, "state": {}}
+            Checkpoints(Path(name), keep_last=1).save(Checkpoint(step=1, weights=own, optimizer=optimizer, **facts))
+            saved = Checkpoints(Path(name), keep_last=1).load_latest(strict=True).checkpoint
+            fresh = training_step(subject, loaded.recipe)
+            load_weights(fresh.model, saved.weights if saved else {})
+            load_optimizer_tensors(fresh.optimizer, fresh.model, saved.optimizer if saved else {})
+            return fresh
+
+        broken, whole = (trained(subject, loaded.recipe, between=break_) for break_ in (interrupt, None))
+        return furthest(list(weights(broken.model).values()), list(weights(whole.model).values()))
+
+
+@own_random_numbers()
+def saved(subject: Subject, loaded: LoadedModel) -> float:
+    """Difference between the outputs of the model that was written to a folder and read again, and its own."""
+    with TemporaryDirectory() as name, torch.no_grad():
+        write_model(Path(name) / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
+        read = load_model(Path(name) / "model").model
+        return furthest(subject.outputs(read, subject.examples), subject.outputs(subject.model, subject.examples))

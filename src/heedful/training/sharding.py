@@ -1,0 +1,164 @@
+"""Sharded training: each process holds some rows of every weight, gradient and moment (FSDP2, Zhao et al. 2023).
+
+A block's weights are gathered just before it computes, and given up afterwards; in the backward pass its gradients are
+summed over all processes, of which each keeps its rows. The sums are those of replicated training.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+
+from heedful.distributed import Sharded, are_sharded, copy_into, whole
+from heedful.errors import InputError
+from heedful.losses import Loss
+from heedful.nn.stack import Decoder, stacks
+from heedful.training.mixed_precision import PRECISIONS, Float32, Objective
+
+M = TypeVar("M", bound=nn.Module)
+
+REGISTER = 16  # float32 numbers in the widest register of a CPU
+
+
+class Root(nn.Module):
+    """Module around a model whose forward pass computes a loss, and so gathers the weights outside of the blocks."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, objective: Objective, batch: Any) -> list[tuple[Any, ...]]:
+        """Compute the terms of a loss, as tuples whose tensors FSDP2 finds."""
+        return [(term.sum, term.nll, term.count) for term in objective(self.model, batch)]
+
+
+class ShardedWeights(Float32):
+    """Training with sharded float32 weights; what computes is gathered in the type of the precision.
+
+    Args:
+        model: the model, which is sharded in place.
+        mesh: the device mesh of the processes that share it.
+        precision: a name in `PRECISIONS`.
+    """
+
+    def __init__(self, model: nn.Module, mesh: DeviceMesh, precision: str) -> None:
+        super().__init__(model)
+        self.dtype = PRECISIONS[precision].dtype
+        self.autocast = precision == "autocast"
+        self.root = Root(model)
+        shard(self.root, mesh, torch.bfloat16 if precision == "bfloat16" else None)
+
+    def context(self) -> AbstractContextManager:
+        """Context of the forward pass: torch.autocast if that is the precision."""
+        device = next(self.replica.parameters()).device.type
+        return torch.autocast(device, torch.bfloat16) if self.autocast else nullcontext()
+
+    def compute(self, objective: Objective, batch: Any) -> Sequence[Loss]:
+        """Compute the terms of the loss of a batch; all processes must do so as often."""
+        with self.context():
+            return [Loss(*term) for term in self.root(objective, batch)]
+
+
+def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
+    """Shard a model in place: each block of its stacks by itself, and all that is outside of them together.
+
+    A decoder projects the memory to keys and values outside of its blocks, so that these projections are one group.
+
+    Args:
+        root: the module around the model.
+        mesh: the device mesh, of one dimension (FSDP) or two (HSDP).
+        dtype: the type in which weights are gathered and gradients computed; None: float32. Sums are float32.
+
+    Raises:
+        InputError: a weight has no rows to share.
+    """
+    if scalars := without_rows(root.model):
+        raise InputError(
+            f"the weights {', '.join(scalars)} are single numbers, which processes cannot share: set parallel.shard = "
+            '"none", or give them a dimension'
+        )
+    from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # takes seconds to import
+
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")  # which nothing changes in place
+    policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    for stack in stacks(root):
+        for block in stack.blocks:
+            if isinstance(stack, Decoder):
+                attention = block.get_submodule("cross_attention")
+                fully_shard([attention.get_submodule("k"), attention.get_submodule("v")], mesh=mesh, mp_policy=policy)
+            fully_shard(block, mesh=mesh, mp_policy=policy)
+    fully_shard(root, mesh=mesh, mp_policy=policy)
+    for module in root.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)  # the loss is divided by the count of all processes already
+            module.set_force_sum_reduction_for_comms(True)  # gloo only sums
+        if dtype is not None:
+            for name, buffer in module.named_buffers(recurse=False):
+                setattr(module, name, buffer.to(dtype) if buffer.is_floating_point() else buffer)
+
+
+def without_rows(model: nn.Module) -> list[str]:
+    """List the weights of a model that are single numbers, without a dimension by which they could be shared."""
+    return [name for name, parameter in model.named_parameters() if parameter.dim() == 0]
+
+
+def is_uneven(parameter: Any) -> bool:
+    """True if the rows of a sharded parameter do not fill registers."""
+    return isinstance(parameter, Sharded) and math.prod(parameter.shape[1:]) % REGISTER != 0
+
+
+class UnevenShards:
+    """Sharded parameters whose rows do not fill registers, such as vectors: every process steps the whole of them.
+
+    At the end of a tensor, numbers that do not fill a register are rounded differently. If each shard had such an end,
+    a sharded update would differ in the last bits. Parameters of other shapes, nearly all weights, are stepped by rows.
+
+    Args:
+        optimizer: the optimiser, whose parameters are replaced by whole copies where that is needed. A parameter and
+            its copy have one state.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.copies: list[tuple[Any, nn.Parameter]] = []
+        for group in list(optimizer.param_groups):
+            uneven = [parameter for parameter in group["params"] if is_uneven(parameter)]
+            copies = [nn.Parameter(whole(parameter).detach()) for parameter in uneven]
+            for parameter, copy in zip(uneven, copies, strict=True):
+                optimizer.state[copy] = optimizer.state[parameter]
+            group["params"] = [parameter for parameter in group["params"] if not is_uneven(parameter)]
+            if copies:  # a group of its own: a fused step takes sharded parameters or whole ones
+                optimizer.add_param_group({**group, "params": copies})
+            self.copies += zip(uneven, copies, strict=True)
+
+    @contextmanager
+    @torch.no_grad()
+    def gathered(self) -> Iterator[None]:
+        """Gather parameters and gradients for a step in the block, and take over its result."""
+        for parameter, copy in self.copies:
+            copy.copy_(whole(parameter))
+            copy.grad = None if parameter.grad is None else whole(parameter.grad)
+        yield
+        for parameter, copy in self.copies:
+            copy_into(parameter, copy)
+            copy.grad = None
+
+
+@torch.no_grad()
+def whole_model(model: M, build: Callable[[], M]) -> M:
+    """Return a model with all weights: the model itself, or a new one with its weights gathered if it is sharded.
+
+    Args:
+        model: the model; all processes that share its weights must call this.
+        build: makes another model of the same shape.
+    """
+    if not are_sharded(model.parameters()):
+        return model
+    gathered = build()
+    for parameter, own in zip(gathered.parameters(), model.parameters(), strict=True):
+        parameter.copy_(whole(own))
+    return gathered

@@ -1,0 +1,217 @@
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.architectures import EncoderDecoder, load_weights, weights
+from heedful.config.schema import ModelConfig
+from heedful.registry import POSITIONS
+from heedful.text.tokenizer import EOS
+
+VARIANTS = list(itertools.product(POSITIONS, ["post", "pre"], [None, 2]))
+
+
+def model(**changes):
+    torch.manual_seed(0)
+    settings = {"d_model": 24, "heads": 4, "d_ff": 37, "encoder_layers": 2, "decoder_layers": 3, "max_positions": 61}
+    built = EncoderDecoder(ModelConfig(**{**settings, **changes}), 23, 23).eval()
+    with torch.no_grad():  # fresh norms and biases are ones and zeros, which would hide a mistake
+        for name, parameter in built.named_parameters():
+            if parameter.dim() == 1:
+                parameter.copy_(torch.rand_like(parameter) + ("norm" in name))
+    return built
+
+
+def ids(rows, length):
+    return torch.randint(1, 23, (rows, length))
+
+
+def ones(x):
+    return torch.ones_like(x, dtype=torch.bool)
+
+
+def steps(built, source, padding_mask, target):
+    state = built.start(source, padding_mask)
+    return torch.stack([state.step(token) for token in target.T], dim=1)
+
+
+@pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)
+def test_decoding_with_a_cache_equals_decoding_all_at_once(positions, norm, kv_heads):
+    built = model(positions=positions, norm=norm, kv_heads=kv_heads)
+    source, target = ids(3, 7), ids(3, 11)
+    padding_mask = ones(source)
+    padding_mask[1, 5:] = False
+    want = built(source, padding_mask, target, ones(target))
+    torch.testing.assert_close(steps(built, source, padding_mask, target), want)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_rms_norms_and_gates_decode_with_a_cache_too(norm):
+    built = model(normalization="rms", activation="swiglu", norm=norm, positions="rotary")
+    assert not [part for part in built.modules() if isinstance(part, nn.LayerNorm)]
+    source, target = ids(3, 7), ids(3, 11)
+    torch.testing.assert_close(
+        steps(built, source, ones(source), target), built(source, ones(source), target, ones(target))
+    )
+
+
+@pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)
+def test_future_tokens_do_not_matter(positions, norm, kv_heads):
+    built = model(positions=positions, norm=norm, kv_heads=kv_heads)
+    source, target = ids(3, 7), ids(3, 11)
+    other = target.clone()
+    other[:, 5:] = ids(3, 6)
+    first, second = (built(source, ones(source), y, ones(y)) for y in (target, other))
+    assert torch.equal(first[:, :5], second[:, :5])
+    assert not torch.allclose(first[:, 5:], second[:, 5:])
+
+
+def test_an_encoder_may_be_blind_to_the_end_of_the_source():
+    built = model(source_eos=False)
+    source, target = ids(3, 7).clamp(min=EOS + 1), ids(3, 5)
+    ended = torch.cat([source, torch.full((3, 1), EOS)], dim=1)
+    want = built(source, ones(source), target, ones(target))
+    torch.testing.assert_close(built(ended, ones(ended), target, ones(target)), want)
+    built.source_eos = True
+    assert not torch.allclose(built(ended, ones(ended), target, ones(target)), want)
+
+
+@pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_does_not_matter(positions, norm, kv_heads, side):
+    built = model(positions=positions, norm=norm, kv_heads=kv_heads)
+    source, target = ids(3, 7), ids(3, 5)
+    want = built(source, ones(source), target, ones(target))
+
+    def padded(x, amount):
+        pad = torch.zeros(3, amount, dtype=torch.long)
+        return torch.cat([pad, x] if side == "left" else [x, pad], dim=1)
+
+    x, y = padded(source, 13), padded(target, 2)
+    got = built(x, x > 0, y, y > 0)
+    torch.testing.assert_close(got[:, 2:] if side == "left" else got[:, :5], want)
+
+
+def test_the_order_of_the_batch_does_not_matter():
+    built, source, target = model(), ids(5, 7), ids(5, 3)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    got = built(source[order], ones(source), target[order], ones(target))
+    torch.testing.assert_close(got, built(source, ones(source), target, ones(target))[order])
+
+
+def test_selected_rows_go_on_as_if_they_had_always_stood_there():
+    built, source, target = model(), ids(3, 7), ids(3, 5)
+    rows = torch.tensor([2, 0, 0, 1])
+    state = built.start(source, ones(source))
+    for token in target.T[:3]:
+        state.step(token)
+    state.select(rows)
+    rest = torch.stack([state.step(token) for token in target[rows].T[3:]], dim=1)
+    torch.testing.assert_close(rest, steps(built, source[rows], ones(source[rows]), target[rows])[:, 3:])
+
+
+def test_without_positions_the_encoder_is_equivariant_to_order():
+    source, order = ids(3, 7), torch.tensor([4, 2, 6, 0, 1, 5, 3])
+    bag, ordered = model(positions="none"), model()
+    got, want = (bag.encode(x, ones(x)).states for x in (source[:, order], source))
+    torch.testing.assert_close(got, want[:, order])
+    got, want = (ordered.encode(x, ones(x)).states for x in (source[:, order], source))
+    assert not torch.allclose(got, want[:, order], atol=1e-3)
+
+
+def copy_attention(torch_layer, layer):
+    torch_layer.in_proj_weight.copy_(torch.cat([layer.q.weight, layer.k.weight, layer.v.weight]))
+    torch_layer.in_proj_bias.copy_(torch.cat([layer.q.bias, layer.k.bias, layer.v.bias]))
+    torch_layer.out_proj.load_state_dict(layer.out.state_dict())
+
+
+def torch_transformer(built, norm):
+    ours = nn.Transformer(24, 4, 2, 3, 37, 0.0, batch_first=True, norm_first=norm == "pre").eval()
+    with torch.no_grad():
+        for layer, block in zip(ours.encoder.layers, built.encoder.blocks, strict=True):
+            copy_attention(layer.self_attn, block.self_attention)
+            layer.norm1.load_state_dict(block.self_residual.norm.state_dict())
+            layer.norm2.load_state_dict(block.feed_residual.norm.state_dict())
+            layer.linear1.load_state_dict(block.feed_forward.up.state_dict())
+            layer.linear2.load_state_dict(block.feed_forward.down.state_dict())
+        for layer, block in zip(ours.decoder.layers, built.decoder.blocks, strict=True):
+            copy_attention(layer.self_attn, block.self_attention)
+            copy_attention(layer.multihead_attn, block.cross_attention)
+            layer.norm1.load_state_dict(block.self_residual.norm.state_dict())
+            layer.norm2.load_state_dict(block.cross_residual.norm.state_dict())
+            layer.norm3.load_state_dict(block.feed_residual.norm.state_dict())
+            layer.linear1.load_state_dict(block.feed_forward.up.state_dict())
+            layer.linear2.load_state_dict(block.feed_forward.down.state_dict())
+    for part, stack in ((ours.encoder, built.encoder), (ours.decoder, built.decoder)):
+        if norm == "pre":
+            part.norm.load_state_dict(stack.norm.state_dict())
+        else:
+            part.norm = None
+    return ours
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True:UserWarning")
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_stacks_equal_torchs_transformer(norm):
+    built = model(positions="none", norm=norm)
+    reference = torch_transformer(built, norm)
+    source, target = ids(3, 7), ids(3, 5)
+    padding_mask = ones(source)
+    padding_mask[2, 4:] = False
+    embed = built.target_embedding
+    want = reference(
+        embed(source),
+        embed(target),
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(5),
+        src_key_padding_mask=~padding_mask,
+        memory_key_padding_mask=~padding_mask,
+        tgt_is_causal=True,
+    )
+    torch.testing.assert_close(built.hidden(source, padding_mask, target, ones(target)), want)
+
+
+def test_tied_embeddings_are_one_matrix_scaled_by_the_root_of_d_model():
+    built = model()
+    assert built.source_embedding is built.target_embedding
+    assert built.output.weight is built.target_embedding.weight
+    token = torch.tensor([[5]])
+    torch.testing.assert_close(built.source_embedding(token)[0, 0], built.output.weight[5] * 24**0.5)
+
+
+def test_embeddings_are_the_product_of_a_one_hot_vector_and_the_matrix():
+    built, tokens = model(), ids(3, 7)
+    one_hot = nn.functional.one_hot(tokens, 23).float()
+    torch.testing.assert_close(built.target_embedding(tokens), one_hot @ built.output.weight * 24**0.5)
+
+
+@pytest.mark.parametrize(("tie", "matrices"), [("all", 1), ("output", 2), ("none", 3)])
+def test_tying_decides_how_many_vocabulary_matrices_there_are(tie, matrices):
+    built = model(tie=tie)
+    assert sum(p.numel() for n, p in built.named_parameters() if p.size(0) == 23 and p.dim() == 2) == matrices * 23 * 24
+
+
+def test_a_fresh_tied_model_knows_nothing():
+    torch.manual_seed(3)
+    built = EncoderDecoder(
+        ModelConfig(d_model=128, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2), 1009, 1009
+    ).eval()
+    source, target = torch.randint(4, 1009, (7, 11)), torch.randint(4, 1009, (7, 13))
+    logits = built(source, ones(source), target, ones(target))
+    assert logits.std() < 1.5
+    loss = nn.functional.cross_entropy(logits.flatten(0, 1), torch.randint(4, 1009, (91,)))
+    assert loss.item() == pytest.approx(6.9, abs=0.8)  # ln 1009
+
+
+def test_weights_come_back_and_wrong_ones_are_refused_by_name():
+    built, other = model(), model(norm="pre")
+    torch.manual_seed(5)
+    fresh = EncoderDecoder(ModelConfig(d_model=24, heads=4, d_ff=37, encoder_layers=2, decoder_layers=3), 23, 23).eval()
+    load_weights(fresh, weights(built))
+    source, target = ids(3, 7), ids(3, 5)
+    x = (source, ones(source), target, ones(target))
+    assert torch.equal(fresh(*x), built(*x))
+    with pytest.raises(ValueError, match=r"missing decoder.norm.bias; missing decoder.norm.weight"):
+        load_weights(other, weights(built))
+    with pytest.raises(ValueError, match=r"source_embedding.weight is \(3, 24\), the model needs \(23, 24\)"):
+        load_weights(built, {**weights(built), "source_embedding.weight": torch.zeros(3, 24)})

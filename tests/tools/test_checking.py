@@ -1,0 +1,50 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import InputError
+from heedful.tools.runs import damages
+
+
+def test_a_whole_run_has_no_damage(runs: Path) -> None:
+    assert list(damages(runs / "first")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "checkpoints/step-00000004/optimizer.safetensors",
+            "checkpoints/step-00000004: optimizer.safetensors does not",
+        ),
+        ("model/model.safetensors", "model: model.safetensors does not hold the bytes"),
+        ("data/train-0/ids.bin", "data/train-0: ids.bin does not hold the bytes"),
+        ("checkpoints/best.json", "checkpoints/best.json does not hold what was saved"),
+        ("log.jsonl", "log.jsonl has lines that are no records"),
+        ("result.json", "result.json does not hold what was saved"),
+    ],
+)
+def test_a_flipped_bit_is_told_with_its_file(name: str, told: str, runs: Path) -> None:
+    path = runs / "first" / name
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    (damage,) = damages(runs / "first")
+    assert damage.startswith(told)
+
+
+def test_a_checkpoint_under_the_name_of_another_is_told(runs: Path) -> None:
+    checkpoints = runs / "first/checkpoints"
+    (checkpoints / "step-00000004").rename(checkpoints / "step-00000007")
+    assert list(damages(runs / "first")) == ["checkpoints/step-00000007: holds another step"]
+
+
+def test_a_model_under_the_name_of_a_checkpoint_is_told(runs: Path) -> None:
+    shutil.copytree(runs / "first/model", runs / "first/checkpoints/step-00000099")
+    assert list(damages(runs / "first")) == ["checkpoints/step-00000099: holds another step"]
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not the folder of a run"):
+        list(damages(tmp_path))
