@@ -1,4 +1,4 @@
-"""Properties of every architecture beside those of `tests/verify/test_checks.py`: what is seen, and runs that go on."""
+"""Properties of every architecture beside those of `tests/tools/verify/test_checks.py`: what is seen, and runs that go on."""
 
 from dataclasses import replace
 from functools import partial
@@ -57,7 +57,7 @@ def test_every_architecture_that_comes_with_heedful_is_tested():
     configs = [*ENCODER_DECODERS.values(), *LANGUAGE_MODELS.values(), *ENCODERS.values()]
     assert {type(config) for config in configs} >= {
         kind for kind in OPTIONS.values() if issubclass(kind, TextModelConfig) and kind is not DualEncoderConfig
-    }  # a dual encoder reads pictures, too: tests/models/test_dual_encoder.py
+    }  # a dual encoder reads pictures, too: tests/architectures/dual_encoder/test_dual_encoder.py
 
 
 @every_encoder_decoder
