@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload

@@ -1,4 +1,4 @@
-"""Properties of every architecture beside those of `tests/tools/verify/test_checks.py`: what is seen, and runs that go on."""
+"""Properties of every architecture besides those of `verify`: what is seen, and runs that resume."""
 
 from dataclasses import replace
 from functools import partial
