@@ -43,7 +43,7 @@ def recipe_of(options: argparse.Namespace, seed: int) -> Recipe:
     """The recipe, in so many updates as the epochs have, and without checkpoints before the end."""
     changes = [f"train.seed={seed}", f"train.threads={options.threads}", *options.set]
     recipe = load_recipe(options.recipe, changes, options.data)
-    updates = options.epochs * len(prepared(recipe, options).epoch(0))
+    updates = options.epochs * len(prepared(recipe, options).data.epoch(0))
     return replace(recipe, train=replace(recipe.train, max_updates=updates, save_every=updates, validate_every=updates))
 
 

@@ -112,6 +112,7 @@ def test_scores_are_those_of_the_places_of_right_answers():
     of_pictures, of_texts = (kinds(rng.integers(0, bound, 29).tolist()) for bound in (23, 11))
     matches = retrieval(pictures, texts, of_pictures, of_texts)
     found = outcomes_of(matches, output_metrics(ImageTextRetrieval, Recipe())).whole
+    assert found is not None
     wanted = {name: [] for name in found}
     for i in range(29):
         for name, x, y, own, other in (

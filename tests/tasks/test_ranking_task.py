@@ -87,7 +87,9 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(tmp_path):
 
 
 def scores_of(rankings):
-    return outcomes_of(rankings, output_metrics(Ranking, Recipe())).whole
+    whole = outcomes_of(rankings, output_metrics(Ranking, Recipe())).whole
+    assert whole is not None
+    return whole
 
 
 def test_scores_are_those_of_the_places_of_right_passages():
