@@ -32,11 +32,11 @@ def as_they_come(rows: Rows, _: int) -> list[list[int]]:
 
 REPLACEMENTS = {
     "batches one after another on all cores": (
-        "decode.translator.map_on_cores",
+        "predictors.translator.map_on_cores",
         lambda search, rows, _: map(search, rows),
     ),
-    "batches of 64 sentences as they come": ("decode.translator.batches", as_they_come),
-    "torch's topk": ("decode.top_k.largest", torch.topk),
+    "batches of 64 sentences as they come": ("predictors.translator.batches", as_they_come),
+    "torch's topk": ("search.top_k.largest", torch.topk),
 }
 LINEAR_OUTPUT = ("nn.embedding.OutputProjection.forward", torch.nn.Linear.forward)
 

@@ -42,6 +42,7 @@ def test_what_is_shown_is_the_same_recipe(folder: Path, tmp_path: Path) -> None:
 
 
 def test_show_takes_the_folder_of_the_data(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
     assert f'root = "{tmp_path / "other"}"' in run("show", folder, "--data", tmp_path / "other")
 
 
@@ -62,13 +63,13 @@ def test_files_that_are_missing_are_named(folder: Path) -> None:
     (folder / "a.de").unlink()
     (folder / "b.en").unlink()
     with pytest.raises(
-        InputError, match=r"^2 problems .*\n.*in \S+ there is no a\.de; correct the names.*\n.* there is no b\.en; "
+        InputError, match=r"^2 problems .*\n.*in \S+ there is no a\.de; did you mean b\.de.*\n.* there is no b\.en; "
     ):
         run("check", folder)
 
 
 def test_the_test_set_is_checked_too(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"in \S+ there is no c\.en, no c\.de; correct"):
+    with pytest.raises(InputError, match=r"in \S+ there is no c\.en, no c\.de; did you mean b\.en, b\.de"):
         run("check", folder, "--set", 'data.test={source = "c.en", target = "c.de"}')
 
 

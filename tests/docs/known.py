@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from heedful.cli import app
 from heedful.config.load import recipe_schema
+from heedful.registry import METRICS
 
 SOURCES = [path for folder in ("src", "benchmarks", "faults", "docs") for path in (ROOT / folder).rglob("*.py")]
 TESTS = list((ROOT / "tests").rglob("*.py"))
@@ -144,7 +145,8 @@ def names() -> frozenset[str]:
     keys = {name for node in [schema(), *schema()["$defs"].values()] for name in node["properties"]}
     markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
     marked = {marker.partition(":")[0] for marker in markers}
-    return frozenset(python | page | modules | keys | marked | set(all_commands()) | strings() | recipes())
+    metrics = {name.rpartition(".")[2] for name in METRICS}
+    return frozenset(python | page | modules | keys | marked | metrics | set(all_commands()) | strings() | recipes())
 
 
 @cache

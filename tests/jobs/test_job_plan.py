@@ -86,7 +86,7 @@ def test_folders_that_cannot_be_used_are_refused_before_anything_is_made(tmp_pat
 
 def test_input_that_no_job_can_be_made_of_is_refused(tmp_path):
     source = tmp_path / "in"
-    with pytest.raises(InputError, match="cannot be read as a folder"):
+    with pytest.raises(InputError, match="there is no such folder"):
         open_shouting(tmp_path)
     source.mkdir()
     with pytest.raises(InputError, match="holds no file"):
