@@ -8,7 +8,7 @@ import torch
 
 from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, generator, translator
 from every_task import RECIPES
-from heedful.architectures.initialization import place_vectors
+from heedful.architectures.word_vectors import place_vectors
 from heedful.tasks import find_task
 from heedful.training.training_step import TrainingStep
 from resumed import check_resumes_exactly

@@ -8,6 +8,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from heedful import former_names
+
 if TYPE_CHECKING:  # so that importing heedful does not import torch
     import numpy as np
     import torch
@@ -38,6 +40,8 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
 __all__ = ["__version__", "load", "look", "trace", "train"]
 
 __version__ = "0.1.0"
+
+former_names.install()
 
 Precision: TypeAlias = Literal["float32", "int8"]
 MediaClassification: TypeAlias = Literal["image_classification", "audio_classification", "video_classification"]

@@ -5,8 +5,8 @@ import torch
 
 import toy_tasks
 from heedful.architectures import EncoderDecoder, Model, TextClassifier
-from heedful.architectures.initialization import place, place_vectors, whole_words
 from heedful.architectures.text_cnn.settings import TextCNNConfig
+from heedful.architectures.word_vectors import place, place_vectors, whole_words
 from heedful.checkpoint import load_model
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import TokenizerConfig

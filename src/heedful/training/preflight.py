@@ -269,10 +269,10 @@ def check_word_vectors(recipe: Recipe) -> None:
     """Check that the word vectors that a recipe begins with can be read and fit its model.
 
     Raises:
-        InputError: as `heedful.architectures.initialization.check_vectors`.
+        InputError: as `heedful.architectures.word_vectors.check_vectors`.
     """
     if recipe.model.source_vectors is not None or recipe.model.target_vectors is not None:
-        from heedful.architectures.initialization import check_vectors
+        from heedful.architectures.word_vectors import check_vectors
 
         check_vectors(recipe)
 

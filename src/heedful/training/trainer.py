@@ -128,7 +128,7 @@ class Trainer:
             InputError: they cannot be read, do not fit the model, or it reads no tokens.
         """
         if self.recipe.model.source_vectors is not None or self.recipe.model.target_vectors is not None:
-            from heedful.architectures.initialization import place_vectors
+            from heedful.architectures.word_vectors import place_vectors
 
             place_vectors(self.model, self.recipe, self.task.tokenizers, self.warn)
 

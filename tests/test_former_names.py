@@ -1,0 +1,37 @@
+"""Code that imports modules by the names that they had before gets the same classes, and a warning."""
+
+import subprocess
+import sys
+
+import pytest
+
+NAMES = {
+    "heedful.models.model": ("heedful.architectures.model", "SourceToTarget"),
+    "heedful.models": ("heedful.architectures", "SourceToTarget"),
+    "heedful.decode.beam": ("heedful.search.beam", "beam_search"),
+    "heedful.decode.translator": ("heedful.predictors.translator", "Translator"),
+    "heedful.predict.classifier": ("heedful.predictors.classifier", "Classifier"),
+    "heedful.parallel.reducer": ("heedful.distributed.reducer", "Reducer"),
+    "heedful.train.callbacks": ("heedful.training.callbacks", "Callback"),
+}
+
+
+@pytest.mark.parametrize("former", NAMES)
+def test_a_former_name_gives_the_module_of_today(former):
+    today, name = NAMES[former]
+    code = (
+        "import heedful, importlib, warnings\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        f"    former = importlib.import_module({former!r})\n"
+        f"assert '{today}; the former name' in str([each.message for each in caught])\n"
+        f"assert former.{name} is importlib.import_module({today!r}).{name}\n"
+        "assert heedful.train.__name__ == 'train' and callable(heedful.train)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_module_that_never_was_is_not_found():
+    code = "import heedful.models.nothing"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ModuleNotFoundError: No module named 'heedful.models.nothing'" in process.stderr
