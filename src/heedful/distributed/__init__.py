@@ -18,16 +18,8 @@ if TYPE_CHECKING:
         of_torchrun,
     )
     from heedful.distributed.reducer import SINGLE_PROCESS, Exchange, Reducer
-    from heedful.distributed.sharded_group import (
-        Rows,
-        Sharded,
-        ShardedGroup,
-        are_sharded,
-        copy_into,
-        local,
-        rows_of,
-        whole,
-    )
+    from heedful.distributed.sharded_group import ShardedGroup
+    from heedful.distributed.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
 
 __all__ = [
     "SINGLE_PROCESS",
@@ -54,7 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heedful.distributed.process_group": [
+    "heedful.distributed.process_group": (
         "ProcessGroup",
         "all_processes",
         "end_process",
@@ -65,10 +57,14 @@ _MODULES = {
         "launcher_has_ended",
         "local_processes",
         "of_torchrun",
-    ],
-    "heedful.distributed.reducer": ["SINGLE_PROCESS", "Exchange", "Reducer"],
-    "heedful.distributed.sharded_group": [
-        "ShardedGroup",
+    ),
+    "heedful.distributed.reducer": (
+        "SINGLE_PROCESS",
+        "Exchange",
+        "Reducer",
+    ),
+    "heedful.distributed.sharded_group": ("ShardedGroup",),
+    "heedful.distributed.shards": (
         "Rows",
         "Sharded",
         "are_sharded",
@@ -76,7 +72,7 @@ _MODULES = {
         "local",
         "rows_of",
         "whole",
-    ],
+    ),
 }
 
 __getattr__ = public_names(__name__, _MODULES)

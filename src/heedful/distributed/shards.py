@@ -1,0 +1,69 @@
+"""Tensors of which each process holds some rows: DTensors of torch.distributed, as FSDP2 makes them of the weights.
+
+Every function takes whole tensors as well. torch.distributed.tensor, which takes seconds to import, is not needed here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+
+@runtime_checkable
+class Sharded(Protocol):
+    """Interface of a DTensor that is split by its first dimension, over the last dimension of its device mesh."""
+
+    device_mesh: Any
+    shape: torch.Size
+
+    def full_tensor(self) -> Tensor:
+        """Gather the rows of all processes; all of them must call this."""
+        ...
+
+    def to_local(self) -> Tensor:
+        """Return the rows of this process."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a tensor that one process holds: rows `begin` to `end` of all."""
+
+    begin: int
+    end: int
+    all: int
+    first_copy: bool  # True in one of the processes that hold the same rows
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """Gather all rows of a tensor; all processes that hold some must call this. A whole tensor comes back unchanged."""
+    return tensor.full_tensor() if isinstance(tensor, Sharded) else tensor
+
+
+def local(tensor: Tensor) -> Tensor:
+    """Return the rows of a tensor that this process holds: what is done to them in place is done to the tensor."""
+    return tensor.to_local() if isinstance(tensor, Sharded) else tensor
+
+
+def rows_of(tensor: Sharded) -> Rows:
+    """Compute which rows of a tensor this process holds: as `torch.chunk` would split it."""
+    *copy, place = tensor.device_mesh.get_coordinate()
+    count = tensor.shape[0]
+    size = -(-count // tensor.device_mesh.shape[-1])
+    return Rows(min(place * size, count), min((place + 1) * size, count), count, not any(copy))
+
+
+@torch.no_grad()
+def copy_into(tensor: Tensor, value: Tensor) -> None:
+    """Copy a whole value into a tensor, of which each process takes its own rows."""
+    if isinstance(tensor, Sharded):
+        rows = rows_of(tensor)
+        value = value[rows.begin : rows.end]
+    local(tensor).copy_(value)
+
+
+def are_sharded(tensors: Iterable[Tensor]) -> bool:
+    """True if this process holds only some rows of one of the tensors."""
+    return any(isinstance(tensor, Sharded) for tensor in tensors)
