@@ -12,10 +12,10 @@ from unittest import mock
 
 import record
 import torch
+from decode import Rows, read_rows, search_parser
 from rich.console import Console
 from rich.table import Table
 
-from decode import Rows, read_rows, search_parser
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.machine.process import keep_freed_memory
 from heedful.machine.speed import timed

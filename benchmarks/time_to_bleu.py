@@ -21,11 +21,11 @@ from typing import Any
 import record
 import torch
 import torch.nn.functional as F
+from decode import marian_search
 from rich.console import Console
 from rich.table import Table
 from train_step import marian_logits, marian_model
 
-from decode import marian_search
 from heedful.config.load import load_recipe
 from heedful.evaluate import Scoring, score
 from heedful.optim import learning_rate

@@ -112,7 +112,7 @@ def uses_of(task: str, folder: Path) -> Iterator[tuple[str, Callable[[], object]
     yield "preflight", lambda: preflight(recipe)
     prepared = find_task(task).prepare(recipe, folder / "prepared", quiet)
     yield "prepare", lambda: find_task(task).prepare(recipe, folder / "again", quiet)
-    yield "batch", lambda: prepared.batch(prepared.epoch(0)[0], 0, torch.device("cpu"))
+    yield "batch", lambda: prepared.data.batch(prepared.data.epoch(0)[0], 0, torch.device("cpu"))
     model = prepared.build(prepared.recipe, prepared.tokenizers)
     yield "write_model", lambda: write_model(folder / "model", prepared.recipe, prepared.tokenizers, weights(model))
     yield "load", lambda: heedful.load(folder / "model", "cpu")

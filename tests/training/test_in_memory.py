@@ -173,7 +173,7 @@ def test_every_task_is_prepared_from_rows(task, tmp_path):
     rows = examples(task, tmp_path / "data")
     made = with_data(recipe, {"train": rows, "valid": rows}, tmp_path / "run")
     prepared = find_task(task).prepare(made, tmp_path / "prepared", lambda _: None)
-    assert prepared.epoch(0)
+    assert prepared.data.epoch(0)
 
 
 def test_training_on_rows_is_training_on_their_file_and_resumes(text, tmp_path):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from heedful.checkpoint import Checkpoints, claim
+from heedful import checkpoint  # which imports what it names when that is used: a list of runs needs no torch
 from heedful.checkpoint.lock import LOCK, is_claimed
-from heedful.checkpoint.model_folder import read_description
 from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, checkpoint_folders, read_best, step_of
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
@@ -221,6 +220,8 @@ def recipe_of(run: Path) -> Recipe:
     Raises:
         InputError: the folder is not that of a run, or no recipe is intact.
     """
+    from heedful.checkpoint.model_folder import read_description
+
     require_run(run)
     saved = [*reversed(checkpoint_folders(run)), *([run / "model"] if (run / "model").exists() else [])]
     if not saved:
@@ -266,7 +267,9 @@ def unneeded(run: Path) -> list[Path]:
     checkpoints = intact(run)
     if not checkpoints:
         raise InputError(f"{run} holds no intact checkpoint: nothing is removed before one is there")
-    kept = {Checkpoints(run, keep_last=1).path(step) for step in needed(run, list(map(step_of, checkpoints)))}
+    kept = {
+        checkpoint.Checkpoints(run, keep_last=1).path(step) for step in needed(run, list(map(step_of, checkpoints)))
+    }
     return [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and may_go(path, kept)]
 
 
@@ -277,7 +280,7 @@ def may_go(path: Path, kept: set[Path]) -> bool:
 
 def needed(run: Path, steps: Sequence[int]) -> set[int]:
     """Select the intact steps of a run that it needs."""
-    best = Checkpoints(run, keep_last=1).best
+    best = checkpoint.Checkpoints(run, keep_last=1).best
     kept = {steps[-1]} | ({best.step} if best else set())
     if final_result(run) and damage_of(run / "model") is None:
         return kept
@@ -295,7 +298,7 @@ def prune(run: Path) -> list[Path]:
     """
     require_run(run)
     refuse_running(run)
-    with claim(run):
+    with checkpoint.claim(run):
         found = unneeded(run)
         for path in found:
             with named_write_errors(path):

@@ -20,9 +20,9 @@ from heedful.errors import InputError, RunError
 from heedful.progress import ProgressReporter, beside_bar, shortened
 from heedful.storage.atomic import atomic_file
 from heedful.storage.manifest import check
-from heedful.tasks.task import Scores
 from heedful.wording import counted
 
+Scores = dict[str, float]
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
 VALID = "valid_"  # begins the names of validation scores in it
 TIMINGS = "timings.jsonl"

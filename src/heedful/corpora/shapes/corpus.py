@@ -15,7 +15,6 @@ import numpy as np
 from heedful.corpora.shapes.captions import LANGUAGES, boxes, caption
 from heedful.corpora.shapes.scene import SIDE, UNITS, Scene
 from heedful.errors import InputError, RunError
-from heedful.media.audio import resampled
 from heedful.media.images import pillow
 
 
@@ -81,6 +80,8 @@ class Speaker:
 
 def _converted(content: bytes) -> bytes:
     """Bring a WAV file of one channel and 16 bits, as the program writes it, to RATE samples a second."""
+    from heedful.media.audio import resampled
+
     with wave.open(BytesIO(content)) as sound:
         rate = sound.getframerate()
         samples = np.frombuffer(sound.readframes(sound.getnframes()), dtype="<i2").astype(np.float32)
