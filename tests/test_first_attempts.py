@@ -14,9 +14,13 @@ import torch
 import heedful
 import heedful.predictors.answerer
 import heedful.predictors.classifier
+import heedful.predictors.image_text_retriever
+import heedful.predictors.media_classifier
+import heedful.predictors.patch_filler
 import heedful.predictors.retriever
 import heedful.predictors.scorer
 import heedful.predictors.tagger
+import heedful.predictors.word_vectors
 from heedful.errors import InputError
 from heedful.predictors import AnyPredictor, Predictor, Text, captioner, filler, generator, transcriber, translator
 from heedful.tasks import TASKS

@@ -9,7 +9,7 @@ from invocation import invoke
 from heedful.cli.init_pairs import language_in
 from heedful.config.load import load_recipe
 from heedful.data.readers.corpus import read_pairs
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 from heedful.progress import ProgressReporter
 
 ENGLISH = [f"the {number} cats sleep" for number in range(101)]
@@ -248,5 +248,5 @@ def test_oddities_are_told(here: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named(here: Path) -> None:
-    with pytest.raises(RunError, match=r"corpus\.en/x: cannot be written"):
+    with pytest.raises(InputError, match=r"--out corpus\.en/x: corpus\.en is a file; name a folder"):
         run("corpus.en", "corpus.de", "--out", "corpus.en/x")

@@ -41,7 +41,8 @@ def test_a_caption_and_a_head_are_chosen_as_for_a_text(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(None, "a.bin: cannot be read"), (b"x", "a.bin: it is no picture"), (SOUND, "no picture")]
+    ("content", "words"),
+    [(None, "a.bin: there is no such file"), (b"x", "a.bin: it is no picture"), (SOUND, "no picture")],
 )
 def test_a_file_that_cannot_be_read_is_named_and_leaves_nothing(tmp_path, content, words):
     model, file = written("captioning", tmp_path)
@@ -58,7 +59,7 @@ def test_the_live_page_opens_with_the_file_and_a_text_stays_a_text(tmp_path):
     assert opened_file(str(model), str(file)) == ("a.bin", PICTURE)
     assert opened_file(str(model), None) is None
     assert opened_file("en-de", str(file)) is None
-    with pytest.raises(InputError, match=r"none\.png: cannot be read \(No such file"):
+    with pytest.raises(InputError, match=r"none\.png: there is no such file"):
         opened_file(str(model), "none.png")
 
 

@@ -86,7 +86,7 @@ def test_a_search_finds_the_nearest(way, retriever, pictures):
     [
         (7, "no text or picture, nor a list of several; give a string, a path, bytes, an open file, pixels or"),
         ([7], "text or picture 1: 7 .* is neither a text nor a picture"),
-        (Path("absent.png"), r"absent\.png: cannot be read"),
+        (Path("absent.png"), r"absent\.png: there is no such file"),
         ([b"no picture"], "it is no picture"),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_validation_text_that_has_no_positions_is_named_before_training(tmp_pa
 def test_a_table_that_names_a_missing_file_is_refused_before_training(tmp_path):
     settings = recipe(CAPTIONS, write_table(CAPTIONS, tmp_path))
     (tmp_path / "files" / "train-01.png").unlink()
-    with pytest.raises(InputError, match=r"train.jsonl, line 2: .*train-01.png: cannot be read"):
+    with pytest.raises(InputError, match=r"train.jsonl, line 2: .*train-01.png: there is no such file"):
         preflight(settings)
 
 

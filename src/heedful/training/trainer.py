@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -186,7 +186,7 @@ class Trainer:
         Raises:
             RunError: memory does not suffice.
         """
-        self.warn = cache(logger.say)  # each remark once, however many validations make it
+        self.warn = partial(self.remark, say=logger.say)  # each remark once, however many validations make it
         for remark in (*remarks(self.recipe), *self.task.data.remarks()):
             logger.say(remark)
         smoothing = self.recipe.train.label_smoothing

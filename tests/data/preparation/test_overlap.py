@@ -83,13 +83,3 @@ def test_nothing_is_said_of_clean_data_and_a_lost_test_set_stops_nothing(tmp_pat
     [line] = told(Classification.prepare, tmp_path, "valid.tsv", task="classification")
     assert line.startswith("test data: not compared with the training data: ")
     assert "test.tsv: there is no such file" in line
-
-
-def test_a_test_set_alone_is_not_compared_with_itself(tmp_path) -> None:
-    write(tmp_path, train=ROWS)
-    said: list[str] = []
-    corpus = CorpusConfig(source="train.tsv")
-    data = DataConfig(root=str(tmp_path), train=(corpus,), valid=corpus, test=corpus)
-    recipe = Recipe(task="classification", data=data, tokenizer=TokenizerConfig(kind="byte"))
-    Classification.prepare(recipe, tmp_path / "prepared", said.append)
-    assert not any("training data" in line for line in said)

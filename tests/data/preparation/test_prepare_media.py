@@ -62,7 +62,7 @@ def test_each_corpus_has_a_store_and_a_weight(files):
 @pytest.mark.parametrize("part", ["train", "valid"])
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "the file is empty"), (b"no picture", "it is no picture"), (None, "cannot be read")],
+    [(b"", "the file is empty"), (b"no picture", "it is no picture"), (None, "there is no such file")],
 )
 def test_a_file_that_cannot_be_read_is_named(part, content, message, files):
     bad = files / part / "right/03.png"

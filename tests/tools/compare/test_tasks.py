@@ -8,6 +8,7 @@ from rich.console import Console
 
 import toy_captions
 from heedful.checkpoint import load_model
+from heedful.errors import InputError
 from heedful.tasks import find_task
 from heedful.tools.compare import comparison
 from heedful.tools.compare.job import Job, Result
@@ -65,7 +66,6 @@ def test_classifiers_of_other_classes_are_not_compared(text, tmp_path, monkeypat
         loop.train(settings, tmp_path / name, Console(quiet=True))
     monkeypatch.setattr(comparison, "run_process", lambda _: (3, None))
     systems = parse_systems([str(tmp_path / "a"), str(tmp_path / "b")], [])
-    made = comparison.ComparisonRun(systems, Budget(), tmp_path / "out", None, lambda _: None).run()
-    a, b = made.report.systems
-    assert a.error == "its process ended with exit code 3 and left no result"
-    assert b.error.startswith(f"it tells apart {', '.join(labels[::-1])}, and a {', '.join(labels)}; compare")
+    refusal = f"b: it tells apart {', '.join(labels[::-1])}, and a {', '.join(labels)}; compare"
+    with pytest.raises(InputError, match=refusal):
+        comparison.ComparisonRun(systems, Budget(), tmp_path / "out", None, lambda _: None).run()
