@@ -168,7 +168,7 @@ def test_a_folder_comes_before_the_box(box: Path, run: Path, checkpoint_of: Make
 
 @pytest.mark.parametrize("name", ["en-dd", "run/en-de", "../box/notes"])
 def test_an_unknown_name_is_told_what_there_is(name: str, box: Path) -> None:
-    with pytest.raises(InputError, match=r"(did you mean en-de|holds no heedful model)"):
+    with pytest.raises(InputError, match=r"(did you mean en-de|the box holds en-de|holds no heedful model)"):
         load_model(name)
 
 
