@@ -32,7 +32,7 @@ class FormerNames(MetaPathFinder, Loader):
             if f"{fullname}.".startswith(f"{former}."):
                 names = [package + fullname.removeprefix(former) for package in packages]
                 today = next((name for name in names if find_spec(name)), None)
-                return today and ModuleSpec(fullname, self, origin=today, is_package=fullname == former)
+                return ModuleSpec(fullname, self, origin=today, is_package=fullname == former) if today else None
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

@@ -29,6 +29,7 @@ from heedful.data.readers.filters import DropReport
 from heedful.evaluate.texts import Texts
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.predictors.outputs import CutOutputs
+from heedful.predictors.predictor import AnyPredictor
 from heedful.predictors.translator import Translator
 from heedful.random_numbers import seed_of
 from heedful.tasks.dataset import Dataset
@@ -209,7 +210,7 @@ class SequenceToSequence(Task[PairBatch]):
         return model_class(recipe.model)(recipe.model, len(tokenizers.source), len(tokenizers.target))
 
     @staticmethod
-    def use(model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Translator:
+    def use(model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
         """Create the predictor that writes a target text for each source text."""
         return Translator(model, tokenizers, recipe.decode)
 
