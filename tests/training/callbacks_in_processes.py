@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 import heedful
+from heedful.distributed import end_process
 from heedful.errors import RunError
 from heedful.training.callbacks import Callback, TrainingEvent
 
@@ -38,3 +39,4 @@ try:
 except (ZeroDivisionError, RunError) as error:
     outcome = f"{type(error).__name__}: {error}"
 (folder / f"outcome-{RANK}.json").write_text(json.dumps(outcome))
+end_process(0)
