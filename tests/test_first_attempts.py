@@ -118,8 +118,9 @@ def test_types_of_load_name_every_task_and_its_predictor() -> None:
     for overload in get_overloads(heedful.load):
         hints = get_type_hints(overload, localns=names)
         promised |= {task: hints["return"] for task in get_args(hints["task"]) if isinstance(task, str)}
-    given = {
-        name: translator.Translator if task.use is SequenceToSequence.use else get_type_hints(task.use)["return"]
-        for name, task in TASKS.items()
-    }
-    assert {name: kind.__name__ for name, kind in promised.items()} == {name: k.__name__ for name, k in given.items()}
+    given = {}
+    for name, task in TASKS.items():
+        # The types of what is imported late are stand-ins with its name.
+        writes = translator.Translator if task.use is SequenceToSequence.use else get_type_hints(task.use)["return"]
+        given[name] = names[writes.__name__]
+    assert promised == given

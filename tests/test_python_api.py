@@ -144,6 +144,8 @@ def test_dir_lists_the_public_names_only():
         "import heedful.training.in_process; heedful.training.in_process.train",
         "import heedful, heedful.training.logger; heedful.training.logger.records",
         "import heedful.training.in_process as module; module.TrainingResult",
+        "import heedful.train as train; import heedful.training.in_process; train.in_process.train",
+        "import heedful.train.in_process; heedful.train.in_process.train",
         "from heedful.train import in_process; import heedful; heedful.training.in_process is in_process or exit(1)",
         "import heedful; heedful.train.__name__ == 'train' and callable(heedful.train) or exit(1)",
     ],

@@ -41,8 +41,6 @@ __all__ = ["__version__", "load", "look", "trace", "train"]
 
 __version__ = "0.1.0"
 
-former_names.install()
-
 Precision: TypeAlias = Literal["float32", "int8"]
 MediaClassification: TypeAlias = Literal["image_classification", "audio_classification", "video_classification"]
 SequenceToSequence: TypeAlias = Literal["translation", "summarisation", "dialogue", "text_to_text"]
@@ -215,6 +213,10 @@ def train(
     from heedful.training.in_process import train as run
 
     return run(recipe, out, data, set or {}, console, callbacks, allow_change)
+
+
+# `import heedful.train.in_process` is a former name that leads to `heedful.training`; its modules are found here.
+train.__dict__ = former_names.install()
 
 
 @overload

@@ -45,8 +45,13 @@ class FormerNames(MetaPathFinder, Loader):
         """Execute nothing: the module is imported already."""
 
 
-def install() -> None:
-    """Let imports find modules by their former names."""
+def install() -> dict[str, object]:
+    """Let imports find modules by their former names.
+
+    Returns:
+        The modules of training that are imported, by name, for the function `heedful.train`.
+    """
     sys.meta_path.insert(0, FormerNames())
     # An import of `heedful.train.loop` would put a package in the place of the function `heedful.train`.
     sys.modules["heedful.train"] = import_module("heedful.training")
+    return vars(sys.modules["heedful.train"])

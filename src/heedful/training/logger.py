@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -22,7 +22,9 @@ from heedful.storage.atomic import atomic_file
 from heedful.storage.manifest import check
 from heedful.wording import counted
 
-Scores = dict[str, float]
+if TYPE_CHECKING:  # so that a list of runs does not import torch
+    from heedful.tasks.task import Scores
+
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
 VALID = "valid_"  # begins the names of validation scores in it
 TIMINGS = "timings.jsonl"
@@ -247,13 +249,13 @@ class Logger(AbstractContextManager, Protocol):
     def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
         """Log values of an update."""
 
-    def record_validation(self, update: int, scores: Scores) -> None:
+    def record_validation(self, update: int, scores: "Scores") -> None:
         """Log the scores of a validation."""
 
     def restart_clock(self) -> None:
         """Restart the measurement of speed."""
 
-    def conclude(self, update: int, scores: Scores) -> None:
+    def conclude(self, update: int, scores: "Scores") -> None:
         """Write the result of a run that has ended."""
 
 
@@ -332,14 +334,14 @@ class RunLogger:
         self.say(f"update {update}: {self.values}, {self.speed()}")
         self.restart_clock()
 
-    def record_validation(self, update: int, scores: Scores) -> None:
+    def record_validation(self, update: int, scores: "Scores") -> None:
         """Log the scores of a validation, add them to the curves, and show them."""
         values = {f"valid_{key}": value for key, value in scores.items()}
         self.append(self.log, {"update": update, **values})
         self.draw(update, values)
         self.say(f"update {update}: {shown(values)}")
 
-    def conclude(self, update: int, scores: Scores) -> None:
+    def conclude(self, update: int, scores: "Scores") -> None:
         """Write the result file of a run that has ended, with the scores of its final model.
 
         Raises:

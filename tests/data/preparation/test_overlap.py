@@ -8,6 +8,8 @@ from heedful.data.preparation.text import prepare_passages, prepare_running_text
 from heedful.data.readers.filters import folded
 from heedful.tasks.classification import Classification
 from heedful.tasks.text_to_text import TextToText
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import train_tokenizer
 
 TRAINING = ["A dog runs.", "Two cats sleep!", "He is 17.", "他睡觉。"]
 
@@ -83,3 +85,15 @@ def test_nothing_is_said_of_clean_data_and_a_lost_test_set_stops_nothing(tmp_pat
     [line] = told(Classification.prepare, tmp_path, "valid.tsv", task="classification")
     assert line.startswith("test data: not compared with the training data: ")
     assert "test.tsv: there is no such file" in line
+
+
+def test_a_test_set_alone_is_not_compared_with_itself(tmp_path) -> None:
+    write(tmp_path, test=ROWS)
+    said: list[str] = []
+    corpus = CorpusConfig(source="test.tsv")
+    data = DataConfig(root=str(tmp_path), train=(corpus,), test=corpus, labels=("a", "b"))
+    recipe = Recipe(task="classification", data=data, tokenizer=TokenizerConfig(kind="byte"))
+    tokenizers = TokenizerPair(*2 * (train_tokenizer(["a"], recipe.tokenizer),))
+    opened = Classification.dataset.open_test(recipe, tokenizers, tmp_path / "prepared", said.append)
+    assert len(opened.examples.valid) == len(ROWS)
+    assert not any("training data" in line for line in said)
