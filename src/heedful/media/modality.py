@@ -17,9 +17,7 @@ from torch import Tensor
 
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.schema import Recipe
-from heedful.media import audio as sounds
-from heedful.media import images as pictures
-from heedful.media import videos
+from heedful.media import audio, images, videos
 from heedful.media.audio import from_samples, is_silent, read_sound, resampled
 from heedful.media.image_augmentation import augmented
 from heedful.media.images import from_pixels, read_picture
@@ -98,7 +96,7 @@ class Medium(ABC):
 class Pictures(Medium):
     """Pictures: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
 
-    endings = pictures.ENDINGS
+    endings = images.ENDINGS
     noun = "picture"
 
     def __init__(self, config: ImageConfig, *, truncated: bool = False) -> None:
@@ -166,7 +164,7 @@ class Videos(Pictures):
 class Sounds(Medium):
     """Sounds: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
 
-    endings = sounds.ENDINGS
+    endings = audio.ENDINGS
     noun = "sound"
 
     def __init__(self, config: AudioConfig, *, truncated: bool = False) -> None:

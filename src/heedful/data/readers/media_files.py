@@ -12,13 +12,11 @@ from heedful.data.readers.files import ending_of, visible_files, visible_folders
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import class_of, classes, in_order
 from heedful.errors import InputError
-from heedful.media import audio as sounds
-from heedful.media import images as pictures
-from heedful.media import videos
+from heedful.media import audio, images, videos
 from heedful.storage.paths import likely
 from heedful.wording import counted
 
-ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS, "video": videos.ENDINGS}
+ENDINGS = {"image": images.ENDINGS, "audio": audio.ENDINGS, "video": videos.ENDINGS}
 MOST_KINDS = 5  # of files that are left out, by name
 NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
 

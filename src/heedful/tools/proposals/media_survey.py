@@ -18,9 +18,7 @@ from heedful.data.readers.files import ending_of, visible_files, visible_folders
 from heedful.data.readers.media_files import ENDINGS, MediaFile, files_below, read_content
 from heedful.data.readers.rows import find_name, hint_of_name
 from heedful.errors import InputError
-from heedful.media import audio as sounds
-from heedful.media import images as pictures
-from heedful.media import videos
+from heedful.media import audio, images, videos
 from heedful.media.containers import HEAD, VIDEO_ENDINGS, container_format, container_frames
 from heedful.tools.proposals.pairs import FEWEST_GROUPS, Side, TextStatistics, source_hash
 from heedful.tools.proposals.table_task import Certainty, listed
@@ -386,7 +384,7 @@ def look_at_picture(content: bytes) -> PictureFacts:
     Raises:
         InputError: The bytes are no picture, or damaged.
     """
-    with pictures.opened(content, ImageConfig.max_pixels) as picture:
+    with images.opened(content, ImageConfig.max_pixels) as picture:
         whole = picture.size
         facts = facts_of_picture(picture)
         is_exact = picture.mode in EXACT_MODES and picture.size == whole
@@ -410,7 +408,7 @@ def look_at_video(content: bytes) -> VideoFacts:
     """
     if kind := container_format(content[:HEAD]):
         return look_at_container(content, kind)
-    with pictures.opened(content, ImageConfig.max_pixels, videos.FORMATS, "video") as picture:
+    with images.opened(content, ImageConfig.max_pixels, videos.FORMATS, "video") as picture:
         first = facts_of_picture(picture)
         frames = getattr(picture, "n_frames", 1)
         videos.check_frames(frames, VideoConfig())
@@ -446,7 +444,7 @@ def facts_of_picture(picture: Any) -> tuple[int, int, bool]:
     reduced = picture.size != whole
     picture.load()  # which tells whether the file is whole, and turns a TIFF
     width, height = whole if reduced else picture.size
-    sideways = picture.getexif().get(pictures.ORIENTATION) in SIDEWAYS
+    sideways = picture.getexif().get(images.ORIENTATION) in SIDEWAYS
     is_grey = picture.mode in GREY_MODES or (not is_large and has_no_colour(picture))
     return (width, height, is_grey) if sideways else (height, width, is_grey)
 
@@ -463,17 +461,17 @@ def listen_to_sound(content: bytes) -> SoundFacts:
     Raises:
         InputError: The bytes are no sound, damaged, or hold no samples.
     """
-    with sounds.opened(content) as sound:
-        frames = sounds.frames_of(sound, content)
+    with audio.opened(content) as sound:
+        frames = audio.frames_of(sound, content)
         count, silent = 0, True
         digest = blake2b(f"{sound.samplerate} {sound.channels}".encode(), digest_size=16)
-        for block in sounds.blocks(sound, frames):
-            count += len(sounds.checked(block))
-            silent = silent and sounds.is_silent(block)
+        for block in audio.blocks(sound, frames):
+            count += len(audio.checked(block))
+            silent = silent and audio.is_silent(block)
             digest.update(block.tobytes())
         if not frames:
             raise InputError("it has no samples")
-        sounds.check_count(count, frames)
+        audio.check_count(count, frames)
         seconds = frames / sound.samplerate
         return SoundFacts(seconds, sound.samplerate, sound.channels, silent, decoded=digest.hexdigest())
 
