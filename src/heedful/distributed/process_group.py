@@ -354,10 +354,12 @@ def local_processes() -> int:
 def end_with_error(error: HeedfulError) -> NoReturn:
     """End a process that torchrun has started; the message comes once if the first process has the same error.
 
-    A signal reaches all processes, so that the first one tells of it, and the others end at once.
+    After a signal only the first process reports. The others wait, as a launcher ends all processes once one has ended,
+    which would cut off the report.
     """
+    if not is_first_process():
+        time.sleep(SILENCE)
     if is_first_process() or not isinstance(error, Interrupted):
-        time.sleep(0 if is_first_process() else SILENCE)
         sys.stderr.write(error.line())
     end_process(error.exit_code)
 
