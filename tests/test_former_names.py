@@ -2,8 +2,14 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+
+from heedful import former_names
+
+SOURCE = Path(former_names.__file__).parent
 
 NAMES = {
     "heedful.models.model": ("heedful.architectures.model", "SourceToTarget"),
@@ -13,6 +19,12 @@ NAMES = {
     "heedful.predict.classifier": ("heedful.predictors.classifier", "Classifier"),
     "heedful.parallel.reducer": ("heedful.distributed.reducer", "Reducer"),
     "heedful.train.callbacks": ("heedful.training.callbacks", "Callback"),
+    "heedful.train.log_file": ("heedful.training.logger", "LOG"),
+    "heedful.data.media.pictures": ("heedful.media.images", "read_picture"),
+    "heedful.data.readers.names": ("heedful.data.readers.rows", "find_name"),
+    "heedful.serve.inspector.look_cache": ("heedful.server.inspector.looks", "LookCache"),
+    "heedful.plan.layouts": ("heedful.tools.plan.plan", "make_plan"),
+    "heedful.runs": ("heedful.tools.runs", "find_runs"),
 }
 
 
@@ -29,6 +41,14 @@ def test_a_former_name_gives_the_module_of_today(former):
         "assert heedful.train.__name__ == 'train' and callable(heedful.train)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_line_of_the_table_names_a_former_module_and_one_of_today():
+    lines = Path(former_names.__file__).with_suffix(".txt").read_text().splitlines()
+    assert len(lines) > 150
+    for former, today in map(str.split, lines):
+        assert not (SOURCE / f"{former.replace('.', '/')}.py").exists()
+        assert find_spec(f"heedful.{today}") is not None
 
 
 def test_a_module_that_never_was_is_not_found():

@@ -1,4 +1,7 @@
-"""Former names of packages, which code of version 0.1 may import: each leads to the module of today, with a warning."""
+"""Former names of modules, which code of version 0.1 may import: each leads to the module of today, with a warning.
+
+`former_names.txt` has a line for each: the former name and that of today, below `heedful`.
+"""
 
 import sys
 import warnings
@@ -7,33 +10,33 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
-FORMER = {  # a module of the former package is in the first of these that has it
-    "heedful.data.media": ["heedful.media"],
-    "heedful.decode": ["heedful.search", "heedful.predictors"],
-    "heedful.models": ["heedful.architectures"],
-    "heedful.parallel": ["heedful.distributed"],
-    "heedful.predict": ["heedful.predictors"],
-    "heedful.serve": ["heedful.server"],
-    "heedful.train": ["heedful.training"],
-}
+PACKAGE = "heedful."
 
 
 class FormerNames(MetaPathFinder, Loader):
-    """Finder of modules by their former names; it gives the module of today itself, so that classes are the same."""
+    """Finder of modules by their former names; it gives the module of today itself, so that classes are the same.
+
+    Args:
+        names: The names of today by the former ones. A module of a package that is listed need not be.
+    """
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find the module of today; None if the name is not a former one."""
         del path, target
-        for former, packages in FORMER.items():
-            if f"{fullname}.".startswith(f"{former}."):
-                names = [package + fullname.removeprefix(former) for package in packages]
-                today = next((name for name in names if find_spec(name)), None)
-                return ModuleSpec(fullname, self, origin=today, is_package=fullname == former) if today else None
-        return None
+        package, _, module = fullname.rpartition(".")
+        today = self.names.get(fullname)
+        if today is None and package in self.names:
+            today = f"{self.names[package]}.{module}"
+            today = today if find_spec(today) else None
+        return ModuleSpec(fullname, self, origin=today, is_package=True) if today else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Import the module of today, and warn of the former name."""
@@ -51,7 +54,9 @@ def install() -> dict[str, object]:
     Returns:
         The modules of training that are imported, by name, for the function `heedful.train`.
     """
-    sys.meta_path.insert(0, FormerNames())
+    text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    names = dict(line.split() for line in text.splitlines())
+    sys.meta_path.insert(0, FormerNames({PACKAGE + former: PACKAGE + today for former, today in names.items()}))
     # An import of `heedful.train.loop` would put a package in the place of the function `heedful.train`.
     sys.modules["heedful.train"] = import_module("heedful.training")
     return vars(sys.modules["heedful.train"])
