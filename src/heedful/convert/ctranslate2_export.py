@@ -1,0 +1,232 @@
+"""Write Transformers in the format of CTranslate2, an inference engine for CPUs and GPUs, and check what was written.
+
+The folder has model.bin, config.json and the vocabulary, which `ctranslate2.Translator` (encoder-decoders), `Generator`
+(GPTs) and `Encoder` (BERTs) open, and tokenizer.json, which the library `tokenizers` and `transformers` open.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from heedful.config.schema import ModelConfig, Recipe
+from heedful.convert.model import Model, check_empty, count
+from heedful.convert.opennmt import CROSS_ATTENTION, FEED_FORWARD, SELF_ATTENTION
+from heedful.convert.weights import Names, Weights
+from heedful.errors import InputError
+from heedful.nn.positions import Relative, sinusoids
+from heedful.storage.atomic import atomic_folder, named_write_errors
+from heedful.text.hugging_face import to_hugging_face
+from heedful.text.pipeline import BOS, EOS, UNK
+
+if TYPE_CHECKING:
+    from ctranslate2.specs.model_spec import ModelSpec
+
+PRECISIONS = ("float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16")
+MISSING = "the export needs the package ctranslate2; install it with: pip install ctranslate2"
+
+GATED = {"feed_forward.gate": "ffn.linear_0", "feed_forward.up": "ffn.linear_0_noact"}
+ENCODER_BLOCK, DECODER_BLOCK = SELF_ATTENTION | FEED_FORWARD, SELF_ATTENTION | CROSS_ATTENTION | FEED_FORWARD
+# For each family: the stacks by their names in heedful and in CTranslate2, their blocks, and what is around the stacks.
+STACKS = {
+    "encoder_decoder": {"encoder": ("encoder", ENCODER_BLOCK), "decoder": ("decoder", DECODER_BLOCK)},
+    "encoder": {"backbone.stack": ("encoder", ENCODER_BLOCK)},
+    "decoder": {"backbone.stack": ("decoder", ENCODER_BLOCK)},
+}
+AROUND = {
+    "encoder_decoder": {
+        "source_embedding": "encoder.embeddings_0",
+        "target_embedding": "decoder.embeddings",
+        "output": "decoder.projection",
+    },
+    "encoder": {"backbone.embedding": "encoder.embeddings_0", "backbone.segments.table": "encoder.embeddings_1"},
+    "decoder": {"backbone.embedding": "decoder.embeddings", "output": "decoder.projection"},
+}
+HEADS = r"(?:transform|output|next_sentence)\..*"  # of a BERT: ctranslate2.Encoder returns hidden states
+
+
+def write(model: Model, folder: Path, precision: str = "float32") -> int:
+    """Write a Transformer as a model folder of CTranslate2.
+
+    Args:
+        model: An encoder-decoder, a GPT or a BERT.
+        folder: The folder to write, new or empty.
+        precision: Type of the stored weights, one of `PRECISIONS`.
+
+    Returns:
+        The number of values in the weights.
+
+    Raises:
+        InputError: CTranslate2 cannot express the model, or the package is not installed.
+        RunError: The folder cannot be written.
+    """
+    check_empty(folder)
+    config = model.recipe.model
+    if problems := refusals(config):
+        raise InputError("\n  ".join(["CTranslate2 cannot express this model:", *problems]))
+    spec = specification(config, model.weights, limit(model.recipe))
+    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
+        family = config.family
+        to_hugging_face(model.tokenizers.source, writer.path, family, limit(model.recipe))
+        source = target = vocabulary(writer.path)
+        if not model.tokenizers.joint:
+            to_hugging_face(model.tokenizers.target, writer.path / "target", family, limit(model.recipe))
+            target = vocabulary(writer.path / "target")
+
+        if family == "encoder_decoder":
+            spec.register_source_vocabulary(source)
+            spec.register_target_vocabulary(target)
+            spec.config.decoder_start_token = target[BOS]
+            spec.config.add_source_eos = config.source_eos
+        else:
+            spec.register_vocabulary(source)
+        spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = target[UNK], target[BOS], target[EOS]
+        spec.config.add_attribute("layer_norm_epsilon", config.norm_eps)
+
+        spec.validate()
+        spec.optimize(quantization=None if precision == "float32" else precision)
+        spec.save(str(writer.path))
+    return count(model.weights)
+
+
+def refusals(config: Any) -> list[str]:
+    """List the settings of a model that CTranslate2 cannot express, each with the values that it can."""
+    if config.architecture != ModelConfig.architecture:
+        return [f'model.architecture = "{config.architecture}": must be "{ModelConfig.architecture}"']
+    encoder = config.family != "decoder"
+    problems = {
+        'model.positions = "alibi": must be "rotary", "relative", "learned" or "sinusoidal" in an encoder': (
+            encoder and config.positions == "alibi"
+        ),
+        f"model.d_v = {config.d_v}: must be equal to model.d_k": config.d_v not in (None, head_size(config)),
+        f"model.segments = {config.segments}: must be 0, or 2 in an encoder": (
+            config.segments not in ((0, 2) if config.family == "encoder" else (0,))
+        ),
+    }
+    return [problem for problem, holds in problems.items() if holds]
+
+
+def head_size(config: ModelConfig) -> int:
+    """Size of the queries and keys of an attention head."""
+    return config.d_k or config.d_model // config.heads
+
+
+def limit(recipe: Recipe) -> int:
+    """Number of positions that are written for sinusoidal encodings, and that tokenizers cut texts to."""
+    return recipe.model.max_positions
+
+
+def vocabulary(folder: Path) -> list[str]:
+    """Read the tokens of a tokenizer.json in the order of their ids."""
+    definition = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    pieces = definition["model"]["vocab"]
+    ids = dict(pieces) if isinstance(pieces, dict) else {piece: i for i, (piece, _) in enumerate(pieces)}
+    ids |= {token["content"]: token["id"] for token in definition["added_tokens"]}
+    return sorted(ids, key=ids.__getitem__)
+
+
+def specification(config: ModelConfig, weights: Weights, positions: int) -> "ModelSpec":
+    """Build CTranslate2's specification of a model, with its weights in float32."""
+    try:
+        from ctranslate2.specs import transformer_spec
+        from ctranslate2.specs.common_spec import Activation, EmbeddingsMerge
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    activations = {
+        "relu": Activation.RELU,
+        "gelu": Activation.GELU,
+        "gelu_tanh": Activation.GELUTanh,
+        "quick_gelu": Activation.GELUSigmoid,
+        "silu": Activation.SWISH,
+        "swiglu": Activation.SWISH,
+    }
+    options: dict[str, Any] = {
+        "num_heads": config.heads,
+        "pre_norm": config.norm == "pre",
+        "activation": activations[config.activation],
+        "ffn_glu": config.activation == "swiglu",
+        "rms_norm": config.normalization == "rms",
+        "layernorm_embedding": config.embedding_norm,
+        "num_heads_kv": config.kv_heads,
+        "head_dim": config.d_k,
+        "relative_attention_bias": config.positions == "relative",
+    }
+    if config.positions == "rotary":
+        # Dimension i is paired with i + K/2, which CTranslate2 calls not interleaved.
+        options |= {"rotary_dim": 0, "rotary_interleave": False}
+
+    encoder = transformer_spec.TransformerEncoderSpec(
+        config.encoder_layers,
+        num_source_embeddings=2 if config.segments else 1,
+        embeddings_merge=EmbeddingsMerge.ADD,
+        **options,
+    )
+    decoder = transformer_spec.TransformerDecoderSpec(
+        config.decoder_layers,
+        with_encoder_attention=config.family == "encoder_decoder",
+        alibi=config.positions == "alibi",
+        **options,
+    )
+    spec = {
+        "encoder_decoder": lambda: transformer_spec.TransformerSpec(encoder, decoder),
+        "encoder": lambda: transformer_spec.TransformerEncoderModelSpec(encoder),
+        "decoder": lambda: transformer_spec.TransformerDecoderModelSpec(decoder),
+    }[config.family]()
+
+    stacks = {"encoder": encoder, "decoder": decoder}
+    for ours, (name, _) in STACKS[config.family].items():
+        stacks[name].scale_embeddings = config.scale_embeddings
+        set_positions(stacks[name], config, weights.get(f"{ours}.positions.table.weight"), positions)
+    for name, value in their_weights(config, weights).items():
+        set_variable(spec, name, value)
+    return spec
+
+
+def their_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
+    """Weights by CTranslate2's names, without position tables; norms without a bias get one of zeros."""
+    feed_forward = GATED if config.activation == "swiglu" else {}
+    table = dict(AROUND[config.family])
+    for ours, (theirs, block) in STACKS[config.family].items():
+        table |= {f"{ours}.norm": f"{theirs}.layer_norm", f"{ours}.embedding_norm": f"{theirs}.layernorm_embedding"}
+        table |= {f"{ours}.blocks.#.{o}": f"{theirs}.layer_#.{t}" for o, t in (block | feed_forward).items()}
+    left_out = r".*\.positions\.table\.weight" + (f"|{HEADS}" if config.family == "encoder" else "")
+    present = {name: value for name, value in weights.items() if not re.fullmatch(left_out, name)}
+
+    variables = {}
+    for name, value in Names(table).theirs(present).items():
+        path, _, kind = name.rpartition(".")
+        kind = {"weight": "gamma", "bias": "beta"}[kind] if "norm" in path.split(".")[-1] else kind
+        variables[f"{path}.{kind}"] = value.detach().float().numpy()
+    if config.normalization == "layer":
+        gammas = [name for name in variables if name.endswith("gamma")]
+        betas = {name.removesuffix("gamma") + "beta": np.zeros_like(variables[name]) for name in gammas}
+        variables = betas | variables
+    return variables
+
+
+def set_positions(stack: Any, config: ModelConfig, table: Tensor | None, positions: int) -> None:
+    """Set what a stack of CTranslate2 knows about positions."""
+    if config.positions == "relative" and table is not None:
+        for layer in stack.layer:
+            layer.self_attention.relative_attention_bias = table.detach().float().numpy()
+            layer.self_attention.relative_attention_max_distance = np.int32(Relative.FARTHEST)
+    elif config.positions in ("sinusoidal", "learned", "none"):
+        # Without a table CTranslate2 adds sinusoids, so a model without positions gets one of zeros.
+        if config.positions == "sinusoidal":
+            table = sinusoids(positions, config.d_model)
+        zeros = np.zeros((positions, config.d_model), dtype=np.float32)
+        stack.position_encodings.encodings = zeros if table is None else table.detach().float().numpy()
+
+
+def set_variable(spec: Any, name: str, value: np.ndarray) -> None:
+    """Set a weight in a specification by its name, such as encoder.layer_0.self_attention.linear_0.weight."""
+    *path, last = name.split(".")
+    for part in path:
+        member, _, number = part.rpartition("_")
+        listed = number.isdigit() and isinstance(getattr(spec, member, None), list)
+        spec = getattr(spec, member)[int(number)] if listed else getattr(spec, part)
+    setattr(spec, last, value)
