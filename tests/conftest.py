@@ -24,10 +24,10 @@ from shape_checks import check_shapes
 gc.disable()  # until all is imported and collected, which is there to the end
 
 SOURCE = Path(__file__).parent.parent / "src"
-SHAPED = ("nn", "architectures", "losses", "optim", "tasks", "search", "predictors", "inspector", "convert")
-MODULES = [
-    path for part in SHAPED for path in [SOURCE / f"heedful/{part}.py", *(SOURCE / f"heedful/{part}").rglob("*.py")]
-]
+SHAPED = ("nn", "architectures", "losses", "optim", "tasks", "search", "inspector", "convert")
+ANSWERS = ("captioner", "filler", "generator", "outputs", "speech", "transcriber", "translator")  # with tensors inside
+MODULES = [SOURCE / f"heedful/{part}.py" for part in (*SHAPED, *(f"predictors/{part}" for part in ANSWERS))]
+MODULES += [path for part in SHAPED for path in (SOURCE / f"heedful/{part}").rglob("*.py")]
 
 # Before the conftest.py of a folder imports them. Rules of settings are also called with keys in place of a recipe.
 check_shapes(
