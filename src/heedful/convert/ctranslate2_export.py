@@ -6,9 +6,10 @@ The folder has model.bin, config.json and the vocabulary, which `ctranslate2.Tra
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -19,14 +20,15 @@ from heedful.convert.opennmt import CROSS_ATTENTION, FEED_FORWARD, SELF_ATTENTIO
 from heedful.convert.weights import Names, Weights
 from heedful.errors import InputError
 from heedful.nn.positions import Relative, sinusoids
+from heedful.predictors.generator import Generator
+from heedful.predictors.outputs import TokenScores
+from heedful.predictors.translator import Translator
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.text.hugging_face import to_hugging_face
 from heedful.text.pipeline import BOS, EOS, UNK
 
-if TYPE_CHECKING:
-    from ctranslate2.specs.model_spec import ModelSpec
-
 PRECISIONS = ("float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16")
+PROMPT, CONTINUATION = 30, 50  # characters of a prompt and tokens after it, to compare two GPTs
 MISSING = "the export needs the package ctranslate2; install it with: pip install ctranslate2"
 
 GATED = {"feed_forward.gate": "ffn.linear_0", "feed_forward.up": "ffn.linear_0_noact"}
@@ -129,7 +131,7 @@ def vocabulary(folder: Path) -> list[str]:
     return sorted(ids, key=ids.__getitem__)
 
 
-def specification(config: ModelConfig, weights: Weights, positions: int) -> "ModelSpec":
+def specification(config: ModelConfig, weights: Weights, positions: int) -> Any:
     """Build CTranslate2's specification of a model, with its weights in float32."""
     try:
         from ctranslate2.specs import transformer_spec
@@ -194,7 +196,19 @@ def their_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[st
         table |= {f"{ours}.norm": f"{theirs}.layer_norm", f"{ours}.embedding_norm": f"{theirs}.layernorm_embedding"}
         table |= {f"{ours}.blocks.#.{o}": f"{theirs}.layer_#.{t}" for o, t in (block | feed_forward).items()}
     left_out = r".*\.positions\.table\.weight" + (f"|{HEADS}" if config.family == "encoder" else "")
+    # A tied matrix is stored once here; CTranslate2 finds equal matrices by itself.
+    copies = {"target_embedding.weight": "source_embedding.weight", "output.weight": "target_embedding.weight"}
+    if config.family == "decoder":
+        copies = {"output.weight": "backbone.embedding.weight"}
     present = {name: value for name, value in weights.items() if not re.fullmatch(left_out, name)}
+    for copy, original in copies.items():
+        if original in present:
+            present.setdefault(copy, present[original])
+
+    if config.segments and config.scale_embeddings:
+        # CTranslate2 scales the sum of both embeddings; only that of tokens is scaled here.
+        name = "backbone.segments.table.weight"
+        present[name] = present[name] / config.d_model**0.5
 
     variables = {}
     for name, value in Names(table).theirs(present).items():
@@ -230,3 +244,75 @@ def set_variable(spec: Any, name: str, value: np.ndarray) -> None:
         listed = number.isdigit() and isinstance(getattr(spec, member, None), list)
         spec = getattr(spec, member)[int(number)] if listed else getattr(spec, part)
     setattr(spec, last, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """How far the outputs of an exported model are those of the model in heedful.
+
+    Attributes:
+        texts: Number of texts that were compared.
+        equal: Number of texts with the same tokens, of greedy search; for a BERT, all texts.
+        difference: Largest absolute difference of the log-probability of a token; for a BERT, of a hidden state.
+    """
+
+    texts: int
+    equal: int
+    difference: float
+
+
+def compare_outputs(predictor: Translator | Generator, folder: Path, texts: Sequence[str]) -> Agreement:
+    """Compare the outputs of a model with those of its export, computed by CTranslate2 in float32.
+
+    Both continue the texts by greedy search, and both score what heedful has written.
+    """
+    compare = _compare_translator if isinstance(predictor, Translator) else _compare_generator
+    return compare(predictor, folder, [text for text in texts if text.strip()])
+
+
+def _compare_translator(translator: Translator, folder: Path, texts: Sequence[str]) -> Agreement:
+    import ctranslate2
+
+    source = vocabulary(folder)
+    target = source if translator.tokenizers.joint else vocabulary(folder / "target")
+    lines = list(translator.translate_lines(texts, beam=1))
+    rows = [[source[i] for i in row] for row in translator.tokenizers.source.encode_batch(texts)]
+    outputs = [list(line.alternatives[0].hypothesis.tokens) for line in lines]
+
+    engine = ctranslate2.Translator(str(folder), compute_type="float32")
+    most = max(map(len, outputs)) + 1
+    results = engine.translate_batch(rows, beam_size=1, max_decoding_length=most, max_batch_size=64)
+    # A translation that reached the length limit here is compared up to there.
+    ends = [len(output) if not line.complete else most for output, line in zip(outputs, lines, strict=True)]
+    theirs = [result.hypotheses[0][:end] for result, end in zip(results, ends, strict=True)]
+    equal = sum([target[i] for i in ours] == tokens for ours, tokens in zip(outputs, theirs, strict=True))
+
+    here = translator.score([(text, line.text) for text, line in zip(texts, lines, strict=True)])
+    there = engine.score_batch(rows, [[target[i] for i in score.tokens[:-1]] for score in here], max_batch_size=64)
+    return Agreement(texts=len(texts), equal=equal, difference=_largest_difference(here, there))
+
+
+def _compare_generator(generator: Generator, folder: Path, texts: Sequence[str]) -> Agreement:
+    import ctranslate2
+
+    tokens = vocabulary(folder)
+    engine = ctranslate2.Generator(str(folder), compute_type="float32")
+    prompts = [text[:PROMPT] for text in texts]
+    outputs = generator.generate(prompts, temperature=0.0, max_tokens=CONTINUATION)
+    # The first token follows <eos>, as in training.
+    rows = [[tokens[i] for i in (EOS, *row)] for row in generator.tokenizer.encode_batch(prompts)]
+    results = engine.generate_batch(
+        rows, max_length=CONTINUATION, sampling_topk=1, include_prompt_in_result=False, max_batch_size=64
+    )
+    theirs = [result.sequences[0] for result in results]
+    equal = sum([tokens[i] for i in ours.tokens] == row for ours, row in zip(outputs, theirs, strict=True))
+
+    here = generator.score(texts)
+    there = engine.score_batch([[tokens[i] for i in (EOS, *score.tokens)] for score in here], max_batch_size=64)
+    return Agreement(texts=len(texts), equal=equal, difference=_largest_difference(here, there))
+
+
+def _largest_difference(here: Sequence[TokenScores], there: Sequence[Any]) -> float:
+    """Largest difference of the log-probability of a token in one of several texts."""
+    pairs = zip(here, there, strict=True)
+    return max(float(np.abs(np.subtract(ours.log_probs, theirs.log_probs)).max()) for ours, theirs in pairs)
