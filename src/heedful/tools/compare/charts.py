@@ -16,19 +16,13 @@ CurvePoints = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves of one run by the name of the logged value, such as "loss" and "valid_bleu", against updates.
+    """Curves of one run by the name of the logged value, such as "loss" and "valid_bleu", against updates."""
 
-    Attributes:
-        values: for each name pairs of update and value.
-        seconds: pairs of update and training time in seconds until then; empty for a run that did not take the time.
-        flops_per_update: FLOPs of one update; None if unknown.
-        tokens_per_second: training speed of the whole run; None if unknown.
-    """
-
-    values: dict[str, CurvePoints]
+    values: dict[str, CurvePoints]  # for each name pairs of update and value
+    # pairs of update and training time in seconds until then; empty for a run that did not take the time
     seconds: CurvePoints
-    flops_per_update: float | None
-    tokens_per_second: float | None
+    flops_per_update: float | None  # FLOPs of one update; None if unknown
+    tokens_per_second: float | None  # training speed of the whole run; None if unknown
 
     def against(self, axis: str, name: str) -> CurvePoints:
         """Return a curve against "updates", "minutes" or "FLOPs"; empty if the run does not have it."""
@@ -97,22 +91,14 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Line chart with labelled axes.
+    """Line chart with labelled axes."""
 
-    Attributes:
-        title: what is drawn, for readers who cannot see it.
-        x_label: the name of the horizontal axis.
-        y_label: the name of the vertical axis.
-        series: the lines.
-        prefixed: True if the horizontal axis counts a unit in thousands, millions and so on, as in "GFLOPs".
-        names: for groups, the names below the places 0, 1 and so on; empty for an axis of numbers.
-    """
-
-    title: str
-    x_label: str
-    y_label: str
-    series: Sequence[Series]
-    prefixed: bool = False
+    title: str  # what is drawn, for readers who cannot see it
+    x_label: str  # the name of the horizontal axis
+    y_label: str  # the name of the vertical axis
+    series: Sequence[Series]  # the lines
+    prefixed: bool = False  # True if the horizontal axis counts a unit in thousands, millions and so on, as in "GFLOPs"
+    # for groups, the names below the places 0, 1 and so on; empty for an axis of numbers
     names: Sequence[str] = field(default=())
 
     def svg(self) -> str:

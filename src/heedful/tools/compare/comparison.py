@@ -81,12 +81,7 @@ class ComparisonRun:
         self.prepared: Path | None = None  # the folder of prepared data; None if no system is trained here
 
     def run(self) -> Outcome:
-        """Run the comparison to its end, or until a signal.
-
-        Raises:
-            InputError: a system cannot be compared, so that none is trained, or the folder holds something else.
-            RunError: the report cannot be written.
-        """
+        """Run the comparison to its end, or until a signal."""
         with claim(self.out):
             self.check()
             self.refuse()
@@ -101,11 +96,7 @@ class ComparisonRun:
             return Outcome(report, HeedfulError.exit_code if failed else 0)
 
     def check(self) -> None:
-        """Check all systems, prepare the data that they share, and note the systems that cannot take part.
-
-        Raises:
-            InputError: no system can be compared, or the data cannot be prepared.
-        """
+        """Check all systems, prepare the data that they share, and note the systems that cannot take part."""
         for entry in self.entries:
             self.attempt(entry, self.load)
         sound = [entry for entry in self.entries if entry.is_sound and entry.recipe]
@@ -123,11 +114,7 @@ class ComparisonRun:
                 self.attempt(entry, lambda entry: self.terms.check_labels(entry.loaded))
 
     def refuse(self) -> None:
-        """Refuse to train the systems that can be compared as long as others cannot.
-
-        Raises:
-            InputError: some cannot; the message says why of each.
-        """
+        """Refuse to train the systems that can be compared as long as others cannot."""
         if failed := [entry for entry in self.entries if not entry.is_sound]:
             summary = (
                 f"{len(failed)} of {len(self.entries)} systems cannot be compared, and nothing is trained until they "
@@ -136,11 +123,7 @@ class ComparisonRun:
             raise InputError("\n  ".join([summary, *map(failure, failed)]))
 
     def agree(self, entry: Entry) -> None:
-        """Check that a system agrees to the terms of the comparison; a trained model may come from other data.
-
-        Raises:
-            InputError: it does not.
-        """
+        """Check that a system agrees to the terms of the comparison; a trained model may come from other data."""
         recipe, is_trained = entry.loaded, entry.system.is_trained
         self.terms.check(recipe)
         if is_trained:
@@ -150,11 +133,7 @@ class ComparisonRun:
         entry.recipe = self.terms.applied(recipe, is_trained=is_trained)
 
     def prepare(self, recipe: Recipe) -> None:
-        """Prepare the data of all systems that are to be trained, and check the sizes of their models.
-
-        Raises:
-            InputError: the data cannot be prepared.
-        """
+        """Prepare the data of all systems that are to be trained, and check the sizes of their models."""
         self.prepared = self.out / "data"
         task = find_task(recipe.task).prepare(recipe, self.prepared, self.say)
         self.terms = replace(self.terms, labels=task.recipe.data.labels)
@@ -225,11 +204,7 @@ class ComparisonRun:
         )
 
     def write(self) -> Report:
-        """Write the report on what is known so far, as HTML, Markdown and JSON.
-
-        Raises:
-            RunError: a file cannot be written.
-        """
+        """Write the report on what is known so far, as HTML, Markdown and JSON."""
         report = gather([self.reported(entry) for entry in self.entries], self.terms.test_name, self.budget)
         write_json(self.out / NUMBERS, report.to_json())
         write_bytes(self.out / TEXT, markdown_page(report).encode())

@@ -23,23 +23,15 @@ METHOD = "3"  # of measuring; results by another are measured again
 
 @dataclass(frozen=True)
 class Job:
-    """Job of one process: a system to train, or to load, and to measure.
+    """Job of one process: a system to train, or to load, and to measure."""
 
-    Attributes:
-        recipe: the recipe with the budget; its `data.test` is the test set of the comparison.
-        folder: the run to train or to resume, or the trained run or model to load.
-        data: the prepared training data, which all systems share; None for a model of other training data.
-        trains: True if the system is trained; False if it is only loaded.
-        result: the file to write the result to.
-        inputs: SHA-256 of the training data, of the test set, and of the model of a trained system, and the method of
-            measuring: where one differs, an earlier result is that of another job.
-    """
-
-    recipe: Recipe
-    folder: Path
-    data: Path | None
-    trains: bool
-    result: Path
+    recipe: Recipe  # the recipe with the budget; its `data.test` is the test set of the comparison
+    folder: Path  # the run to train or to resume, or the trained run or model to load
+    data: Path | None  # the prepared training data, which all systems share; None for a model of other training data
+    trains: bool  # True if the system is trained; False if it is only loaded
+    result: Path  # the file to write the result to
+    # SHA-256 of the training data, of the test set, and of the model of a trained system, and the method of
+    # measuring: where one differs, an earlier result is that of another job
     inputs: dict[str, str | None] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -49,11 +41,7 @@ class Job:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Job":
-        """Read a job that `to_json` gave; a class of the user's own that the recipe names is imported.
-
-        Raises:
-            InputError: the recipe cannot work.
-        """
+        """Read a job that `to_json` gave; a class of the user's own that the recipe names is imported."""
         data = values["data"]
         return cls(
             recipe=make_recipe(values["recipe"]),
@@ -67,81 +55,49 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class TestResult:
-    """Results of a system on the test set.
-
-    Attributes:
-        count: sentences or other examples of the test set.
-        scores: scores by name, as `heedful evaluate` prints them.
-        seconds: time that decoding took or, where no text is written, scoring.
-        tokens: tokens that were written, <eos> included; where no text is written, those of the batches.
-        texts: for tasks from text to text, lists of "source", "reference" and "output" texts, in their order.
-        lengths: for tasks from text to text, tokens of each source.
-        figures: for scores that are means over texts, the score of each text, by name.
-        draws: for other scores of single examples, what `Draws` holds.
-        language: for translations, the target language of BLEU and chrF, else None.
-        absent: for outputs that are classes, those without an example in the test set.
-    """
+    """Results of a system on the test set."""
 
     __test__ = False  # no test, whatever pytest makes of the name
 
-    count: int
-    scores: dict[str, float]
-    seconds: float
-    tokens: int
+    count: int  # sentences or other examples of the test set
+    scores: dict[str, float]  # scores by name, as `heedful evaluate` prints them
+    seconds: float  # time that decoding took or, where no text is written, scoring
+    tokens: int  # tokens that were written, <eos> included; where no text is written, those of the batches
+    # for tasks from text to text, lists of "source", "reference" and "output" texts, in their order
     texts: dict[str, list[str]] | None = None
-    lengths: list[int] | None = None
+    lengths: list[int] | None = None  # for tasks from text to text, tokens of each source
+    # for scores that are means over texts, the score of each text, by name
     figures: dict[str, list[float]] | None = None
-    draws: dict[str, Any] | None = None
-    language: str | None = None
-    absent: list[str] | None = None
+    draws: dict[str, Any] | None = None  # for other scores of single examples, what `Draws` holds
+    language: str | None = None  # for translations, the target language of BLEU and chrF, else None
+    absent: list[str] | None = None  # for outputs that are classes, those without an example in the test set
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Measurements of a trained system; None for what is not known.
+    """Measurements of a trained system; None for what is not known."""
 
-    Attributes:
-        parameters: number of parameters.
-        kinds: number of parameters by kind, such as "embeddings".
-        precision: number format of the training, such as "float32".
-        updates: training updates of the run.
-        seconds: training time of the run, validation not counted.
-        tokens: tokens that the training has read.
-        peak_memory: most memory of the training, in bytes; of the process, or of the GPU.
-        flops_per_update: FLOPs of one training update.
-        flops_per_example: FLOPs of writing one text; where no text is written, of reading one example.
-        environment: software and hardware, as `machine.environment` gives them.
-        test: results on the test set.
-    """
-
-    parameters: int
-    kinds: dict[str, int]
-    precision: str
-    updates: int | None
-    seconds: float | None
-    tokens: int | None
-    peak_memory: int | None
-    flops_per_update: float | None
-    flops_per_example: float
-    environment: dict[str, str | int]
-    test: TestResult
+    parameters: int  # number of parameters
+    kinds: dict[str, int]  # number of parameters by kind, such as "embeddings"
+    precision: str  # number format of the training, such as "float32"
+    updates: int | None  # training updates of the run
+    seconds: float | None  # training time of the run, validation not counted
+    tokens: int | None  # tokens that the training has read
+    peak_memory: int | None  # most memory of the training, in bytes; of the process, or of the GPU
+    flops_per_update: float | None  # FLOPs of one training update
+    flops_per_example: float  # FLOPs of writing one text; where no text is written, of reading one example
+    environment: dict[str, str | int]  # software and hardware, as `machine.environment` gives them
+    test: TestResult  # results on the test set
 
 
 @dataclass
 class Result:
-    """Result of a job so far: the measurements, or the error that ended it.
+    """Result of a job so far: the measurements, or the error that ended it."""
 
-    Attributes:
-        job: the job, as JSON values.
-        peak_memory: most memory in bytes that any process of the training has needed so far.
-        measured: the measurements, once they are made.
-        error: the message of the error that ended the job.
-    """
-
-    job: dict[str, Any] = field(default_factory=dict)
-    peak_memory: int | None = None
-    measured: Measured | None = None
-    error: str | None = None
+    job: dict[str, Any] = field(default_factory=dict)  # the job, as JSON values
+    peak_memory: int | None = None  # most memory in bytes that any process of the training has needed so far
+    measured: Measured | None = None  # the measurements, once they are made
+    error: str | None = None  # the message of the error that ended the job
 
     @classmethod
     def read(cls, path: Path) -> "Result":
@@ -155,11 +111,7 @@ class Result:
             return cls()
 
     def write(self, path: Path) -> None:
-        """Write the result of a job.
-
-        Raises:
-            RunError: the file cannot be written.
-        """
+        """Write the result of a job."""
         write_bytes(path, json.dumps(asdict(self)).encode())  # with NaN, which the score of a diverged model can be
 
     def is_done(self, job: Job) -> bool:
@@ -168,11 +120,7 @@ class Result:
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write JSON values to a file, as a whole or not at all; numbers that are not finite become null.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
+    """Write JSON values to a file, as a whole or not at all; numbers that are not finite become null."""
     write_bytes(path, json_text(finite(values)))
 
 
@@ -186,11 +134,7 @@ def finite(value: Any) -> Any:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all; folders above it are made.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
+    """Write a file as a whole or not at all; folders above it are made."""
     with named_write_errors(path, "look at the disk's free space and rights, then give the same command again"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as stream:
@@ -198,11 +142,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 class SystemProcess:
-    """Process that does the job in a file; signals that this process gets in the meantime are passed on to it.
-
-    Args:
-        job: the file of the job.
-    """
+    """Process that does the job in a file; signals that this process gets in the meantime are passed on to it."""
 
     def __init__(self, job: Path) -> None:
         # In a session of its own, as a terminal sends Ctrl-C to all processes of one, and the second ends a training.

@@ -35,13 +35,7 @@ UPDATES = 2  # updates to take the mean of
 
 
 def flops_per_update(task: Task, model: nn.Module, recipe: Recipe) -> float:
-    """Count the FLOPs of a training update, forward, backward and optimiser: the mean of the first updates of a run.
-
-    Args:
-        task: the task with the training data.
-        model: a model of the recipe; its weights stay as they are.
-        recipe: the recipe of the run.
-    """
+    """Count the FLOPs of a training update, forward, backward and optimiser: the mean of the first updates of a run."""
     plain = replace(recipe, train=replace(recipe.train, compile=False, precision="float32"))
     trained = deepcopy(model)
     step = TrainingStep(trained, task.loss, plain)
@@ -60,32 +54,16 @@ FEWEST = 20  # sentences of a group
 
 @dataclass(frozen=True)
 class Group:
-    """Sentences of a test set with similar values of a property, and the score of each system on them.
+    """Sentences of a test set with similar values of a property, and the score of each system on them."""
 
-    Attributes:
-        low: the smallest value of the property.
-        high: the largest value.
-        count: number of sentences.
-        scores: the score on the group with its 95 % interval, by system.
-    """
-
-    low: int
-    high: int
-    count: int
-    scores: dict[str, Resampled]
+    low: int  # the smallest value of the property
+    high: int  # the largest value
+    count: int  # number of sentences
+    scores: dict[str, Resampled]  # the score on the group with its 95 % interval, by system
 
 
 def group_scores(values: Sequence[int], samples: Mapping[str, TextSample], score: str) -> list[Group]:
-    """Divide a test set into groups of about equal size by a property of its sentences, and score each group.
-
-    Args:
-        values: the property of each sentence, such as its length.
-        samples: the results of each system, by its name.
-        score: the name of the score.
-
-    Returns:
-        Groups in the order of the property; none if there are too few sentences for two groups.
-    """
+    """Divide a test set into groups of about equal size by a property of its sentences, and score each group."""
     groups = []
     for chosen in divided(values):
         found = {name: sample.part(chosen).intervals()[score] for name, sample in samples.items()}
@@ -132,15 +110,7 @@ BATCHES = 4
 
 
 def measure(job: Job, peak_memory: int | None) -> Measured:
-    """Measure the trained system of a job.
-
-    Args:
-        job: the job, whose training has ended.
-        peak_memory: the most memory of the training in bytes; None if it was not measured.
-
-    Raises:
-        InputError: the model or the test set cannot be used.
-    """
+    """Measure the trained system of a job."""
     loaded = as_asked(load_model(job.folder, job.recipe.train.device), job.recipe)
     counts = count_parameters(loaded.model)
     progress = trainer_progress(job)
@@ -201,13 +171,7 @@ def trainer_progress(job: Job) -> dict[str, Any]:
 
 
 def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
-    """Count the FLOPs of writing one text of the test set or, for other tasks, of reading one example: a mean.
-
-    Args:
-        task: the task with the test set.
-        loaded: the model.
-        count: the examples of the test set.
-    """
+    """Count the FLOPs of writing one text of the test set or, for other tasks, of reading one example: a mean."""
     if isinstance(task, SequenceToSequence):
         decode, write, alone = replace(loaded.recipe.decode, n_best=1), task.write, Evaluation()
         chosen = range(0, count, -(-count // SENTENCES))

@@ -42,30 +42,19 @@ UNREPORTED = tuple(  # settings that are alike, or reported elsewhere
 
 @dataclass(frozen=True)
 class SystemReport:
-    """Report of one system.
+    """Report of one system."""
 
-    Attributes:
-        name: the name of the system.
-        source: the recipe, or the folder of the trained model.
-        recipe: the recipe with its budget; None if it cannot be read.
-        state: `DONE`, `FAILED`, or `WAITING` for its turn.
-        error: for a system that failed, what happened.
-        measured: the measurements of a system that is done.
-        curves: the curves of its training.
-        scores: the scores of single examples on the test set, by name, with 95 % intervals.
-        remarks: sentences about the training, such as why it ended.
-        shares_data: True if it was trained on the data of the first system; False also if that cannot be told.
-    """
-
-    name: str
-    source: str
-    recipe: Recipe | None
-    state: str
-    error: str | None = None
-    measured: Measured | None = None
-    curves: Curves | None = None
+    name: str  # the name of the system
+    source: str  # the recipe, or the folder of the trained model
+    recipe: Recipe | None  # the recipe with its budget; None if it cannot be read
+    state: str  # `DONE`, `FAILED`, or `WAITING` for its turn
+    error: str | None = None  # for a system that failed, what happened
+    measured: Measured | None = None  # the measurements of a system that is done
+    curves: Curves | None = None  # the curves of its training
+    # the scores of single examples on the test set, by name, with 95 % intervals
     scores: dict[str, Resampled] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)  # sentences about the training, such as why it ended
+    # True if it was trained on the data of the first system; False also if that cannot be told
     shares_data: bool = True
 
 
@@ -80,35 +69,20 @@ class Pair:
 
 @dataclass(frozen=True)
 class Report:
-    """Report of a comparison so far.
+    """Report of a comparison so far."""
 
-    Attributes:
-        systems: the systems, in the order of the command line.
-        task: the name of the task.
-        test: the test set, in words.
-        budget: the budget of every system.
-        score: the name of the first score on the test set; None before any system is done.
-        curve: the name of the validation score that is drawn, such as "valid_bleu".
-        pairs: comparisons of all pairs of systems.
-        by_length: scores by the length of the source in tokens.
-        by_move: scores by the distance over which words move in translation, where the data say it.
-        first: the first sentences of the test set with all outputs.
-        different: the sentences on which systems differ most.
-        settings: the settings in which the recipes differ, with the value of each system.
-    """
-
-    systems: list[SystemReport]
-    task: str
-    test: str
-    budget: Budget
-    score: str | None
-    curve: str
-    pairs: list[Pair]
-    by_length: list[Group]
-    by_move: list[Group]
-    first: list[SampleOutputs]
-    different: list[SampleOutputs]
-    settings: dict[str, dict[str, str]]
+    systems: list[SystemReport]  # the systems, in the order of the command line
+    task: str  # the name of the task
+    test: str  # the test set, in words
+    budget: Budget  # the budget of every system
+    score: str | None  # the name of the first score on the test set; None before any system is done
+    curve: str  # the name of the validation score that is drawn, such as "valid_bleu"
+    pairs: list[Pair]  # comparisons of all pairs of systems
+    by_length: list[Group]  # scores by the length of the source in tokens
+    by_move: list[Group]  # scores by the distance over which words move in translation, where the data say it
+    first: list[SampleOutputs]  # the first sentences of the test set with all outputs
+    different: list[SampleOutputs]  # the sentences on which systems differ most
+    settings: dict[str, dict[str, str]]  # the settings in which the recipes differ, with the value of each system
 
     @property
     def done(self) -> list[SystemReport]:
@@ -154,13 +128,7 @@ def system_json(system: SystemReport) -> dict[str, Any]:
 
 
 def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report:
-    """Compute the report of a comparison from the reports of its systems.
-
-    Args:
-        systems: the reports of all systems; at least one has a recipe.
-        test: the test set, in words.
-        budget: the budget of every system.
-    """
+    """Compute the report of a comparison from the reports of its systems."""
     done = {system.name: system.measured.test for system in systems if system.measured}
     samples = {name: sample for name, found in done.items() if (sample := sample_of(found))}
     texts = {name: sample for name, sample in samples.items() if isinstance(sample, TextSample)}
@@ -266,21 +234,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """Section of a report: a title, paragraphs, and what they are about.
-
-    Attributes:
-        title: the title.
-        text: the paragraphs before everything else.
-        table: a table; None if there is none.
-        charts: charts, whose series have the colours of the systems.
-        samples: sentences with the outputs of all systems.
-    """
+    """Section of a report: a title, paragraphs, and what they are about."""
 
     title: str
-    text: list[str] = field(default_factory=list)
-    table: Table | None = None
-    charts: list[Chart] = field(default_factory=list)
-    samples: list[SampleOutputs] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)  # the paragraphs before everything else
+    table: Table | None = None  # a table; None if there is none
+    charts: list[Chart] = field(default_factory=list)  # charts, whose series have the colours of the systems
+    samples: list[SampleOutputs] = field(default_factory=list)  # sentences with the outputs of all systems
 
 
 def sections(report: Report) -> list[Section]:

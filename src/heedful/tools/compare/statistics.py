@@ -124,32 +124,19 @@ LONGEST = 1000  # characters of a text that are shown
 
 @dataclass(frozen=True)
 class SampleOutputs:
-    """A sentence of the test set with the outputs of all systems.
+    """A sentence of the test set with the outputs of all systems."""
 
-    Attributes:
-        number: number of the sentence in the test set, from 1.
-        source: the source text.
-        reference: the expected text.
-        outputs: the output of each system, by name.
-        scores: the score of each output, by the name of the system.
-    """
-
-    number: int
+    number: int  # number of the sentence in the test set, from 1
     source: str
-    reference: str
-    outputs: dict[str, str]
-    scores: dict[str, float]
+    reference: str  # the expected text
+    outputs: dict[str, str]  # the output of each system, by name
+    scores: dict[str, float]  # the score of each output, by the name of the system
 
 
 def choose_samples(
     tests: Mapping[str, TestResult], samples: Mapping[str, TextSample]
 ) -> tuple[list[SampleOutputs], list[SampleOutputs]]:
-    """Choose sentences to show: the first of the test set, and those whose scores differ most between the systems.
-
-    Args:
-        tests: the test results of systems that write texts, by name.
-        samples: the same results as samples.
-    """
+    """Choose sentences to show: the first of the test set, and those whose scores differ most between the systems."""
     each = {name: sample.each() for name, sample in samples.items()}
     count = min((len(scores) for scores in each.values()), default=0)
 

@@ -12,11 +12,7 @@ from heedful.training import loop
 
 
 def work(job: Job, console: Console | None = None) -> int:
-    """Train and measure the system of a job, and write the result; an error becomes part of the result.
-
-    Returns:
-        The exit code of the process: 0, 1 after an error, or that of the signal that interrupted the training.
-    """
+    """Train and measure the system of a job, and write the result; an error becomes part of the result."""
     console = console or Console(stderr=True)
     before = Result.read(job.result)
     result = Result(job.to_json(), before.peak_memory)

@@ -39,29 +39,19 @@ Classes = Mapping[str, list[Path]]  # the texts of each class
 
 
 class FolderLayout(NamedTuple):
-    """Layout of a folder of texts, and what else is in it.
+    """Layout of a folder of texts, and what else is in it."""
 
-    Attributes:
-        kind: Two languages, one file for each part, a folder for each class, or documents.
-        files: Of two languages the two files of each part; of parts the file of each.
-        classes: The classes of each part, of which the part "train" is all, if there is no other.
-        certainty: How certain the layout is.
-        unused: Files and folders that are not read.
-    """
-
+    # Two languages, one file for each part, a folder for each class, or documents
     kind: Literal["languages", "parts", "classes", "documents"]
-    files: Mapping[str, tuple[Path, ...]] = {}
+    files: Mapping[str, tuple[Path, ...]] = {}  # of two languages the two files of each part; of parts the file of each
+    # the classes of each part, of which the part "train" is all, if there is no other
     classes: Mapping[str, Classes] = {}
-    certainty: Certainty = "certain"
-    unused: tuple[str, ...] = ()
+    certainty: Certainty = "certain"  # how certain the layout is
+    unused: tuple[str, ...] = ()  # files and folders that are not read
 
 
 def layout_of(folder: Path, bad_utf8: BadUtf8) -> FolderLayout:
-    """Recognise the layout of a folder of texts.
-
-    Raises:
-        InputError: The folder or a file in it cannot be read.
-    """
+    """Recognise the layout of a folder of texts."""
     files = [path for path in visible_files(folder) if path.parent == folder and not ABOUT.search(path.name)]
     return (
         layout_of_languages(folder, files)
@@ -120,11 +110,7 @@ def layout_of_parts(files: list[Path], bad_utf8: BadUtf8) -> FolderLayout | None
 
 
 def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
-    """Make sure that the files of a folder of documents are running text, not data sets, archives, or a note on these.
-
-    Raises:
-        InputError: They are not; the message tells what to give instead.
-    """
+    """Make sure that the files of a folder are running text, not data sets, archives, or a note on these."""
     files = [file for file in visible_files(folder) if not ABOUT.search(file.name)]
     texts = [file for file in files if ending_of(file) in ENDINGS and ending_of(file) != ".json"]
     others = [file for file in files if ending_of(file) in (*DATA, *PACKED) and file not in texts]

@@ -14,17 +14,12 @@ ROUNDING = 2e-5  # largest difference of float32 results that are equal in exact
 
 @dataclass(frozen=True)
 class Check:
-    """A check of a model.
+    """A check of a model."""
 
-    Attributes:
-        name: what is compared, in words.
-        measure: measures the difference; None: the check does not apply to the model.
-        limit: the largest difference that passes.
-    """
-
-    name: str
+    name: str  # what is compared, in words
+    # measures the difference; None: the check does not apply to the model
     measure: Callable[[Subject, LoadedModel], float | None]
-    limit: float = ROUNDING
+    limit: float = ROUNDING  # the largest difference that passes
 
     def passes(self, difference: float) -> bool:
         """True if a difference is within the limit; NaN is not."""

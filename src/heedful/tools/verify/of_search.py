@@ -63,12 +63,7 @@ def greedy(subject: Subject) -> float | None:
 
 
 class CutVocabulary:
-    """Decoding state with a vocabulary of a few tokens.
-
-    Args:
-        state: The decoding state of a model.
-        tokens: The tokens that are left.
-    """
+    """Decoding state with a vocabulary of a few tokens."""
 
     def __init__(self, state: DecodingState, tokens: list[int]) -> None:
         self.state = state

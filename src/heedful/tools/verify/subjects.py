@@ -61,9 +61,6 @@ class Subject(ABC):
         model: The model, in evaluation mode and float32 on the CPU.
         vocabulary: The number of tokens that it reads.
         seed: Another seed gives other examples.
-
-    Attributes:
-        sides: The sides on which rows may be padded.
     """
 
     sides: tuple[str, ...] = ("right", "left")  # an architecture of a user's own need not know padding on the left
@@ -335,11 +332,7 @@ OF_MEDIA: dict[type, type[MediaSubject | MediaPairSubject]] = {
 
 
 def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
-    """Make the subject of a loaded model.
-
-    Raises:
-        InputError: the model reads no text, pictures or sounds, or looks up single words only.
-    """
+    """Make the subject of a loaded model."""
     vocabulary = min(loaded.tokenizers.sizes)
     if loaded.recipe.data.modality != "text":
         for kind, media_subject in OF_MEDIA.items():
