@@ -10,9 +10,8 @@ from heedful.data.preparation.prepared_data import text_digest
 from heedful.errors import HeedfulError, InputError
 from heedful.storage.manifest import MANIFEST
 from heedful.tasks import find_task
-from heedful.tools.compare.html import html_page
 from heedful.tools.compare.job import METHOD, Job, Result, run_process, write_bytes, write_json
-from heedful.tools.compare.markdown import markdown_page
+from heedful.tools.compare.pages import html_page, markdown_page
 from heedful.tools.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
 from heedful.tools.compare.setup import Budget, System, Terms, trained_on
 from heedful.training.preflight import preflight

@@ -8,7 +8,7 @@ import sys
 import threading
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from heedful.config.load import make_recipe, recipe_to_dict
@@ -25,17 +25,16 @@ METHOD = "3"  # of measuring; results by another are measured again
 class Job:
     """Job of one process: a system to train, or to load, and to measure."""
 
-    recipe: Recipe  # the recipe with the budget; its `data.test` is the test set of the comparison
+    recipe: Recipe  # with the budget; its `data.test` is the test set of the comparison
     folder: Path  # the run to train or to resume, or the trained run or model to load
     data: Path | None  # the prepared training data, which all systems share; None for a model of other training data
     trains: bool  # True if the system is trained; False if it is only loaded
-    result: Path  # the file to write the result to
+    result: Path
     # SHA-256 of the training data, of the test set, and of the model of a trained system, and the method of
     # measuring: where one differs, an earlier result is that of another job
     inputs: dict[str, str | None] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the job to JSON values."""
         paths = {"folder": str(self.folder), "data": self.data and str(self.data), "result": str(self.result)}
         return {"recipe": recipe_to_dict(self.recipe), "trains": self.trains, "inputs": self.inputs, **paths}
 
@@ -55,8 +54,6 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class TestResult:
-    """Results of a system on the test set."""
-
     __test__ = False  # no test, whatever pytest makes of the name
 
     count: int  # sentences or other examples of the test set
@@ -77,17 +74,17 @@ class TestResult:
 class Measured:
     """Measurements of a trained system; None for what is not known."""
 
-    parameters: int  # number of parameters
+    parameters: int
     kinds: dict[str, int]  # number of parameters by kind, such as "embeddings"
     precision: str  # number format of the training, such as "float32"
-    updates: int | None  # training updates of the run
+    updates: int | None
     seconds: float | None  # training time of the run, validation not counted
     tokens: int | None  # tokens that the training has read
     peak_memory: int | None  # most memory of the training, in bytes; of the process, or of the GPU
-    flops_per_update: float | None  # FLOPs of one training update
+    flops_per_update: float | None
     flops_per_example: float  # FLOPs of writing one text; where no text is written, of reading one example
     environment: dict[str, str | int]  # software and hardware, as `machine.environment` gives them
-    test: TestResult  # results on the test set
+    test: TestResult
 
 
 @dataclass
@@ -96,8 +93,8 @@ class Result:
 
     job: dict[str, Any] = field(default_factory=dict)  # the job, as JSON values
     peak_memory: int | None = None  # most memory in bytes that any process of the training has needed so far
-    measured: Measured | None = None  # the measurements, once they are made
-    error: str | None = None  # the message of the error that ended the job
+    measured: Measured | None = None
+    error: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> "Result":
@@ -111,7 +108,6 @@ class Result:
             return cls()
 
     def write(self, path: Path) -> None:
-        """Write the result of a job."""
         write_bytes(path, json.dumps(asdict(self)).encode())  # with NaN, which the score of a diverged model can be
 
     def is_done(self, job: Job) -> bool:
@@ -141,48 +137,33 @@ def write_bytes(path: Path, content: bytes) -> None:
             stream.write(content)
 
 
-class SystemProcess:
-    """Process that does the job in a file; signals that this process gets in the meantime are passed on to it."""
-
-    def __init__(self, job: Path) -> None:
-        # In a session of its own, as a terminal sends Ctrl-C to all processes of one, and the second ends a training.
-        # Its standard input ends when this process does, however it ends: see `end_with_parent`.
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "heedful.tools.compare", str(job)],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-        )
-        self.signal: int | None = None
-
-    def __enter__(self) -> "SystemProcess":
-        self.before = {number: signal.signal(number, self.forward) for number in Interruption.heard()}
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        if self.process.stdin:
-            self.process.stdin.close()
-
-    def forward(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: note it, and pass it on."""
-        self.signal = number
-        self.process.send_signal(number)
-
-    def wait(self) -> int:
-        """Wait for the end of the process; return its exit code, negative for the signal that killed it."""
-        return self.process.wait()
-
-
 def run_process(job: Path) -> tuple[int, int | None]:
-    """Run the process of a job to its end; return its exit code, and the signal that interrupted it or None."""
-    with SystemProcess(job) as running:
-        return running.wait(), running.signal
+    """Run the process of a job to its end; return its exit code, and the signal that interrupted it or None.
+
+    The code is negative for a signal that killed the process. Signals that this process gets are passed on to it.
+    """
+    # In a separate session, as a terminal sends Ctrl-C to all processes of one, and the second ends a training.
+    # Its standard input ends when this process does, however it ends: see `end_with_parent`.
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "heedful.tools.compare", str(job)], stdin=subprocess.PIPE, start_new_session=True
+    )
+    interruptions: list[int] = []
+
+    def forward(number: int, _: FrameType | None) -> None:
+        interruptions.append(number)
+        process.send_signal(number)
+
+    before = {number: signal.signal(number, forward) for number in Interruption.heard()}
+    try:
+        return process.wait(), interruptions[-1] if interruptions else None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stdin:
+            process.stdin.close()
 
 
 def end_with_parent() -> None:
