@@ -35,12 +35,10 @@ class Entry:
 
     @property
     def is_sound(self) -> bool:
-        """True if nothing has failed so far."""
         return self.error is None
 
     @property
     def loaded(self) -> Recipe:
-        """The recipe of a system that is sound."""
         assert self.recipe
         return self.recipe
 
@@ -59,14 +57,10 @@ class Outcome:
 
 
 class ComparisonRun:
-    """Run of a comparison in a folder, which goes on from where an earlier one was interrupted.
+    """Run of a comparison in the folder `out`, which resumes where an earlier one was interrupted.
 
-    Args:
-        systems: the systems.
-        budget: the budget of each.
-        out: the folder: data/ has the prepared data, runs/NAME the run of each system, results/NAME.json its numbers.
-        data: the folder of the data files; None: as each recipe says.
-        say: called with sentences about the progress.
+    In the folder data/ has the prepared data, runs/NAME the run of each system, and results/NAME.json its numbers. The
+    data files are in the folder `data`, or else where each recipe says.
     """
 
     terms: Terms  # found by `check`
@@ -83,7 +77,13 @@ class ComparisonRun:
         """Run the comparison to its end, or until a signal."""
         with claim(self.out):
             self.check()
-            self.refuse()
+            # The systems that can be compared are not trained as long as others cannot.
+            if failed := [entry for entry in self.entries if not entry.is_sound]:
+                summary = (
+                    f"{len(failed)} of {len(self.entries)} systems cannot be compared, and nothing is trained until "
+                    "they are corrected or left out"
+                )
+                raise InputError("\n  ".join([summary, *map(failure, failed)]))
             waiting = [entry for entry in self.entries if entry.is_sound and not self.is_done(entry)]
             report = self.write()
             for entry in waiting:
@@ -91,8 +91,8 @@ class ComparisonRun:
                 report = self.write()
                 if interrupted:
                     return Outcome(report, 128 + interrupted)
-            failed = any(not entry.is_sound for entry in self.entries)
-            return Outcome(report, HeedfulError.exit_code if failed else 0)
+            is_sound = all(entry.is_sound for entry in self.entries)
+            return Outcome(report, 0 if is_sound else HeedfulError.exit_code)
 
     def check(self) -> None:
         """Check all systems, prepare the data that they share, and note the systems that cannot take part."""
@@ -111,15 +111,6 @@ class ComparisonRun:
         for entry in sound:
             if entry.is_sound and entry.system.is_trained:
                 self.attempt(entry, lambda entry: self.terms.check_labels(entry.loaded))
-
-    def refuse(self) -> None:
-        """Refuse to train the systems that can be compared as long as others cannot."""
-        if failed := [entry for entry in self.entries if not entry.is_sound]:
-            summary = (
-                f"{len(failed)} of {len(self.entries)} systems cannot be compared, and nothing is trained until they "
-                "are corrected or left out"
-            )
-            raise InputError("\n  ".join([summary, *map(failure, failed)]))
 
     def agree(self, entry: Entry) -> None:
         """Check that a system agrees to the terms of the comparison; a trained model may come from other data."""
@@ -162,10 +153,10 @@ class ComparisonRun:
     def is_done(self, entry: Entry) -> bool:
         """Read the result of a system, and return True if the system is trained and measured."""
         job = self.job(entry)
-        found = Result.read(job.result)
-        if not found.is_done(job):
+        result = Result.read(job.result)
+        if not result.is_done(job):
             return False
-        entry.result = found
+        entry.result = result
         self.say(f"{entry.system.name}: trained and measured before")
         return True
 
@@ -176,12 +167,12 @@ class ComparisonRun:
         write_json(path, job.to_json())
         self.say(f"{entry.system.name}: {'training' if job.trains else 'measuring'} {entry.system.source}")
         code, interrupted = run_process(path)
-        found = Result.read(job.result)
-        if found.is_done(job):
-            entry.result = found
+        result = Result.read(job.result)
+        if result.is_done(job):
+            entry.result = result
         elif not interrupted:
-            told = found.error if found.job == job.to_json() else None
-            entry.error = told or ended(code)
+            error = result.error if result.job == job.to_json() else None
+            entry.error = error or ended(code)
             self.say(failure(entry))
         return interrupted or 0
 
@@ -194,12 +185,7 @@ class ComparisonRun:
             data=self.prepared if entry.shares_data else None,
             trains=trains,
             result=self.out / "results" / f"{name}.json",
-            inputs={
-                "data": self.terms.data,
-                "test": self.terms.test_digest,
-                "model": entry.model,
-                "method": METHOD,
-            },
+            inputs={"data": self.terms.data, "test": self.terms.test_digest, "model": entry.model, "method": METHOD},
         )
 
     def write(self) -> Report:
@@ -211,7 +197,6 @@ class ComparisonRun:
         return report
 
     def reported(self, entry: Entry) -> SystemReport:
-        """Return the report of one system."""
         system, measured = entry.system, entry.result.measured
         if not entry.is_sound or not entry.recipe:
             return SystemReport(system.name, str(system.source), entry.recipe, FAILED, entry.error)
@@ -224,7 +209,6 @@ class ComparisonRun:
 
 
 def failure(entry: Entry) -> str:
-    """Say in a sentence what has happened to a system."""
     return f"{entry.system.name}: {entry.error}"
 
 

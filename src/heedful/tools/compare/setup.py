@@ -4,7 +4,7 @@ import os
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,7 +48,6 @@ class Budget:
         return self.parameters is None or abs(size - self.parameters) <= TOLERANCE * self.parameters
 
     def check_size(self, recipe: Recipe, tokenizers: TokenizerPair) -> int:
-        """Return the number of parameters of a recipe's model, after checking that it is the budget's."""
         size = model_size(recipe, tokenizers)
         if self.parameters is None or self.allows(size):
             return size
@@ -83,14 +82,14 @@ def model_size(recipe: Recipe, tokenizers: TokenizerPair) -> int:
     return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers)).total
 
 
-def nearest_width(recipe: Recipe, tokenizers: TokenizerPair, wanted: int) -> tuple[int, int]:
+def nearest_width(recipe: Recipe, tokenizers: TokenizerPair, parameters: int) -> tuple[int, int]:
     """Find the `model.d_model` that brings a model nearest to a number of parameters, all other keys unchanged."""
     coarse = with_widths(recipe, range(STEP, WIDEST, STEP))
-    above = bisect(coarse, wanted, key=lambda candidate: model_size(candidate, tokenizers))
+    above = bisect(coarse, parameters, key=lambda candidate: model_size(candidate, tokenizers))
     between = [1, *(one.model.d_model for one in coarse), WIDEST][above : above + 2]
     fine = with_widths(recipe, range(between[0], between[1] + 1))
     sizes = {one.model.d_model: model_size(one, tokenizers) for one in fine}
-    width = min(sizes, key=lambda width: abs(sizes[width] - wanted))
+    width = min(sizes, key=lambda width: abs(sizes[width] - parameters))
     return width, sizes[width]
 
 
@@ -118,9 +117,8 @@ class Terms:
 
     @classmethod
     def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "Terms":
-        """Find the terms of a comparison."""
         test, name = test_set(recipes)
-        named = (found for one in recipes if (found := one.data.target_language) != UNSAID)
+        languages = (one.data.target_language for one in recipes if one.data.target_language != UNSAID)
         return cls(
             system=system,
             task=recipe.task,
@@ -128,7 +126,7 @@ class Terms:
             test=test,
             test_digest=test_digest(recipe, test),
             test_name=name,
-            language=next(named, UNSAID),
+            language=next(languages, UNSAID),
             labels=recipe.data.labels,
         )
 
@@ -173,7 +171,9 @@ def test_set(recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:
     for part, name in (("test", "the test set"), ("valid", "the validation set (no recipe names a test set)")):
         for recipe in recipes:
             if corpus := getattr(recipe.data, part):
-                return absolute(corpus, recipe), f"{name}, {corpus.source}"
+                sides = {side: getattr(corpus, side) for side in ("source", "target") if getattr(corpus, side)}
+                paths = {side: os.path.join(recipe.data.root, path) for side, path in sides.items()}
+                return replace(corpus, **paths), f"{name}, {corpus.source}"
     raise InputError("there is nothing to test the systems on; set data.test in one of the recipes")
 
 
@@ -188,14 +188,6 @@ def trained_on(recipe: Recipe) -> str | None:
 def test_digest(recipe: Recipe, test: CorpusConfig) -> str:
     """Return the SHA-256 of a test set and of how a recipe reads it."""
     return data_digest(replace(recipe, data=replace(recipe.data, train=(test,), valid=None)))
-
-
-def absolute(corpus: CorpusConfig, recipe: Recipe) -> CorpusConfig:
-    """Return a corpus with paths that do not depend on the root of a recipe's data."""
-    paths = {
-        side: os.path.join(recipe.data.root, path) for side in ("source", "target") if (path := getattr(corpus, side))
-    }
-    return replace(corpus, **paths)
 
 
 NAME = r"[\w][\w.-]*"
@@ -218,7 +210,11 @@ class System:
         """Load the recipe of a system, or the recipe that its model was trained with."""
         if not self.source.exists():
             remedy = f"name a TOML file, a folder with {FILE}, or the folder of a run or a model"
-            raise InputError(f"{self.source}: there is no such recipe; {likely(self.source, remedy, _is_system)}")
+
+            def is_system(path: Path) -> bool:
+                return is_recipe(path) or (path.is_dir() and model_in(path) is not None)
+
+            raise InputError(f"{self.source}: there is no such recipe; {likely(self.source, remedy, is_system)}")
         if not self.is_trained:
             return load_recipe(self.source, self.overrides, data)
         if self.overrides:
@@ -227,10 +223,6 @@ class System:
             )
         recipe = read_description(read_manifest(find_model(self.source)))[0]
         return recipe if data is None else replace(recipe, data=replace(recipe.data, root=str(data.absolute())))
-
-
-def _is_system(path: Path) -> bool:
-    return is_recipe(path) or (path.is_dir() and model_in(path) is not None)
 
 
 def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[System]:
@@ -243,24 +235,19 @@ def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[Sys
         owner = owner_of(setting)
         if owner and owner not in counts:
             raise InputError(f"--set {setting}: there is no system {owner}; there are {', '.join(counts)}")
-    systems = [System(name, source) for name, source in named]
-    return [replace(system, overrides=tuple(settings_of(system, settings))) for system in systems]
-
-
-def settings_of(system: System, settings: Sequence[str]) -> Iterator[str]:
-    """Iterate over the settings of a system, as "key=value"; those of all recipes are not for trained models."""
-    owners = (system.name,) if system.is_trained else ("", system.name)
-    for setting in settings:
-        owner = owner_of(setting)
-        if owner in owners:
-            yield setting.removeprefix(f"{owner}:") if owner else setting
+    systems = []
+    for name, source in named:
+        system = System(name, source)
+        owners = (name,) if system.is_trained else ("", name)  # a trained model has no settings of all recipes
+        own = [setting.removeprefix(f"{name}:") for setting in settings if owner_of(setting) in owners]
+        systems.append(replace(system, overrides=tuple(own)))
+    return systems
 
 
 def parse_system(argument: str) -> tuple[str, Path]:
-    """Parse RECIPE or NAME=RECIPE to a name and a path."""
-    given = re.fullmatch(rf"({NAME})=(.+)", argument)
-    if given and not Path(argument).exists():
-        return given[1], Path(given[2])
+    parts = re.fullmatch(rf"({NAME})=(.+)", argument)
+    if parts and not Path(argument).exists():
+        return parts[1], Path(parts[2])
     source = Path(argument)
     absolute = source.absolute()
     name = absolute.parent.name if absolute.name == FILE else absolute.name.removesuffix(".toml")
@@ -271,5 +258,5 @@ def parse_system(argument: str) -> tuple[str, Path]:
 
 def owner_of(setting: str) -> str:
     """Return the name of the system that a setting NAME:KEY=VALUE is for; empty for a setting of all systems."""
-    found = re.match(rf"({NAME}):", setting.partition("=")[0])
-    return found[1] if found else ""
+    owner = re.match(rf"({NAME}):", setting.partition("=")[0])
+    return owner[1] if owner else ""
