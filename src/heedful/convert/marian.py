@@ -15,10 +15,7 @@ from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.errors import InputError
 from heedful.nn.positions import sinusoids
-from heedful.tasks.dialogue import Dialogue
-from heedful.tasks.summarisation import Summarisation
-from heedful.tasks.text_to_text import TextToText
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.tokenizer import BOS
 

@@ -18,10 +18,7 @@ from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
 from heedful.convert.model import Format, Model, expected, recipe_of
 from heedful.convert.weights import Names, Weights, compare
 from heedful.errors import InputError
-from heedful.tasks.dialogue import Dialogue
-from heedful.tasks.summarisation import Summarisation
-from heedful.tasks.text_to_text import TextToText
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import from_words
 from heedful.text.special_tokens import ABSENT
 from heedful.text.tokenizer import BOS, EOS

@@ -40,7 +40,7 @@ from heedful.convert.weights import (
 )
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
-from heedful.tasks.speech_recognition import SpeechRecognition
+from heedful.tasks.media_to_text import SpeechRecognition
 from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK
 from heedful.text.speech_tokens import BEGIN, END, TRANSCRIBE, SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer import Tokenizer

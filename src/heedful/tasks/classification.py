@@ -18,8 +18,8 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
-from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, label_cross_entropy
+from heedful.metrics.classes import Classes
 from heedful.predictors.classifier import Classifier
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.texts import TextBatch, TextRows, row_of

@@ -19,8 +19,8 @@ from heedful.architectures.input_layers import media_and_text
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores.media_store import MediaStore
-from heedful.evaluate.retrieval import Matches, Rankings, ranked
 from heedful.losses import Loss
+from heedful.metrics.retrieval import Matches, Rankings, ranked
 from heedful.predictors.image_text_retriever import ImageTextRetriever
 from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
 from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts
@@ -182,4 +182,4 @@ def rankings(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> 
         right: (N, M), True where a candidate answers a query.
     """
     ordered = (ranked(candidates @ query, gains) for query, gains in zip(queries, right, strict=True))
-    return Rankings.of(ordered, len(candidates))
+    return Rankings([np.flatnonzero(gains) for gains in ordered], len(candidates))

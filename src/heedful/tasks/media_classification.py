@@ -19,8 +19,8 @@ from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.media_files import MediaFile, media_files, media_labels
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
-from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, share_cross_entropy
+from heedful.metrics.classes import Classes
 from heedful.predictors.media_classifier import MediaClassifier
 from heedful.random_numbers import MIXUP, Chance
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights

@@ -16,8 +16,8 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.pair_store import PairStore, Rows
-from heedful.evaluate.retrieval import Rankings, ranked
 from heedful.losses import Loss
+from heedful.metrics.retrieval import Rankings, ranked
 from heedful.predictors.retriever import Retriever
 from heedful.predictors.text_predictor import BatchedModel
 from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
@@ -145,4 +145,4 @@ def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[i
                 row[list(right)] = 1
             yield from (ranked(scores, right) for scores, right in zip(cosines, gains, strict=True))
 
-    return Rankings.of(rankings(), len(passages))
+    return Rankings([np.flatnonzero(gains) for gains in rankings()], len(passages))

@@ -17,8 +17,8 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import read_scored
 from heedful.data.stores.pair_store import Rows
-from heedful.evaluate.correlation import PredictedNumbers
 from heedful.losses import Loss
+from heedful.metrics.correlation import PredictedNumbers
 from heedful.predictors.scorer import Scorer, Standardisation
 from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
 from heedful.tasks.task import Evaluation, Mean, Scores, Task

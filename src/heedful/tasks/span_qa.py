@@ -18,8 +18,8 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.squad import SpanQuestion, read_squad
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
-from heedful.evaluate.answers import Answers, answer_language
 from heedful.losses import Loss
+from heedful.metrics.answers import Answers, answer_language
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.text_predictor import Text
 from heedful.tasks.parts.texts import TextBatch, TextRows

@@ -18,8 +18,8 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
-from heedful.evaluate.spans import TaggedSentences
 from heedful.losses import Loss, label_cross_entropy
+from heedful.metrics.spans import TaggedSentences
 from heedful.predictors.tagger import Tagger
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.texts import TextBatch, TextRows, collate

@@ -18,16 +18,16 @@ from heedful.architectures.architectures import families_of
 from heedful.config.schema import Modality, Recipe
 from heedful.distributed import SINGLE_PROCESS, Reducer
 from heedful.errors import InputError
-from heedful.evaluate.metrics import Metric, find_metric, is_computed
 from heedful.losses import Loss
+from heedful.metrics.metric import Metric, find_metric, is_computed
 from heedful.progress import ProgressReporter, silent
 from heedful.registry import ARCHITECTURES
 from heedful.tasks.dataset import B, Batch, Dataset
 from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:
-    from heedful.evaluate.outputs import Outputs
-    from heedful.evaluate.significance import Outcomes
+    from heedful.metrics.bootstrap import ExampleScores
+    from heedful.metrics.metric import Outputs
     from heedful.predictors import AnyPredictor
 
 __all__ = ["ALONE", "B", "Batch", "Evaluation", "Mean", "Results", "Scores", "Task", "check"]
@@ -102,7 +102,7 @@ class Results:
     """Results of an evaluation: all scores, and what those that are made of single examples are resampled from."""
 
     scores: Scores
-    outcomes: "Outcomes | None" = None
+    outcomes: "ExampleScores | None" = None
 
 
 ALONE = Evaluation()  # in one process, without reports
@@ -119,7 +119,7 @@ class Task(ABC, Generic[B]):
         pair_field: The column of a second text in tables, where the recipe names none.
         dataset: The class of the data.
         metrics: The names of the scores; the first selects the best checkpoint unless the recipe does. Those of
-            `heedful.evaluate.metrics` are computed from `outputs`, others, such as the loss, come with the objective.
+            `heedful.metrics.metric` are computed from `outputs`, others, such as the loss, come with the objective.
         predicts: The class of `outputs`; None: all scores come with the objective.
         data: The data that is open.
         recipe: Its recipe.
@@ -180,9 +180,9 @@ class Task(ABC, Generic[B]):
         outputs = self.outputs(model, run)
         if outputs is None:
             return Results(losses)
-        from heedful.evaluate.outputs import outcomes_of
+        from heedful.metrics.bootstrap import example_scores
 
-        outcomes = outcomes_of(outputs, output_metrics(type(self), self.recipe))
+        outcomes = example_scores(outputs, output_metrics(type(self), self.recipe))
         return Results((outcomes.whole or {}) | losses, outcomes)
 
 

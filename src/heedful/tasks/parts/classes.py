@@ -20,7 +20,7 @@ from heedful.data.readers.labelled import dominance_line
 from heedful.data.stores.media_store import MediaStore
 from heedful.data.stores.pair_store import PairStore
 from heedful.errors import InputError
-from heedful.evaluate.class_report import TRAINING, absence
+from heedful.metrics.classes import TRAINING, absence
 
 ENOUGH = 20  # examples that are not in the order of their classes by chance
 

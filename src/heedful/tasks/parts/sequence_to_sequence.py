@@ -26,8 +26,8 @@ from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_p
 from heedful.data.readers.corpus import SentencePair, read_pairs
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
-from heedful.evaluate.texts import Texts
 from heedful.losses import Loss, cross_entropy, perplexity
+from heedful.metrics.texts import Texts
 from heedful.predictors.outputs import CutOutputs
 from heedful.predictors.predictor import AnyPredictor
 from heedful.predictors.translator import Translator

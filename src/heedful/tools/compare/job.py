@@ -77,7 +77,7 @@ class TestResult:
         texts: for tasks from text to text, lists of "source", "reference" and "output" texts, in their order.
         lengths: for tasks from text to text, tokens of each source.
         figures: for scores that are means over texts, the score of each text, by name.
-        draws: for other scores of single examples, what `Draws` holds.
+        draws: for other scores of single examples, what `BootstrapScores` holds.
         language: for translations, the target language of BLEU and chrF, else None.
         absent: for outputs that are classes, those without an example in the test set.
     """

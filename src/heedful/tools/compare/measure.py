@@ -15,18 +15,17 @@ from heedful.architectures.parameters import count_parameters
 from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_model
 from heedful.checkpoint.load import labels_learned
 from heedful.config.schema import Recipe
-from heedful.evaluate import Resampled, Scoring, score
-from heedful.evaluate.outputs import outcomes_of
-from heedful.evaluate.significance import draw_outcomes
-from heedful.evaluate.texts import Texts
 from heedful.inspector.development import gold_alignment
 from heedful.machine import environment
 from heedful.machine.speed import count_flops
+from heedful.metrics import Resampled, Scoring, score
+from heedful.metrics.bootstrap import bootstrap_scores, example_scores
+from heedful.metrics.texts import Texts
 from heedful.progress import show_progress
 from heedful.tasks import Task, find_task
 from heedful.tasks.parts.sequence_to_sequence import Pairs, SequenceToSequence
 from heedful.tasks.task import Evaluation, Results, output_metrics
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Translation
 from heedful.tools.compare.job import Job, Measured, TestResult
 from heedful.tools.compare.statistics import TextSample, metrics_of
 from heedful.training.training_step import TrainingStep
@@ -224,7 +223,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
     begin = time.perf_counter()
     texts = task.decoded(loaded.model, replace(loaded.recipe.decode, n_best=1), run)
     seconds = time.perf_counter() - begin
-    outcomes = outcomes_of(texts, output_metrics(type(task), task.recipe))
+    outcomes = example_scores(texts, output_metrics(type(task), task.recipe))
     losses = task.summary(run.mean_losses(task, loaded.model, run.batches(task.data, loaded.model)))
     found = TestResult(
         count=len(texts),
@@ -233,7 +232,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
         tokens=sum(len(row) + 1 for row in loaded.tokenizers.target.encode_batch(list(texts.outputs))),
     )
     if not isinstance(task.data, Pairs):
-        return replace(found, draws=asdict(draw_outcomes(outcomes)))
+        return replace(found, draws=asdict(bootstrap_scores(outcomes)))
     found = with_texts(found, task.data, loaded, texts)
     if not isinstance(task, Translation):
         return replace(found, figures=outcomes.each)
@@ -265,6 +264,6 @@ def test_examples(task: Task, loaded: LoadedModel, run: Evaluation) -> TestResul
         scores=results.scores,
         seconds=seconds,
         tokens=sum(read for _, read in batches),
-        draws=asdict(draw_outcomes(outcomes)) if outcomes else None,
+        draws=asdict(bootstrap_scores(outcomes)) if outcomes else None,
         absent=outcomes.classes.absent if outcomes and outcomes.classes else None,
     )
