@@ -42,7 +42,6 @@ class RankingBatch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of queries in the batch."""
         return (len(self.answers),)
 
 
@@ -51,12 +50,10 @@ class QueriesAndPassages(TextRows[RankingBatch]):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over queries and passages, for the training of a tokenizer."""
         return (text for pair in read_pairs(corpus, recipe.data) for text in (pair.source, pair.target) if text)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each pair of query and passage as two rows of token ids."""
         for line, *texts in read_pairs(corpus, recipe.data, drops):
             if not texts[0].strip():
                 drops.drop("empty source", corpus.source, line)
@@ -71,7 +68,6 @@ class QueriesAndPassages(TextRows[RankingBatch]):
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> RankingBatch:
-        """Collate queries and their passages into a batch."""
         answers = torch.from_numpy(pairs_of_kinds(*(kinds(row.tobytes() for row in rows) for rows in (ids, targets))))
         tokens = int((ids != PAD).sum() + (targets != PAD).sum())
         return RankingBatch(texts_of(ids, device), texts_of(targets, device), answers.to(device), tokens)
@@ -99,12 +95,10 @@ class Ranking(Task[RankingBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> SentenceEncoder:
-        """Build a sentence encoder: a backbone whose hidden states are pooled into one vector."""
         return SentenceEncoder(recipe.model, len(tokenizers.source))
 
     @staticmethod
     def use(model: SentenceEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> Retriever:
-        """Create the predictor that encodes texts as vectors and searches for the nearest."""
         return Retriever(model, tokenizers.source, recipe.data)
 
     def loss(self, model: SentenceEncoder, batch: RankingBatch) -> tuple[Loss, ...]:
@@ -114,7 +108,6 @@ class Ranking(Task[RankingBatch]):
         return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 
     def outputs(self, model: SentenceEncoder, run: Evaluation) -> Rankings:
-        """Rank all passages of the validation set for each query."""
         queries, passages, answers = judgements(self.data.examples.valid)
         reader = BatchedModel(model, self.tokenizers.source, self.recipe.data.max_length)
         run.progress.begin("texts", len(queries) + len(passages))

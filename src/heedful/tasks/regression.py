@@ -41,7 +41,6 @@ class ScoredTexts(TextRows[TextBatch]):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over the text, and the second text if any, of each scored example, to train a tokenizer."""
         return (text for example in read_scored(corpus, recipe.data) for text in (example.text, example.pair) if text)
 
     @staticmethod
@@ -71,16 +70,13 @@ class Regression(Task[TextBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """Build a regression model: a backbone with one output."""
         return TextClassifier(recipe.model, len(tokenizers.source), 1)
 
     @staticmethod
     def use(model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Scorer:
-        """Create the predictor that predicts a number for each text with the model."""
         return Scorer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """Compute the squared error of the standardised numbers for a batch."""
         wanted = self.labels.standardised(numbers(batch.targets))
         error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - wanted
         total = error.square().sum()
@@ -92,8 +88,6 @@ class Regression(Task[TextBatch]):
         return {"rmse": math.sqrt(loss), "loss": loss}
 
     def outputs(self, model: TextClassifier, run: Evaluation) -> PredictedNumbers:
-        """Predict the numbers of the validation examples."""
-
         def predict(batch: TextBatch) -> Tensor:
             predicted = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float()
             return torch.stack([predicted, numbers(batch.targets)], dim=1)

@@ -34,18 +34,13 @@ class SquadQuestions(TextRows[TextBatch]):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over each text, once, and the questions on it, for the training of a tokenizer."""
         for context, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
             yield context
             yield from (question.question for question in questions)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each question with each window of its text, and the place of its first accepted answer in that row.
-
-        Raises:
-            InputError: a question leaves too little room for its text, or the tokenizer keeps nothing of an answer.
-        """
+        """Encode each question with each window of its text, and the place of its first accepted answer in that row."""
         causal = FAMILIES[recipe.model.family].causal
         for text, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
             context = encode_context(tokenizer, text)
@@ -69,12 +64,10 @@ class SpanQuestionAnswering(Task[TextBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """Build a model with two outputs for each token: the answer begins here, the answer ends here."""
         return TokenClassifier(recipe.model, len(tokenizers.source), 2)
 
     @staticmethod
     def use(model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Answerer:
-        """Create the predictor that answers questions with the model."""
         return Answerer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
@@ -99,11 +92,7 @@ class SpanQuestionAnswering(Task[TextBatch]):
 
 
 def tokens_of_answer(context: Context, question: SpanQuestion, name: str) -> range:
-    """Find the tokens of the first accepted answer to a question; empty if there is no answer.
-
-    Raises:
-        InputError: there is an answer, but it has no tokens.
-    """
+    """Find the tokens of the first accepted answer to a question; empty if there is no answer."""
     if not question.answers:
         return range(0)
     answer = question.answers[0]

@@ -24,7 +24,7 @@ from heedful.data.stores.media_store import MediaStore
 from heedful.machine.process import map_on_cores
 from heedful.media.modality import medium_of, padded
 from heedful.random_numbers import AUGMENTATION, Chance
-from heedful.tasks.dataset import B, Dataset
+from heedful.tasks.dataset import B, Dataset, Report
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.text.training import one_tokenizer
 
@@ -45,19 +45,14 @@ class MediaFiles(Dataset[B]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data."""
         check_media(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the files of a corpus, read as in training, to find errors early."""
         return read_files(corpus, recipe, DropReport(), skip=skips_bad(recipe, training=corpus in recipe.data.train))
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the files of a recipe, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         resolved = cls.resolve(recipe)
 
         def target(file: MediaFile, corpus: CorpusConfig, tokenizers: TokenizerPair) -> list[int]:
@@ -103,33 +98,26 @@ class MediaFiles(Dataset[B]):
         return store.lengths
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, with examples of similar length in each."""
         return self.plan.epoch(number)
 
     def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch in positions of its longest side, padding included."""
         return self.plan.cells(ids)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the examples of one batch of training."""
         return self.read(self.examples.train, ids, epoch, device)
 
     def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation set in a fixed order, with examples of similar length in each."""
         store = self.examples.valid
         return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
-        """Read the examples of one batch of the validation set, without augmentation."""
         return self.read([self.valid], ids, None, device)
 
     @property
     def valid(self) -> MediaStore:
-        """The store of the validation or test set."""
         return self.examples.stores[-1]
 
     def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
         self.examples.check_unchanged()
 
     def inputs(

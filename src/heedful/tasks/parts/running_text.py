@@ -24,7 +24,6 @@ class RunningText(Dataset[B]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what running text needs; see `heedful.data.preparation.text.check_documents`."""
         check_documents(recipe)
 
     @classmethod
@@ -35,7 +34,6 @@ class RunningText(Dataset[B]):
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the lines of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         return document_lines(corpus, recipe.data)
 
@@ -51,15 +49,12 @@ class RunningText(Dataset[B]):
         """
 
     def plan_of(self, stream: TokenStream) -> WindowPlan:
-        """Plan the windows into which a text is cut for batches."""
         return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, each as the starts of its windows."""
         return self.plan_of(self.text.train[0]).epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the windows of one batch from the training text."""
         return self.read(self.text.train[0], ids, (self.recipe.train.seed, epoch), device)
 
     def valid_plan(self) -> list[np.ndarray] | None:
@@ -71,5 +66,4 @@ class RunningText(Dataset[B]):
         return self.read(self.text.stores[-1], ids, (0, 0), device)
 
     def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
         self.text.check_unchanged()

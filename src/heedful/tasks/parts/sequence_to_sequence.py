@@ -32,7 +32,7 @@ from heedful.predictors.outputs import CutOutputs
 from heedful.predictors.predictor import AnyPredictor
 from heedful.predictors.translator import Translator
 from heedful.random_numbers import seed_of
-from heedful.tasks.dataset import Dataset
+from heedful.tasks.dataset import Dataset, Report
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -60,12 +60,10 @@ class PairBatch:
 
     @property
     def tokens(self) -> int:
-        """Number of real tokens of source and target in the batch, <eos> included."""
         return self.source_tokens + self.target_tokens
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of real target tokens in the batch."""
         return (self.target_tokens,)
 
 
@@ -128,21 +126,16 @@ class Pairs(Dataset[PairBatch]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what source and target pairs need; see `check_pairs`."""
         check_pairs(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the source and target pairs of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         drops = DropReport()
         return some_pairs(cls.read(corpus, recipe.data, drops), corpus.source, drops)
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the pairs of a recipe, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         return cls(recipe, prepare_pairs(recipe, folder, report, cls.read, tokenizers))
 
     @staticmethod
@@ -151,11 +144,9 @@ class Pairs(Dataset[PairBatch]):
         return read_pairs(corpus, data, report)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, with pairs of similar length in each."""
         return self.plan.epoch(number)
 
     def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch in tokens of its longest side, padding included."""
         return self.plan.cells(ids)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> PairBatch:
@@ -170,12 +161,10 @@ class Pairs(Dataset[PairBatch]):
         return collate(source, target, device)
 
     def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation set, in a fixed order."""
         store = self.prepared.valid
         return None if store is None else BatchPlan([store.lengths], [1.0], self.plan.tokens, seed=0).epoch(0)
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> PairBatch:
-        """Assemble the pairs of one batch of the validation set."""
         return collate(*assemble(self.prepared.stores[-1:], ids), device)
 
     @property
@@ -184,7 +173,6 @@ class Pairs(Dataset[PairBatch]):
         return [target for _, target in self.prepared.valid_text]
 
     def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
         self.prepared.check_unchanged()
 
 
@@ -206,16 +194,13 @@ class SequenceToSequence(Task[PairBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
-        """Build an encoder-decoder for the vocabularies of source and target."""
         return model_class(recipe.model)(recipe.model, len(tokenizers.source), len(tokenizers.target))
 
     @staticmethod
     def use(model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
-        """Create the predictor that writes a target text for each source text."""
         return Translator(model, tokenizers, recipe.decode)
 
     def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
-        """Compute the loss of the target tokens of a batch."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
