@@ -85,8 +85,8 @@ class Classification(Task[TextBatch]):
 
     def outputs(self, model: TextClassifier, run: Evaluation) -> Classes:
         def decide(batch: TextBatch) -> Tensor:
-            decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
-            return torch.stack([decided, batch.targets[:, 0]], dim=1)
+            classes = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
+            return torch.stack([classes, batch.targets[:, 0]], dim=1)
 
         predicted, expected = run.per_example(self.data, model, decide).T
         return Classes(predicted, expected, self.recipe.data.labels)

@@ -100,5 +100,5 @@ class MaskedPatches(Task[MaskedPatchBatch]):
 
     def loss(self, model: MaskedPatchModel, batch: MaskedPatchBatch) -> tuple[Loss, ...]:
         states = model.states(batch.inputs, batch.padding_mask, batch.hidden)
-        wanted = normalised(batch.inputs, self.recipe.image.patch)
-        return (squared_error(model.output(states[batch.hidden]), wanted[batch.hidden]),)
+        targets = normalised(batch.inputs, self.recipe.image.patch)
+        return (squared_error(model.output(states[batch.hidden]), targets[batch.hidden]),)

@@ -133,8 +133,7 @@ class MediaClassification(Task[MediaBatch]):
 
     def outputs(self, model: SequenceClassifier, run: Evaluation) -> Classes:
         def decide(batch: MediaBatch) -> Tensor:
-            decided = model(batch.inputs, batch.padding_mask).argmax(-1)
-            return torch.stack([decided, batch.shares.argmax(-1)], dim=1)
+            return torch.stack([model(batch.inputs, batch.padding_mask).argmax(-1), batch.shares.argmax(-1)], dim=1)
 
         predicted, expected = run.per_example(self.data, model, decide).T
         return Classes(predicted, expected, self.recipe.data.labels)

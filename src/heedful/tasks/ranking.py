@@ -129,13 +129,11 @@ def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list
 
 def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Rankings:
     """Rank all passages (M, D) for each query (N, D) by cosine similarity."""
-
-    def rankings() -> Iterator[np.ndarray]:
-        for start in range(0, len(queries), QUERIES):
-            cosines = queries[start : start + QUERIES] @ passages.T
-            gains = np.zeros_like(cosines)
-            for row, right in zip(gains, answers[start:], strict=False):
-                row[list(right)] = 1
-            yield from (ranked(scores, right) for scores, right in zip(cosines, gains, strict=True))
-
-    return Rankings([np.flatnonzero(gains) for gains in rankings()], len(passages))
+    places = []
+    for start in range(0, len(queries), QUERIES):
+        cosines = queries[start : start + QUERIES] @ passages.T
+        for scores, right in zip(cosines, answers[start:], strict=False):
+            gains = np.zeros_like(scores)
+            gains[list(right)] = 1
+            places.append(np.flatnonzero(ranked(scores, gains)))
+    return Rankings(places, len(passages))

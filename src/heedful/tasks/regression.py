@@ -36,8 +36,8 @@ class ScoredTexts(TextRows[TextBatch]):
         if data.label_scale is not None or not data.train:
             return recipe
         labels = [example.score for corpus in data.train for example in read_scored(corpus, data)]
-        found = Standardisation.of_labels(labels) if labels else Standardisation()
-        return replace(recipe, data=replace(data, label_mean=found.mean, label_scale=found.scale))
+        scale = Standardisation.of_labels(labels) if labels else Standardisation()
+        return replace(recipe, data=replace(data, label_mean=scale.mean, label_scale=scale.scale))
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
@@ -77,8 +77,8 @@ class Regression(Task[TextBatch]):
         return Scorer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        wanted = self.labels.standardised(numbers(batch.targets))
-        error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - wanted
+        targets = self.labels.standardised(numbers(batch.targets))
+        error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - targets
         total = error.square().sum()
         return (Loss(total, total.detach(), len(error)),)
 

@@ -49,9 +49,8 @@ class TaggedWords(TextRows[TextBatch]):
         recipe = replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data), words=words))
 
         def tags_in(corpus: CorpusConfig) -> Iterator[str]:
-            return (
-                tag for sentence in read_tagged(corpus, recipe.data) for tag in known_tags(sentence, corpus, recipe)
-            )
+            for sentence in read_tagged(corpus, recipe.data):
+                yield from known_tags(sentence, corpus, recipe)
 
         return with_class_weights(recipe, tags_in)
 
@@ -107,10 +106,10 @@ class Tagging(Task[TextBatch]):
         return Tagger(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        stands = batch.targets != IGNORE
-        logits = model(batch.ids, batch.padding_mask, batch.segments)[stands]
+        of_word = batch.targets != IGNORE
+        logits = model(batch.ids, batch.padding_mask, batch.segments)[of_word]
         weights = class_weights(self.recipe, logits.device)
-        return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing, weights),)
+        return (label_cross_entropy(logits, batch.targets[of_word] - 1, self.recipe.train.label_smoothing, weights),)
 
     def outputs(self, model: TokenClassifier, run: Evaluation) -> TaggedSentences:
         corpus = self.data.valid_corpus

@@ -55,42 +55,37 @@ class MediaFiles(Dataset[B]):
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         resolved = cls.resolve(recipe)
 
-        def target(file: MediaFile, corpus: CorpusConfig, tokenizers: TokenizerPair) -> list[int]:
-            return cls.target(file, corpus, resolved, tokenizers)
-
-        def made() -> TokenizerPair:
-            return cls.new_tokenizers(resolved, report)
-
-        return cls(resolved, prepare_media(resolved, folder, target, made, cls.load_tokenizers, report, tokenizers))
+        examples = prepare_media(
+            resolved,
+            folder,
+            lambda file, corpus, tokenizers: cls.target(file, corpus, resolved, tokenizers),
+            lambda: cls.new_tokenizers(resolved, report),
+            cls.load_tokenizers,
+            report,
+            tokenizers,
+        )
+        return cls(resolved, examples)
 
     @staticmethod
     @abstractmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair, /) -> list[int]:
-        """Return the targets of a file: the number of its class, or the tokens of its text.
-
-        Raises:
-            InputError: the target cannot be used.
-        """
+        """Return the targets of a file: the number of its class, or the tokens of its text."""
 
     @staticmethod
     def new_tokenizers(_recipe: Recipe, _report: Callable[[str], None], /) -> TokenizerPair:
-        """Load or train the tokenizers; there are none unless texts belong to the files: then `tokenizer_of_texts`."""
+        """Load or train the tokenizers: none, or `tokenizer_of_texts` where texts belong to the files."""
         return NoTokenizers()
 
     @staticmethod
     def load_tokenizers(_folder: Path, /) -> TokenizerPair:
-        """Load the tokenizers from the folder to which they were saved: those of texts by `TokenizerPair.load`."""
+        """Load the tokenizers from their folder: none, or `TokenizerPair.load` where texts belong to the files."""
         return NoTokenizers()
 
     @abstractmethod
     def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
         """Read the examples of a batch by their numbers, which count through all stores.
 
-        Args:
-            stores: the stores.
-            ids: the numbers.
-            epoch: the epoch, a key of what is random in training; None in validation: nothing is random.
-            device: where the batch goes.
+        The epoch is a key of what is random in training; None in validation: nothing is random.
         """
 
     def lengths(self, store: MediaStore) -> np.ndarray:
@@ -154,5 +149,5 @@ def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaSto
 def place_of(stores: Sequence[MediaStore], number: int) -> tuple[MediaStore, int]:
     """Find an example, numbered through several stores: its store, and its number there."""
     ends = list(accumulate(map(len, stores)))
-    chosen = int(np.searchsorted(ends, number, side="right"))
-    return stores[chosen], number - ([0, *ends])[chosen]
+    index = int(np.searchsorted(ends, number, side="right"))
+    return stores[index], number - ([0, *ends])[index]

@@ -28,7 +28,7 @@ class RunningText(Dataset[B]):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Return the recipe unchanged after checking that its training and validation texts are not empty."""
+        """Check that the training and validation texts are not empty."""
         fewest_documents(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
         return recipe
 
@@ -39,14 +39,7 @@ class RunningText(Dataset[B]):
 
     @abstractmethod
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> B:
-        """Read the windows of a text that begin at `starts`, as a batch on a device.
-
-        Args:
-            stream: the text.
-            starts: the places in it.
-            key: a seed and an epoch, from which what is random in the batch is drawn.
-            device: the device.
-        """
+        """Read the windows of a text that begin at `starts` as a batch; `key`, a seed and an epoch, draws what is random."""
 
     def plan_of(self, stream: TokenStream) -> WindowPlan:
         return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)

@@ -7,7 +7,7 @@ B batch, S source positions, T target tokens, F features of a position.
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,13 +37,8 @@ from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
-NEARLY_ALL = 0.999  # the share of the training texts that the length limit has room for: a few may be mistakes
-SPARE = 1.25  # times what these need: other texts may be a little longer
-SOURCE_TOKENS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # what `decode.max_extra` counts from, by the source
-    "text": lambda lengths: lengths[:, 0].astype(np.int64) - 1,  # without <eos>
-    "audio": lambda lengths: lengths[:, 0].astype(np.int64),
-    "image": lambda lengths: np.zeros(len(lengths), np.int64),  # a caption has its limit, whatever it is of
-}
+LENGTH_QUANTILE = 0.999  # of the training texts the length limit has room for; the rest may be mistakes
+LENGTH_MARGIN = 1.25  # times what these need: other texts may be a little longer
 
 
 @dataclass(frozen=True)
@@ -101,17 +96,16 @@ def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
 def with_length_limit(recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
     """Fill in `decode.max_extra`, unless the recipe has it, so that outputs may be as long as training texts.
 
-    Args:
-        recipe: The recipe.
-        lengths: Of each training corpus the lengths of sources and targets (n, 2), each with its <eos>; without a
-            corpus nothing is filled in.
+    `lengths` are those of sources and targets of each training corpus (n, 2), each with its <eos>.
     """
     if recipe.decode.max_extra is not None or not lengths:
         return recipe
-    source = SOURCE_TOKENS[recipe.data.modality]
-    needed = np.concatenate([each[:, 1].astype(np.int64) - source(each) for each in lengths])
-    measured = SPARE * float(np.quantile(needed, NEARLY_ALL, method="higher"))
-    extra = min(max(EXTRA, math.ceil(measured)), MAX_EXTRA)
+    source, target = np.concatenate(lengths).astype(np.int64).T
+    # What the limit counts from: a text without its <eos>, the frames of audio. A caption has its limit, whatever the
+    # size of the image.
+    base = {"text": source - 1, "audio": source, "image": np.zeros_like(source)}[recipe.data.modality]
+    longest = LENGTH_MARGIN * float(np.quantile(target - base, LENGTH_QUANTILE, method="higher"))
+    extra = min(max(EXTRA, math.ceil(longest)), MAX_EXTRA)
     return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
 
 
@@ -140,7 +134,6 @@ class Pairs(Dataset[PairBatch]):
 
     @staticmethod
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
-        """Read source and target pairs from two files line by line, or from two fields of one table or JSONL file."""
         return read_pairs(corpus, data, report)
 
     def epoch(self, number: int) -> list[np.ndarray]:
@@ -155,9 +148,9 @@ class Pairs(Dataset[PairBatch]):
         if rate := self.recipe.tokenizer.dropout:
             rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
             model = self.recipe.model
-            longest = [each or math.inf for each in (model.learned_positions, model.learned_target_positions)]
-            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng, longest[0])
-            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng, longest[1])
+            source_room, target_room = model.learned_positions or math.inf, model.learned_target_positions or math.inf
+            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng, source_room)
+            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng, target_room)
         return collate(source, target, device)
 
     def valid_plan(self) -> list[np.ndarray] | None:
@@ -204,7 +197,6 @@ class SequenceToSequence(Task[PairBatch]):
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute loss and perplexity per target token from mean losses."""
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def write(
@@ -240,8 +232,18 @@ class SequenceToSequence(Task[PairBatch]):
         own = list(run.reducer.share(range(len(references))))
         run.progress.begin("texts", len(own))
         outputs = [Written(*each) for each in run.reducer.in_order(list(self.write(model, config, own, run)))]
-        for line in self.remarks_on(model, outputs):
+        cut = CutOutputs()
+        for output in outputs:
+            cut.count(output.complete)
+        if line := cut.line(self.recipe.decode, model.max_target_positions()):
             run.warn(line)
+        if truncated := sum(output.truncated for output in outputs):
+            limit = Translator(model, self.tokenizers, self.recipe.decode).longest_source - 1
+            run.warn(
+                f"texts longer than the {limit:,} tokens that the model reads, and cut to that: {truncated:,} of "
+                f"{len(outputs):,}"
+            )
+
         texts = texts_of([output.text for output in outputs], references, self.recipe, self.tokenizers)
         if texts.lowercase and any(text != text.lower() for text in references):
             run.warn(
@@ -249,23 +251,9 @@ class SequenceToSequence(Task[PairBatch]):
             )
         return texts
 
-    def remarks_on(self, model: SourceToTarget, outputs: Sequence[Written]) -> Iterator[str]:
-        """Yield remarks on outputs that were cut at their length limit, and on sources that the model cannot read."""
-        cut = CutOutputs()
-        for output in outputs:
-            cut.count(output.complete)
-        if line := cut.line(self.recipe.decode, model.max_target_positions()):
-            yield line
-        if truncated := sum(output.truncated for output in outputs):
-            limit = Translator(model, self.tokenizers, self.recipe.decode).longest_source - 1
-            yield (
-                f"texts longer than the {limit:,} tokens that the model reads, and cut to that: {truncated:,} of "
-                f"{len(outputs):,}"
-            )
-
 
 def texts_of(outputs: Sequence[str], references: Sequence[str], recipe: Recipe, tokenizers: TokenizerPair) -> Texts:
     """Put outputs together with their references, to be compared in the form and the case that a model learns."""
-    written = tokenizers.target.config
-    form = "NFKC" if written.normalization == "nfkc" else "NFC"
-    return Texts(outputs, references, recipe.data.target_language, written.lowercase, form)
+    target = tokenizers.target.config
+    form = "NFKC" if target.normalization == "nfkc" else "NFC"
+    return Texts(outputs, references, recipe.data.target_language, target.lowercase, form)

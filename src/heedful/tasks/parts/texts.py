@@ -88,13 +88,15 @@ class TextRows(Dataset[B]):
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         resolved = cls.resolve(recipe)
 
-        def rows(corpus: CorpusConfig, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-            return cls.rows(corpus, resolved, tokenizer, drops)
-
-        def texts(corpus: CorpusConfig) -> Iterator[str]:
-            return cls.texts(corpus, recipe)
-
-        return cls(resolved, prepare_examples(recipe, folder, texts, rows, report, tokenizers))
+        examples = prepare_examples(
+            recipe,
+            folder,
+            lambda corpus: cls.texts(corpus, recipe),
+            lambda corpus, tokenizer, drops: cls.rows(corpus, resolved, tokenizer, drops),
+            report,
+            tokenizers,
+        )
+        return cls(resolved, examples)
 
     @staticmethod
     @abstractmethod
