@@ -63,14 +63,6 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     OpenNMT's sinusoidal positions differ from the paper's, so they become a table of learned positions, which further
     training can change.
-
-    Args:
-        folder: The model folder, with model.bin and the vocabularies.
-        task: Task of the converted model; None: "translation".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
     """
     found, where = read_ctranslate2(folder), str(folder / "model.bin")
     if found.binary.spec not in HEADS:
@@ -99,13 +91,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def check_frame(found: Ctranslate2Model, target_id_of: NDArray[np.int64], path: Path) -> bool:
-    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens.
-
-    heedful puts nothing before the source, and begins the target with <bos>.
-
-    Raises:
-        InputError: The settings have another beginning of source or target.
-    """
+    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens."""
     config, first = found.config, target_id_of[BOS]
     begin = found.target_vocabulary[first] if first != ABSENT else None
     ours = {"add_source_bos": False, "decoder_start_token": begin}

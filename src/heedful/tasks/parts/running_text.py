@@ -39,7 +39,7 @@ class RunningText(Dataset[B]):
 
     @abstractmethod
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> B:
-        """Read the windows of a text that begin at `starts` as a batch; `key`, a seed and an epoch, draws what is random."""
+        """Read the windows that begin at `starts`; `key`, a seed and an epoch, is for what is random in the batch."""
 
     def plan_of(self, stream: TokenStream) -> WindowPlan:
         return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)
