@@ -23,7 +23,7 @@ from heedful.storage.paths import no_folder
 from heedful.tasks import Task, find_task
 from heedful.tasks.language_model import TextWindows
 from heedful.tasks.masked_lm import Passages
-from heedful.tasks.model_size import Unwritten, vocabulary_sizes
+from heedful.tasks.model_size import SizeOnly, vocabulary_sizes
 from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.task import Batch
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -33,7 +33,7 @@ TOKEN = 7  # any id of a real token
 SENTENCE = 32  # tokens of a sentence in the passages for BERT
 
 
-class PlannedTokenizer(Unwritten):
+class PlannedTokenizer(SizeOnly):
     """Placeholder tokenizer whose words, from which random tokens are drawn, have the highest ids."""
 
     @property
