@@ -142,8 +142,8 @@ def other_uses(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Functions that belong to no task."""
     import torch
 
-    from heedful.evaluate import score
     from heedful.machine.speed import matmul_speed
+    from heedful.metrics import score
 
     yield "matmul_speed", lambda: matmul_speed(8, 8, 8, torch.float32, torch.device("cpu"))
     yield "evaluate.score", lambda: score(["a b"], [["a c"]])

@@ -11,7 +11,7 @@ import typer
 from heedful.cli.options import folder_to_read, folder_to_write
 
 if TYPE_CHECKING:
-    from heedful.evaluate import Comparison, Resampled
+    from heedful.metrics import Comparison, Resampled
 
 
 def comparison_lines(baseline: str, system: str, comparisons: Sequence["Comparison"], digits: int = 2) -> list[str]:
@@ -40,7 +40,7 @@ def interval(found: "Resampled", digits: int) -> str:
 
 def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
     """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
-    from heedful.evaluate.significance import SIGNIFICANT
+    from heedful.metrics.bootstrap import SIGNIFICANT
 
     if found.baseline.value == found.system.value:
         return f"{found.name}: {system} and {baseline} are equal"

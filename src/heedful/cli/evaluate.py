@@ -33,7 +33,7 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe, TokenizerConfig
-    from heedful.evaluate import Score, Scoring
+    from heedful.metrics import Score, Scoring
     from heedful.predictors.translator import Translator
 
 METRICS = "bleu,chrf,ter"
@@ -186,7 +186,7 @@ def evaluate(
     )
     check_output(output)
     from heedful.config.schema import Recipe
-    from heedful.evaluate import Scoring, check_aligned
+    from heedful.metrics import Scoring, check_aligned
     from heedful.text.languages import check_language
 
     if language:
@@ -229,9 +229,9 @@ def results(
         scoring: The metrics and their settings.
         lower_cased: Systems whose models write lower-cased text; of others their translations show it.
     """
-    from heedful.evaluate import LOWER_CASED, paired_bootstrap, score
-    from heedful.evaluate.significance import FEW, few_examples
-    from heedful.evaluate.translation import has_capitals, is_lower_cased
+    from heedful.metrics import LOWER_CASED, paired_bootstrap, score
+    from heedful.metrics.bootstrap import MIN_EXAMPLES, few_examples
+    from heedful.metrics.translation import has_capitals, is_lower_cased
 
     lines, wanted = texts[system], list(references.values())
     lower = [name for name in texts if name in lower_cased or is_lower_cased(texts[name], wanted)]
@@ -253,7 +253,7 @@ def results(
         with show_progress("scoring"):
             scores = score(lines, wanted, scoring)
         return {**facts, "scores": [asdict(entry) for entry in scores]}, score_table(scores)
-    if len(lines) < FEW:
+    if len(lines) < MIN_EXAMPLES:
         typer.echo(f"heedful: {few_examples(len(lines))}", err=True)
     with show_progress("comparing by paired bootstrap"):
         comparisons = paired_bootstrap(texts[baseline], lines, wanted, scoring)

@@ -18,7 +18,7 @@ from heedful.progress import show_progress
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
     from heedful.config.schema import DataConfig, Recipe
-    from heedful.evaluate.class_report import ClassReport
+    from heedful.metrics.classes import ClassReport
 
 
 def test_set(
@@ -109,7 +109,7 @@ def task_scores(
 
 def tell_classes(classes: "ClassReport", tell: Callable[[str], None], model: str) -> None:
     """Name classes of which the test set has no example, and warn of a model that predicts one class only."""
-    from heedful.evaluate.class_report import absence, sameness
+    from heedful.metrics.classes import absence, sameness
 
     for sentence in (absence(classes.absent, "the test set"), sameness(classes, model, "the test set")):
         if sentence:
@@ -162,12 +162,12 @@ def task_comparison(
         InputError: a model, the device or the test set cannot be used, `search` is for a model without a search, or
             the scores of the task do not follow from examples.
     """
-    from heedful.evaluate.significance import FEW, Outcomes, compare_outcomes, few_examples
+    from heedful.metrics.bootstrap import MIN_EXAMPLES, ExampleScores, compare_scores, few_examples
     from heedful.tasks.task import Evaluation
 
     tell = tell_once()
     model, baseline = models
-    outcomes: list[Outcomes] = []
+    outcomes: list[ExampleScores] = []
     names: Iterable[str] = ()
     task = ""
     for name in (baseline, model):
@@ -193,10 +193,10 @@ def task_comparison(
             f"{model} tells {ours.count:,} examples of the test set apart, and {baseline} {theirs.count:,}; they read "
             "it too differently to be compared example by example"
         )
-    if ours.count < FEW:
+    if ours.count < MIN_EXAMPLES:
         tell(f"heedful: {few_examples(ours.count)}")
     with show_progress("comparing by paired bootstrap"):
-        comparisons = compare_outcomes(theirs, ours)
+        comparisons = compare_scores(theirs, ours)
     if left := [name for name in names if name not in ours.scores]:
         tell(f"heedful: scores of a test set as a whole, such as {left[-1]}, are not compared")
     facts = {"system": model, "task": task, "examples": ours.count, "baseline": baseline}
