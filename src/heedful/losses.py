@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-LARGEST_EXPONENT = 709.0  # the largest exponent of e in a float64
+MAX_EXPONENT = 709.0  # of e in a float64
 LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # fits a CPU's cache; keeps a GPU busy; meta: on paper
 ROWS = 64  # tokens are padded with zeros to a multiple: a CPU's kernels are compiled for each size of a product
 
@@ -27,7 +27,7 @@ class Loss:
 
 def perplexity(nll: float) -> float:
     """Perplexity e^nll of a mean negative log-likelihood in nats, at most the largest number that JSON can hold."""
-    return math.exp(min(nll, LARGEST_EXPONENT))
+    return math.exp(min(nll, MAX_EXPONENT))
 
 
 def cross_entropy(
@@ -112,14 +112,15 @@ def cross_entropy_sums(
     """Compute the sums of smoothed loss and negative log-likelihood of `FusedCrossEntropy`, without its gradients."""
     tokens = hidden.size(0)
     rows, targets = padded(hidden, target)
-    normalizer, chosen = hidden.new_empty(2, rows.size(0), dtype=torch.float32)
-    for part in row_blocks(rows, weight):
-        _, chosen[part], normalizer[part] = softmax_of(rows[part], weight, bias, targets[part])
-    mean = hidden.float() @ weight.mean(0, dtype=torch.float32)
+    normalizer, logits = hidden.new_empty(2, rows.size(0), dtype=torch.float32)  # logits of the targets
+    for block in row_blocks(rows, weight):
+        _, logits[block], normalizer[block] = softmax_of(rows[block], weight, bias, targets[block])
+
+    mean = hidden.float() @ weight.mean(0, dtype=torch.float32)  # of all logits of a token
     if bias is not None:
         mean += bias.mean(dtype=torch.float32)
-    normalizer, chosen = normalizer[:tokens], chosen[:tokens]
-    return (normalizer - (1 - smoothing) * chosen - smoothing * mean).sum(), (normalizer - chosen).sum()
+    normalizer, logits = normalizer[:tokens], logits[:tokens]
+    return (normalizer - (1 - smoothing) * logits - smoothing * mean).sum(), (normalizer - logits).sum()
 
 
 def padded(hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -140,9 +141,10 @@ def softmax_of(
     """Compute the softmax of a block of rows, the logit of each target, and the log of the sum of all e^logit."""
     logits = F.linear(hidden, weight, bias)
     p = torch.softmax(logits, dim=-1)
-    chosen = logits.gather(1, target[:, None])[:, 0].float()
+    target_logits = logits.gather(1, target[:, None])[:, 0].float()
     likelihood = p.gather(1, target[:, None])[:, 0].float()
-    return p, chosen, chosen - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
+    # log p = logit - normalizer, so the normalizer needs no second pass over the logits
+    return p, target_logits, target_logits - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
 
 
 class FusedCrossEntropy(torch.autograd.Function):
@@ -157,21 +159,24 @@ class FusedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        """Compute smoothed loss and negative log-likelihood row by row, and keep the gradients for backward."""
         tokens = hidden.size(0)
         hidden, target = padded(hidden, target)
-        normalizer, chosen = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
+        normalizer, logits = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)  # logits of the targets
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        for part in row_blocks(hidden, weight):
-            p, chosen[part], normalizer[part] = softmax_of(hidden[part], weight, bias, target[part])
-            hidden_grad[part] = p @ weight
-            weight_grad += p.T @ hidden[part]
+
+        # The term p, which needs the logits of a block: p is (rows of the block, V).
+        for block in row_blocks(hidden, weight):
+            p, logits[block], normalizer[block] = softmax_of(hidden[block], weight, bias, target[block])
+            hidden_grad[block] = p @ weight
+            weight_grad += p.T @ hidden[block]
             if bias_grad is not None:
-                bias_grad += p[: tokens - part.start].sum(0, dtype=torch.float32)
-        hidden, target, hidden_grad, normalizer, chosen = (
-            x[:tokens] for x in (hidden, target, hidden_grad, normalizer, chosen)
+                bias_grad += p[: tokens - block.start].sum(0, dtype=torch.float32)  # not of the rows of padding
+        hidden, target, hidden_grad, normalizer, logits = (
+            x[:tokens] for x in (hidden, target, hidden_grad, normalizer, logits)
         )
+
+        # The terms of the smoothed target, 1 - smoothing at the target and smoothing / V everywhere.
         right, even = 1 - smoothing, weight.mean(0, dtype=torch.float32)
         mean = hidden.float() @ even
         hidden_grad -= right * weight[target] + (smoothing * even).to(hidden.dtype)
@@ -182,13 +187,12 @@ class FusedCrossEntropy(torch.autograd.Function):
             mean += bias.mean(dtype=torch.float32)
             bias_grad -= right * target.bincount(minlength=len(bias)) + smoothing * len(target) / len(bias)
         ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype), bias_grad)
-        nll = (normalizer - chosen).sum()
+        nll = (normalizer - logits).sum()
         ctx.mark_non_differentiable(nll)
-        return (normalizer - right * chosen - smoothing * mean).sum(), nll
+        return (normalizer - right * logits - smoothing * mean).sum(), nll
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
-        """Scale the gradients of the forward pass by that of the smoothed loss; the log-likelihood has none."""
         hidden_grad, weight_grad, bias_grad = ctx.saved_tensors
         scale = grad_outputs[0].to(hidden_grad.dtype)
         return hidden_grad * scale, weight_grad * scale, None if bias_grad is None else bias_grad * scale, None, None

@@ -1,6 +1,7 @@
 """Optimisers (Adam, AdamW, Muon, SGD by rows) and learning-rate schedules, functions of the number of updates."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -92,9 +93,14 @@ class Muon(torch.optim.AdamW):
     def step(self, closure: None = None) -> None:
         """Perform one optimisation step; the gradients of the orthogonal groups are removed."""
         for group in self.param_groups:
-            if group["orthogonal"]:
-                for matrices in of_one_shape(group["params"]):
-                    self.step_orthogonally(matrices, group)
+            if not group["orthogonal"]:
+                continue
+            shapes: dict[torch.Size, list[Tensor]] = defaultdict(list)  # matrices of one shape make one batch
+            for matrix in group["params"]:
+                if matrix.grad is not None:
+                    shapes[matrix.shape].append(matrix)
+            for matrices in shapes.values():
+                self.step_orthogonally(matrices, group)
         super().step(closure)
 
     def step_orthogonally(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
@@ -112,15 +118,6 @@ class Muon(torch.optim.AdamW):
             copy_into(matrix, moved)
             copy_into(state["momentum"], momentum)
             matrix.grad = None
-
-
-def of_one_shape(matrices: list[Tensor]) -> list[list[Tensor]]:
-    """Group the matrices that have a gradient by their shape."""
-    shapes: dict[torch.Size, list[Tensor]] = {}
-    for matrix in matrices:
-        if matrix.grad is not None:
-            shapes.setdefault(matrix.shape, []).append(matrix)
-    return list(shapes.values())
 
 
 def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Tensor, "N M K"]:
@@ -181,27 +178,22 @@ class RowSGD(torch.optim.Optimizer):
 def coalesced(gradient: Tensor) -> Tensor:
     """Sum the rows of a sparse gradient that belong to one row of a table; a dense gradient comes back unchanged.
 
-    On a CPU this is several times as fast as `Tensor.coalesce`: a radix sort puts the rows in order, and the kernel of
-    embedding bags sums them.
+    On a CPU this is several times as fast as `Tensor.coalesce`: the kernel of embedding bags sums the sorted rows.
     """
     if not gradient.is_sparse or gradient.is_coalesced():
         return gradient
     if gradient.device.type != "cpu":
         return gradient.coalesce()
     rows, values = gradient._indices()[0].numpy(), gradient._values()
-    order = radix_order(rows)
+    # a radix sort: rows are below 2^32, and are put in order by their lower, then their upper 16 bits
+    order = np.argsort((rows & 0xFFFF).astype(np.uint16), kind="stable")
+    upper = (rows >> 16).astype(np.uint16)
+    order = order[np.argsort(upper[order], kind="stable")] if upper.any() else order
     ordered = rows[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     sums = F.embedding_bag(torch.from_numpy(order), values, torch.from_numpy(starts), mode="sum")
-    found = torch.from_numpy(ordered[starts])[None]
-    return torch.sparse_coo_tensor(found, sums, gradient.shape, is_coalesced=True, check_invariants=False)
-
-
-def radix_order(numbers: np.ndarray) -> np.ndarray:
-    """Find the order that sorts row numbers below 2^32: by their lower, then their upper 16 bits (a radix sort)."""
-    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
-    upper = (numbers >> 16).astype(np.uint16)
-    return order[np.argsort(upper[order], kind="stable")] if upper.any() else order
+    indices = torch.from_numpy(ordered[starts])[None]
+    return torch.sparse_coo_tensor(indices, sums, gradient.shape, is_coalesced=True, check_invariants=False)
 
 
 def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
@@ -215,17 +207,14 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
             parameter.grad = coalesced(parameter.grad)
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     values = [gradient.values() if gradient.is_sparse else gradient for gradient in gradients]
-    norm = torch.nn.utils.get_total_norm([measurable(gradient) for gradient in values])
+    # of a sharded gradient its norm, computed from all rows as without sharding, stands for it
+    norms = [torch.linalg.vector_norm(whole(g)) if isinstance(g, Sharded) else g for g in values]
+    norm = torch.nn.utils.get_total_norm(norms)
     if limit < math.inf:
         scale = (limit / (norm + 1e-6)).clamp(max=1.0)
         for gradient in values:
             local(gradient).mul_(scale)
     return norm.item()
-
-
-def measurable(gradient: Tensor) -> Tensor:
-    """Return a tensor of the same norm: of a sharded gradient its norm, computed from all rows as without sharding."""
-    return torch.linalg.vector_norm(whole(gradient)) if isinstance(gradient, Sharded) else gradient
 
 
 def is_real(groups: list[dict[str, Any]]) -> bool:
@@ -249,16 +238,15 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
     """
     linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
     inner = {id(module.weight) for module in linear}
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    matrices, vectors = ([p for p in trained if (p.dim() > 1) is matrix] for matrix in (True, False))
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    matrices, vectors = ([p for p in parameters if (p.dim() > 1) is matrix] for matrix in (True, False))
     decay = config.weight_decay
     groups = [
         {"params": [p for p in matrices if id(p) in inner], "weight_decay": decay, "orthogonal": True, "dtype": dtype},
         {"params": [p for p in matrices if id(p) not in inner], "weight_decay": decay, "orthogonal": False},
         {"params": vectors, "weight_decay": 0.0, "orthogonal": False},
     ]
-    filled = [group for group in groups if group["params"]]
-    return OPTIMIZERS[config.name](filled, config)
+    return OPTIMIZERS[config.name]([group for group in groups if group["params"]], config)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -271,7 +259,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Check that `optimizer_tensors` of an optimiser that has made updates can have given these tensors.
+    """Check that these are `optimizer_tensors` of an optimiser that has made updates of the model.
 
     Raises:
         ValueError: names, shapes or types differ from the model's, or a parameter has a part of its state only; the
@@ -285,21 +273,18 @@ def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, 
         for parameter in group["params"]:
             name, kinds = names[id(optimizer.state[parameter])], _kinds(optimizer, group)
             expected[name] = {f"{kind}.{name}" for kind in kinds}
-            found = expected[name] & values.keys()
-            problems += [f"missing {key}" for key in expected[name] - found if found]
-            for key in found:
-                like = torch.empty((), dtype=parameter.dtype) if key.startswith("step.") else parameter
-                problems += [] if _alike(values[key], like) else [f"{key} is of another shape or type than the model's"]
-    wanted = set().union(*expected.values())
-    problems += [f"unexpected {key}" for key in values.keys() - wanted]
-    if wanted and not values:
+            present = expected[name] & values.keys()
+            problems += [f"missing {key}" for key in expected[name] - present if present]
+            for key in present:
+                shape = torch.Size() if key.startswith("step.") else parameter.shape
+                if (values[key].dtype, values[key].shape) != (parameter.dtype, shape):
+                    problems.append(f"{key} is of another shape or type than the model's")
+    keys = set().union(*expected.values())
+    problems += [f"unexpected {key}" for key in values.keys() - keys]
+    if keys and not values:
         problems.append("it is empty")
     if problems:
         raise ValueError("; ".join(sorted(problems)))
-
-
-def _alike(one: Tensor, other: Tensor) -> bool:
-    return (one.dtype, one.shape) == (other.dtype, other.shape)
 
 
 def _kinds(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> set[str]:

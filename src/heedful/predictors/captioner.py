@@ -1,7 +1,7 @@
 """Writes text about pictures or sounds with a trained encoder-decoder, by every search that translation has."""
 
 from collections.abc import Iterable, Iterator
-from typing import Self, Unpack, overload
+from typing import Unpack, overload
 
 import numpy as np
 from torch import Tensor
@@ -32,7 +32,7 @@ class Captioner(Predictor[SourceToTarget, str]):
         self.config: DecodeConfig = recipe.decode
         self.reader = MediaReader(model, recipe)
 
-    def with_options(self, **options: Unpack[DecodeOptions]) -> Self:
+    def with_options(self, **options: Unpack[DecodeOptions]) -> "Captioner":
         """Create a captioner that shares this model, with other settings for decoding.
 
         Raises:

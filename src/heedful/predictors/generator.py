@@ -5,7 +5,7 @@ from collections import abc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
-from typing import Literal, NamedTuple, Self, Unpack, overload
+from typing import Literal, NamedTuple, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -88,7 +88,7 @@ class Generator(Predictor[LanguageModel, Generation]):
         self.context = context
         self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never generated
 
-    def with_options(self, **options: Unpack[GenerateOptions]) -> Self:
+    def with_options(self, **options: Unpack[GenerateOptions]) -> "Generator":
         """Create a generator that shares this model, with other default settings for generation.
 
         Raises:

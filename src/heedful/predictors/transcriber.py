@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from io import BufferedIOBase
 from itertools import islice, pairwise
 from os import PathLike
-from typing import Any, Self, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
@@ -98,7 +98,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         """Reader of recordings that are no longer than a window, such as those that the inspector shows."""
         return MediaReader(self.model, self.settings)
 
-    def with_options(self, **options: Unpack[TranscribeOptions]) -> Self:
+    def with_options(self, **options: Unpack[TranscribeOptions]) -> "Transcriber":
         """Create a transcriber that shares this model, with other settings.
 
         Raises:
@@ -166,7 +166,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         transcriber = self._with_one_text(options)
         return Transcripts(transcriber, transcriber.inputs.each(sounds), window, done)
 
-    def _with_one_text(self, options: TranscribeOptions) -> Self:
+    def _with_one_text(self, options: TranscribeOptions) -> "Transcriber":
         transcriber = self.with_options(**options)
         check_one_text(options, transcriber.config, "a recording has one transcript; leave n_best out")
         return transcriber

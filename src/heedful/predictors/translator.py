@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Self, Unpack, overload
+from typing import Unpack, overload
 
 import torch
 
@@ -71,7 +71,7 @@ class Translator(Predictor[SourceToTarget, str]):
         self.tokenizer = tokenizers.source
         self.config: DecodeConfig = config
 
-    def with_options(self, **options: Unpack[DecodeOptions]) -> Self:
+    def with_options(self, **options: Unpack[DecodeOptions]) -> "Translator":
         """Create a translator that shares this model, with other settings for decoding.
 
         Raises:
