@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heedful.config.schema import OptimizerConfig
 from heedful.distributed import Sharded, copy_into, local, whole
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 
 
 @dataclass(frozen=True)

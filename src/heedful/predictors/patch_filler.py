@@ -13,7 +13,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from heedful.architectures import MaskedPatchModel
-from heedful.architectures.masked_patches import restored
+from heedful.architectures.transformer.masked_models import restored
 from heedful.config.schema import Recipe
 from heedful.media.image_augmentation import hidden_patches
 from heedful.media.images import Pixels

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.architectures import MaskedPatchModel
-from heedful.architectures.masked_patches import normalised
+from heedful.architectures.transformer.masked_models import normalised
 from heedful.config.schema import CorpusConfig, MaskingConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores.media_store import MediaStore

@@ -54,7 +54,7 @@ def of_kernel(layer: Attention, keys: int, random: torch.Generator) -> float:
     bias[0, :, :, 8:] = bias[1, :, 3] = MASKED_SCORE  # padding, and a query that sees nothing
     wanted = scaled_dot_product(q.double(), k.double(), v.double(), bias.double())[0].float()
     wanted[1, :, 3] = v[1].mean(1).repeat_interleave(layer.heads // layer.kv_heads, dim=0)
-    return apart(layer.kernel(q, k, v, bias, 0.0), wanted)
+    return apart(layer.attention_fn(q, k, v, bias, 0.0), wanted)
 
 
 def recorded(subject: Subject) -> float:

@@ -21,8 +21,8 @@ from heedful.architectures import (
     TokenClassifier,
 )
 from heedful.architectures.dual_encoder.model import DualEncoder
-from heedful.architectures.masked_patches import normalised
 from heedful.architectures.model import DecodingState
+from heedful.architectures.transformer.masked_models import normalised
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
