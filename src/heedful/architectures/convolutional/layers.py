@@ -192,9 +192,9 @@ class ScaledGradient(torch.autograd.Function):
 class SourceAttention(nn.Module):
     """Attention of each decoder layer to the source, "multi-step attention" (Gehring et al. 2017, section 3.3).
 
-    Queries are the layer's outputs with the embeddings of the tokens read last. Sums of two are scaled by sqrt(0.5) here
-    too, as in the authors' code. The context, a mean of N vectors, is scaled by N sqrt(1/N), so that it keeps their
-    variance where all weights are alike (section 3.4).
+    Queries are the layer's outputs with the embeddings of the tokens read last. Sums of two are scaled by sqrt(0.5) as
+    elsewhere. The context, a mean of N vectors, is scaled by N sqrt(1/N), so that it keeps their variance where all
+    weights are alike (section 3.4).
     """
 
     parameter_kind = "cross-attention"

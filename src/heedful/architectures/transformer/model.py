@@ -85,7 +85,7 @@ class EncoderDecoder(SourceToTarget):
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
         """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
-        # The target is embedded first: the gradients of a tied matrix add up in the reverse order, which counts for bits.
+        # The target is embedded first: gradients of a tied matrix add up in the reverse order, to the last bit.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, self.encode(source, source_padding_mask))
 
