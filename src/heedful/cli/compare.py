@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 
 
 def comparison_lines(baseline: str, system: str, comparisons: Sequence["Comparison"], digits: int = 2) -> list[str]:
-    """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score.
-
-    Args:
-        baseline: The name of the baseline system.
-        system: The name of the system that is compared with the baseline.
-        comparisons: The comparison of both systems for each score.
-        digits: Decimals of a score.
-    """
+    """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score."""
     signed = any(found.signature for found in comparisons)
     rows = [("", f"{baseline} (baseline)", system, "p-value", "signature" if signed else "")]
     for found in comparisons:

@@ -225,11 +225,7 @@ def space_of(model: str) -> "VectorSpace":
 
 
 def table_of(model: str) -> "VectorTable":
-    """Load the vectors of a model folder, or read those of a file.
-
-    Raises:
-        InputError: there is no such model or file, or it holds no vectors.
-    """
+    """Load the vectors of a model folder, or read those of a file."""
     if Path(model).is_file():
         from heedful.data.word_vectors.vector_files import read_vectors
 

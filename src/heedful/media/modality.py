@@ -23,7 +23,7 @@ from heedful.media.image_augmentation import augmented
 from heedful.media.images import from_pixels, read_picture
 from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
-from heedful.random_numbers import Chance
+from heedful.random_numbers import KeyedGenerator
 
 LONGEST = 36_000.0  # seconds of a sound that is read in parts
 
@@ -89,7 +89,7 @@ class Medium(ABC):
         """Turn what was decoded into the rows that the input layer reads."""
 
     @abstractmethod
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "N ..."]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "N ..."]:
         """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
 
 
@@ -125,7 +125,7 @@ class Pictures(Medium):
         """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "*T H W C"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
         """Change a picture at random as the settings say, then scale."""
         return self.features(augmented(decoded, self.config, chance))
 
@@ -153,7 +153,7 @@ class Videos(Pictures):
         """Number of tubelets, and the class token if there is one."""
         return self.video.tokens(len(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T H W C"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         """Change all frames alike, then scale: to augment a frame is to augment its channels."""
         frames, height, width, channels = decoded.shape
         stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
@@ -208,7 +208,7 @@ class Sounds(Medium):
         cut = {"log_mel": log_mel, "samples": sample_frames}[self.config.features]
         return cut(torch.tensor(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T M"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
         """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
         if self.config.speed:
             percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))
