@@ -67,11 +67,7 @@ class Captioner(Predictor[SourceToTarget, str]):
     def caption_files(
         self, files: Iterable[Input], done: Done = lambda _: None, **options: Unpack[DecodeOptions]
     ) -> Iterator[list[Alternative]]:
-        """Write texts about any number of files, in their order: for each file the `n_best` texts, best first.
-
-        Raises:
-            InputError: under the same conditions as `caption`.
-        """
+        """Write texts about any number of files, in their order: for each file the `n_best` texts, best first."""
         return self.with_options(**options).alternatives(self.reader.inputs.each(files), done)
 
     def alternatives(self, decoded: Iterable[np.ndarray], done: Done = lambda _: None) -> Iterator[list[Alternative]]:

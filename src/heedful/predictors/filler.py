@@ -62,11 +62,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
     __call__ = predict = fill
 
     def fill_lines(self, texts: Iterable[str], count: int = 5) -> Iterator[list[list[MaskCandidate]]]:
-        """Predict the candidates for each gap of any number of texts, in their order, one text at a time.
-
-        Raises:
-            InputError: under the same conditions as `fill`.
-        """
+        """Predict the candidates for each gap of any number of texts, in their order, one text at a time."""
         if count < 1:
             raise InputError(f"count = {count}: at least 1 candidate for each gap")
         return (self._filled(text, count) for text in TEXTS.each(texts))

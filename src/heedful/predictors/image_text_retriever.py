@@ -59,11 +59,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
     __call__ = predict = encode
 
     def encode_lines(self, texts: Iterable[Input], done: Done = lambda _: None) -> Iterator[Vectors]:
-        """Encode any number of texts and pictures, in their order and in bounded memory; yield the vector of each.
-
-        Raises:
-            InputError: under the same conditions as `encode`.
-        """
+        """Encode any number of texts and pictures, in their order and in bounded memory; yield the vector of each."""
         return self.vectors(self.inputs.each(texts), done)
 
     @overload

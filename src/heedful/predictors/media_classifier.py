@@ -70,11 +70,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     __call__ = predict
 
     def predict_files(self, files: Iterable[Input]) -> Iterator[ClassifiedMedia]:
-        """Predict the class of each of any number of files, in their order and in bounded memory.
-
-        Raises:
-            InputError: under the same conditions as `predict`.
-        """
+        """Predict the class of each of any number of files, in their order and in bounded memory."""
         return self.answers(self.inputs.each(files))
 
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:

@@ -162,11 +162,7 @@ class TextPredictor(Predictor[M_co, A_co]):
     __call__ = predict
 
     def predict_lines(self, texts: Iterable[Input]) -> Iterator[A_co]:
-        """Predict the answer to each of any number of texts, in their order and in bounded memory.
-
-        Raises:
-            InputError: under the same conditions as `predict`.
-        """
+        """Predict the answer to each of any number of texts, in their order and in bounded memory."""
         return self.answers(self.inputs.each(texts))
 
     def check(self, text: Text) -> None:
