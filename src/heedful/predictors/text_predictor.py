@@ -23,8 +23,6 @@ BATCH_TOKENS = 8192
 
 LOG = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result for each row
 
 
@@ -57,14 +55,17 @@ class BatchedModel:
         self.longest = longest
         self.warned = False
 
-    def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
-        """Run the model, or `apply` in its place, on texts; yield the result of each, on the CPU, in order."""
-        return (result for (result,) in self.read_groups(([self.encode(text)] for text in texts), apply))
+    def read(self, texts: Iterable[Text]) -> Iterator[Tensor]:
+        """Run the model on texts; yield the result of each, on the CPU, in order."""
+        return (result for (result,) in self.read_groups([self.encode(text)] for text in texts))
 
-    def read_groups(self, groups: Iterable[Sequence[list[int]]], apply: Apply | None = None) -> Iterator[list[Tensor]]:
+    def read_groups(self, groups: Iterable[Sequence[list[int]]]) -> Iterator[list[Tensor]]:
         """Run the model on groups of rows, such as the windows of a long text; yield each group's results, in order."""
-        for window in windows(groups):
-            results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
+        groups = iter(groups)
+        for size in chain([FIRST_WINDOW], repeat(WINDOW)):
+            if not (window := list(islice(groups, size))):
+                return
+            results = iter(self.read_rows([row for group in window for row in group], self.model))
             yield from (list(islice(results, len(group))) for group in window)
 
     def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
@@ -102,15 +103,6 @@ class BatchedModel:
                     outputs[index] = result
                 done(len(batch))
         return outputs
-
-
-def windows(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split items into lists of `WINDOW` items, the first of which is shorter."""
-    items = iter(items)
-    for size in chain([FIRST_WINDOW], repeat(WINDOW)):
-        if not (window := list(islice(items, size))):
-            return
-        yield window
 
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
