@@ -10,9 +10,11 @@ import torch
 
 from heedful.architectures import SequenceClassifier
 from heedful.config.schema import Recipe
+from heedful.errors import InputError
 from heedful.predictors.classifier import Classified, Decision
 from heedful.predictors.media_reader import Input, MediaReader
-from heedful.predictors.predictor import InputKind, Predictor
+from heedful.predictors.outputs import Answer
+from heedful.predictors.predictor import InputKind, ModelInputs, Predictor
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,16 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     def predict_files(self, files: Iterable[Input]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each of any number of files, in their order and in bounded memory."""
         return self.answers(self.inputs.each(files))
+
+    def model_inputs(self, value: object, second: str | None) -> ModelInputs:
+        if second is not None:
+            raise InputError("a classifier of files has no output to be given; leave the target out")
+        return self.reader.model_inputs(value)
+
+    def ranked_options(self, value: object, second: str | None) -> list[Answer]:
+        del second  # `model_inputs` refuses one
+        [answer] = self.answers([[self.reader.decoded_file(value)]])
+        return [Answer(answer.options())]
 
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""

@@ -13,7 +13,8 @@ from heedful.architectures import Model
 from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
-from heedful.predictors.predictor import Done, InputKind, Predictor, as_text, described
+from heedful.predictors.outputs import Answer, Option
+from heedful.predictors.predictor import Done, InputKind, ModelInputs, Predictor, as_text, described
 from heedful.text.sequences import is_cut, pad, segments, sequence
 from heedful.text.tokenizer import Tokenizer
 
@@ -88,6 +89,12 @@ class BatchedModel:
         ids = sequence(*parts, longest=self.longest)
         return EncodedText(ids, is_cut(ids, *parts))
 
+    def model_inputs(self, row: list[int]) -> ModelInputs:
+        """Prepare one row of token ids, without padding, as the model reads it."""
+        ids, padding_mask = pad([row])
+        device = next(self.model.parameters()).device
+        return ModelInputs([torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))], row)
+
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
         """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
@@ -159,6 +166,27 @@ class TextPredictor(Predictor[M_co, A_co]):
 
     def check(self, text: Text) -> None:
         """Raise an InputError if the model does not read such a text; a predictor that reads only some overrides it."""
+
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        row, *others = self.windows(Text(value, second))
+        if others:
+            raise InputError(
+                f"the text is read in {len(others) + 1} parts of at most {self.reader.longest} tokens, of which a look "
+                "shows one; give a shorter text"
+            )
+        return self.reader.model_inputs(row)
+
+    def ranked_options(self, value: str, second: str | None) -> list[Answer]:
+        [answer] = self.predict([Text(value, second)])
+        return [Answer(self.options_of(answer))]
+
+    def options_of(self, answer: Any) -> list[Option]:
+        """Return the options of an answer with their probabilities, best first."""
+        return [Option(str(answer))]
+
+    def windows(self, text: Text) -> list[list[int]]:
+        """Encode a text or pair as the rows of token ids that the model reads; several for a long text of some."""
+        return [self.reader.encode(text)]
 
     def line(self, answer: Any) -> str:
         """Format an answer as the line that `heedful predict` prints."""
