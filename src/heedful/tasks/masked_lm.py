@@ -203,11 +203,11 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
     def accuracies(self, model: MaskedLanguageModel, run: Evaluation) -> Scores:
         """Compute the accuracy of the masked tokens and, of passage pairs, of next-sentence prediction."""
         tokens, pairs = Accuracy(), Accuracy()
-        for batch in run.reducer.share(run.batches(self.data, model)):
+        for batch in run.reducer.shard(run.batches(self.data, model)):
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
             tokens.add(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])
             if model.next_sentence is not None:
                 pairs.add(model.next_sentence(states, batch.padding_mask), batch.not_next)
-        tokens, pairs = (Accuracy.total(run.reducer.gather([one.right, one.count])) for one in (tokens, pairs))
+        tokens, pairs = (Accuracy.total(run.reducer.all_gather([one.right, one.count])) for one in (tokens, pairs))
         neighbours = {"next_sentence_accuracy": pairs.value} if pairs.count else {}
         return {"accuracy": tokens.value, **neighbours}
