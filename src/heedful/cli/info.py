@@ -56,11 +56,7 @@ def info(
 
 
 def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
-    """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run.
-
-    Raises:
-        InputError: Nothing has that name, or overrides are given for a trained model.
-    """
+    """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.model_folder import read_description
     from heedful.config.load import is_recipe

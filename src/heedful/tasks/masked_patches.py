@@ -44,7 +44,6 @@ class MaskedPatchBatch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of hidden patches."""
         return (int(self.hidden.sum()),)
 
 
@@ -53,11 +52,6 @@ class HiddenPatches(MediaFiles[MaskedPatchBatch]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data, and sets nothing that the task has no use for.
-
-        Raises:
-            InputError: it names no data, or sets such a key.
-        """
         super().check(recipe)
         if replace(recipe.masking, rate=MaskingConfig.rate) != MaskingConfig():
             raise InputError('task = "masked_patches" has masking.rate only; leave the other keys of [masking] out')
@@ -66,7 +60,6 @@ class HiddenPatches(MediaFiles[MaskedPatchBatch]):
 
     @staticmethod
     def target(_file: MediaFile, _corpus: CorpusConfig, _recipe: Recipe, _tokenizers: TokenizerPair, /) -> list[int]:
-        """Return 0 as the target of every file, since a store has a number for each."""
         return [0]
 
     def read(
@@ -97,18 +90,15 @@ class MaskedPatches(Task[MaskedPatchBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> MaskedPatchModel:
-        """Build a model of masked patches: an encoder of pictures, and a linear layer that predicts pixels."""
         del tokenizers
         return MaskedPatchModel(recipe.model, recipe.image)
 
     @staticmethod
     def use(model: MaskedPatchModel, recipe: Recipe, tokenizers: TokenizerPair) -> PatchFiller:
-        """Create the predictor that hides patches of pictures and fills them in."""
         del tokenizers
         return PatchFiller(model, recipe)
 
     def loss(self, model: MaskedPatchModel, batch: MaskedPatchBatch) -> tuple[Loss, ...]:
-        """Compute the squared error of the pixels of hidden patches; visible ones do not count."""
         states = model.states(batch.inputs, batch.padding_mask, batch.hidden)
-        wanted = normalised(batch.inputs, self.recipe.image.patch)
-        return (squared_error(model.output(states[batch.hidden]), wanted[batch.hidden]),)
+        targets = normalised(batch.inputs, self.recipe.image.patch)
+        return (squared_error(model.output(states[batch.hidden]), targets[batch.hidden]),)

@@ -4,7 +4,7 @@ import math
 
 from heedful.checkpoint import Best
 from heedful.errors import InputError
-from heedful.evaluate.metrics import lower_is_better
+from heedful.metrics.metric import lower_is_better
 from heedful.tasks.task import Scores
 from heedful.training.trainer_state import LOSS, TrainerState
 

@@ -304,11 +304,11 @@ def check_own_model(task: type[Task], recipe: Recipe) -> None:
     Raises:
         InputError: the model cannot be built, or it is not made of what heedful needs.
     """
-    from heedful.tasks.model_size import Unwritten, vocabulary_sizes
+    from heedful.tasks.model_size import SizeOnly, vocabulary_sizes
 
     labels = recipe.data.labels or ("a", "b")  # the data, which is not read yet, has the classes
     recipe = replace(recipe, data=replace(recipe.data, labels=labels))
-    tokenizers = TokenizerPair(*map(Unwritten, vocabulary_sizes(recipe)))
+    tokenizers = TokenizerPair(*map(SizeOnly, vocabulary_sizes(recipe)))
     with errors_of_own_code(recipe, "the model cannot be built"), meta_device():
         model = task.build(recipe, tokenizers)
     backbone = getattr(model, "backbone", None)

@@ -49,7 +49,7 @@ from heedful.training.warning_signs import WarningSigns
 
 if TYPE_CHECKING:
     from heedful.checkpoint import CheckpointStore
-    from heedful.evaluate.class_report import ClassReport
+    from heedful.metrics.classes import ClassReport
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 

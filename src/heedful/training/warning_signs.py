@@ -9,7 +9,7 @@ from heedful.training.early_stopping import finite
 from heedful.training.trainer_state import Watch
 
 if TYPE_CHECKING:
-    from heedful.evaluate.class_report import ClassReport
+    from heedful.metrics.classes import ClassReport
 
 UPDATES = 10  # in a row that show a sign
 VALIDATIONS = 3
@@ -58,7 +58,7 @@ class WarningSigns:
         signs, watch = [], self.watch
         before, watch.alike = watch.alike, None
         if classes:
-            from heedful.evaluate.class_report import sameness
+            from heedful.metrics.classes import sameness
 
             watch.alike = sameness(classes, "the model", "the validation set")
         if before and watch.alike:
