@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import torch
 
-from heedful.architectures.dual_encoder.model import LARGEST_SCALE, DualEncoder
+from heedful.architectures.dual_encoder.model import MAX_SCALE, DualEncoder
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
@@ -28,7 +28,7 @@ from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "image_text_retrieval"
-LARGEST_LOG_SCALE = math.log(LARGEST_SCALE)
+LARGEST_LOG_SCALE = math.log(MAX_SCALE)
 
 
 def blocks(ours: str, theirs: str) -> dict[str, str]:

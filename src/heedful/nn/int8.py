@@ -26,7 +26,7 @@ SMALLEST = 1e-12  # smallest scale, so that a row of zeros stays zero
 class Int8Linear(nn.Module):
     """Quantised linear layer: an int8 weight matrix, with one scale for each output (1/127 of its largest weight).
 
-    Each row of inputs is rounded to 1/127 of its own largest entry (dynamic, symmetric quantisation), so that other
+    Each row of inputs is rounded to 1/127 of its largest entry (dynamic, symmetric quantisation), so that other
     rows of a batch have no effect: sums of integer products are exact. Only the last bit of an input can matter, where
     that bit decides the direction in which an entry is rounded.
     """

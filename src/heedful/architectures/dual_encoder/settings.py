@@ -16,9 +16,9 @@ TASK = "image_text_retrieval"
 
 @dataclass(frozen=True, kw_only=True)
 class DualEncoderConfig(ModelConfig):
-    """Settings of a dual encoder (CLIP, Radford et al. 2021): two Transformers, of pictures and of texts.
+    """Settings of a dual encoder (CLIP, Radford et al. 2021): two Transformers, of images and of texts.
 
-    The keys of a Transformer are those of the picture encoder. The text encoder has sizes of its own, no norm on its
+    The keys of a Transformer are those of the image encoder. The text encoder has other sizes, no norm on its
     embeddings, and the other keys in common with it.
     """
 
