@@ -46,9 +46,9 @@ class DualEncoder(Model):
 
     def __init__(self, config: DualEncoderConfig, images: InputLayer, vocab: int) -> None:
         super().__init__()
-        text = config.text()
+        image, text = config.image(), config.text()
         self.size = config.projection  # of the vectors
-        self.pictures = ProjectedEncoder(config, images, self.size)
+        self.pictures = ProjectedEncoder(image, images, self.size)
         self.texts = ProjectedEncoder(text, Embedding(vocab, text), self.size)
         # The inverse of the temperature, as a logarithm: a step of training changes it by a factor.
         self.log_scale = nn.Parameter(torch.tensor([-math.log(config.temperature)]))
