@@ -208,7 +208,7 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
             values.append(gradient.values() if gradient.is_sparse else gradient)
     # A sharded gradient counts by its norm, computed from all rows in the order in which one process would.
     norm = torch.nn.utils.get_total_norm(
-        [torch.linalg.vector_norm(whole(value)) if isinstance(value, Sharded) else value for value in values]
+        [torch.linalg.vector_norm(value.full_tensor()) if isinstance(value, Sharded) else value for value in values]
     )
     if limit < math.inf:
         scale = (limit / (norm + 1e-6)).clamp(max=1.0)
