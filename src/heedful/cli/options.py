@@ -3,7 +3,7 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -25,6 +25,8 @@ def option_of(name: str) -> str:
     """The option that overrides a setting of this name."""
     return f"--{name.replace('_', '-')}"
 
+
+BadUtf8 = Literal["error", "skip", "replace"]
 
 Model = Annotated[str, typer.Option(help="Folder of a model or of a run.")]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
