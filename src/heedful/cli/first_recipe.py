@@ -170,7 +170,7 @@ def script_of(script: str | None) -> str:
 
 def report_recipe(folder: Path, example: str | None = None) -> None:
     """Print the size of the model of the recipe in a folder, and the commands to train, evaluate and use it."""
-    from heedful.cli.info import summary
+    from heedful.cli.config import summary
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model, vocabulary_sizes
 

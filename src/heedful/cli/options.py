@@ -65,6 +65,23 @@ def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | No
     return value
 
 
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
+    ),
+]
+
+
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the data files that the recipe names.",
+        show_default="the folder of the recipe",
+        callback=folder_to_read,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
 Force = Annotated[
     bool,
     typer.Option(
