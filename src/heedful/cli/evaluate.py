@@ -21,8 +21,8 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.config.schema import DataConfig, Recipe
-    from heedful.evaluate import Comparison, Resampled, Scoring
-    from heedful.evaluate.class_report import ClassReport
+    from heedful.metrics import Comparison, Resampled, Scoring
+    from heedful.metrics.classes import ClassReport
     from heedful.predictors.translator import Translator
     from heedful.tasks.task import Results
 
@@ -183,7 +183,7 @@ def evaluate(
     check_output(output)
     from heedful.config.schema import Recipe
     from heedful.data.readers.files import read_lines
-    from heedful.evaluate import Scoring, check_aligned
+    from heedful.metrics import Scoring, check_aligned
     from heedful.text.languages import check_language
 
     if language:
@@ -257,10 +257,10 @@ def results(
     lower_cased: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
     """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table."""
-    from heedful.evaluate import LOWER_CASED, paired_bootstrap
-    from heedful.evaluate import score as score_texts
-    from heedful.evaluate.significance import FEW, few_examples
-    from heedful.evaluate.translation import has_capitals, is_lower_cased
+    from heedful.metrics import LOWER_CASED, paired_bootstrap
+    from heedful.metrics import score as score_texts
+    from heedful.metrics.bootstrap import MIN_EXAMPLES, few_examples
+    from heedful.metrics.translation import has_capitals, is_lower_cased
 
     lines, expected = texts[system], list(references.values())
     lower = [name for name in texts if name in lower_cased or is_lower_cased(texts[name], expected)]
@@ -284,7 +284,7 @@ def results(
         width = max(len(score.name) for score in scores)
         table = [f"{score.name:{width}}  {score.value:6.2f}  {score.signature}" for score in scores]
         return {**facts, "scores": [asdict(score) for score in scores]}, table
-    if len(lines) < FEW:
+    if len(lines) < MIN_EXAMPLES:
         typer.echo(f"heedful: {few_examples(len(lines))}", err=True)
     with show_progress("comparing by paired bootstrap"):
         comparisons = paired_bootstrap(texts[baseline], lines, expected, scoring)
@@ -368,7 +368,7 @@ def task_comparison(
     models: tuple[str, str], data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles
 ) -> tuple[dict[str, Any], list[str]]:
     """Compare two models of a task on a test set, example by example: as JSON values, and as lines of a table."""
-    from heedful.evaluate.significance import FEW, compare_outcomes, few_examples
+    from heedful.metrics.bootstrap import MIN_EXAMPLES, compare_scores, few_examples
 
     warn = warn_once()
     model, baseline = models
@@ -393,10 +393,10 @@ def task_comparison(
             f"{model} tells {ours.count:,} examples of the test set apart, and {baseline} {theirs.count:,}; they read "
             "it too differently to be compared example by example"
         )
-    if ours.count < FEW:
+    if ours.count < MIN_EXAMPLES:
         warn(f"heedful: {few_examples(ours.count)}")
     with show_progress("comparing by paired bootstrap"):
-        comparisons = compare_outcomes(theirs, ours)
+        comparisons = compare_scores(theirs, ours)
     if others := [name for name in names if name not in ours.scores]:
         warn(f"heedful: scores of a test set as a whole, such as {others[-1]}, are not compared")
     facts: dict[str, Any] = {"system": model, "task": task, "examples": ours.count, "baseline": baseline}
@@ -444,7 +444,7 @@ def warn_once() -> Callable[[str], None]:
 
 def warn_of_classes(classes: "ClassReport", warn: Callable[[str], None], model: str) -> None:
     """Name classes of which the test set has no example, and warn of a model that predicts one class only."""
-    from heedful.evaluate.class_report import absence, sameness
+    from heedful.metrics.classes import absence, sameness
 
     for sentence in (absence(classes.absent, "the test set"), sameness(classes, model, "the test set")):
         if sentence:
@@ -510,7 +510,7 @@ def interval(found: "Resampled", digits: int) -> str:
 
 def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
     """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
-    from heedful.evaluate.significance import SIGNIFICANT
+    from heedful.metrics.bootstrap import SIGNIFICANT
 
     if found.baseline.value == found.system.value:
         return f"{found.name}: {system} and {baseline} are equal"

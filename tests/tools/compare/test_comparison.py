@@ -12,7 +12,7 @@ import heedful.tools.compare.comparison as module
 from heedful.architectures.parameters import count_parameters
 from heedful.checkpoint import load_model
 from heedful.errors import InputError, RunError
-from heedful.evaluate import Scoring, paired_bootstrap, score
+from heedful.metrics import Scoring, paired_bootstrap, score
 from heedful.tools.compare import measure as measure_module
 from heedful.tools.compare.job import Result
 from heedful.training import loop

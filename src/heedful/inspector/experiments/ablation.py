@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from heedful.evaluate import Comparison, Scoring, paired_bootstrap
 from heedful.inspector.capture.forward_inputs import ForwardPass, model_of
 from heedful.inspector.capture.head_masks import Head, heads, switched_off
 from heedful.inspector.capture.recorder import recording
@@ -16,6 +15,7 @@ from heedful.inspector.capture.sources import Given
 from heedful.inspector.look import Look, ask
 from heedful.inspector.measures.answers import CANDIDATES, Answer, class_probabilities
 from heedful.inspector.measures.teacher_forcing import gap_log_probs, log_probs
+from heedful.metrics import Comparison, Scoring, paired_bootstrap
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.media_classifier import MediaClassifier

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from heedful.errors import InputError
-from heedful.evaluate.significance import bootstrap_interval
 from heedful.inspector.capture.forward_inputs import ForwardPass, of_continuation, of_row, of_translation
 from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.measures.teacher_forcing import gap_log_probs, log_probs, output
+from heedful.metrics.bootstrap import bootstrap_interval
 from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.generator import Generator
 from heedful.predictors.translator import Translator

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from heedful.errors import InputError, RunError
-from heedful.evaluate.class_report import ClassReport, short
 from heedful.inspector.capture.trace import Recorded
 from heedful.inspector.plots.attention import CELL, FAINT, FORMATS, INK, LONGEST, SHADES
 from heedful.inspector.plots.fonts import fonts_for
+from heedful.metrics.classes import ClassReport, short
 from heedful.wording import counted
 
 MOST_NUMBERS = 60  # classes, up to which a cell has room for its count

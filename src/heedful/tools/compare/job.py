@@ -65,7 +65,7 @@ class TestResult:
     lengths: list[int] | None = None  # for tasks from text to text, tokens of each source
     # for scores that are means over texts, the score of each text, by name
     figures: dict[str, list[float]] | None = None
-    draws: dict[str, Any] | None = None  # for other scores of single examples, what `Draws` holds
+    draws: dict[str, Any] | None = None  # for other scores of single examples, what `BootstrapScores` holds
     language: str | None = None  # for translations, the target language of BLEU and chrF, else None
     absent: list[str] | None = None  # for outputs that are classes, those without an example in the test set
 

@@ -15,18 +15,17 @@ from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_mode
 from heedful.checkpoint.load import labels_learned
 from heedful.config.schema import Recipe
 from heedful.errors import HeedfulError
-from heedful.evaluate import Scoring, score
-from heedful.evaluate.outputs import outcomes_of
-from heedful.evaluate.significance import draw_outcomes
 from heedful.inspector.development import gold_alignment
 from heedful.machine import choose_device, environment, prepare_process
 from heedful.machine.memory import PeakMemory
 from heedful.machine.speed import count_flops
+from heedful.metrics import Scoring, score
+from heedful.metrics.bootstrap import bootstrap_scores, example_scores
 from heedful.progress import show_progress
 from heedful.tasks import Task, find_task, import_task
 from heedful.tasks.parts.sequence_to_sequence import Pairs, SequenceToSequence
 from heedful.tasks.task import Evaluation, Results, output_metrics
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Translation
 from heedful.tools.compare.job import Job, Measured, Result, TestResult
 from heedful.tools.compare.statistics import metrics_of
 from heedful.training import loop
@@ -172,7 +171,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
     begin = time.perf_counter()
     texts = task.decoded(loaded.model, replace(loaded.recipe.decode, n_best=1), run)
     seconds = time.perf_counter() - begin
-    outcomes = outcomes_of(texts, output_metrics(type(task), task.recipe))
+    outcomes = example_scores(texts, output_metrics(type(task), task.recipe))
     losses = task.summary(run.mean_losses(task, loaded.model, run.batches(task.data, loaded.model)))
     result = TestResult(
         count=len(texts),
@@ -181,7 +180,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
         tokens=sum(len(row) + 1 for row in loaded.tokenizers.target.encode_batch(list(texts.outputs))),
     )
     if not isinstance(task.data, Pairs):
-        return replace(result, draws=asdict(draw_outcomes(outcomes)))
+        return replace(result, draws=asdict(bootstrap_scores(outcomes)))
     sources = [source for source, _ in task.data.prepared.valid_text]
     result = replace(
         result,
@@ -210,6 +209,6 @@ def test_examples(task: Task, loaded: LoadedModel, run: Evaluation) -> TestResul
         scores=results.scores,
         seconds=seconds,
         tokens=sum(read for _, read in batches),
-        draws=asdict(draw_outcomes(outcomes)) if outcomes else None,
+        draws=asdict(bootstrap_scores(outcomes)) if outcomes else None,
         absent=outcomes.classes.absent if outcomes and outcomes.classes else None,
     )

@@ -9,10 +9,10 @@ from typing import Any
 from heedful.config.keys import KEYS
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
-from heedful.evaluate import Comparison, Resampled
-from heedful.evaluate.class_report import absence
-from heedful.evaluate.metrics import lower_is_better
-from heedful.evaluate.significance import FEW, few_examples
+from heedful.metrics import Comparison, Resampled
+from heedful.metrics.bootstrap import MIN_EXAMPLES, few_examples
+from heedful.metrics.classes import absence
+from heedful.metrics.metric import lower_is_better
 from heedful.tasks import find_task
 from heedful.tasks.task import score_names
 from heedful.tools.compare.charts import PREFIXES, Chart, Curves, Series, read_curves
@@ -426,7 +426,7 @@ def significance(report: Report) -> Section:
     head = ["pair", "score", "difference", "p-value", "at p < 0.05"]
     text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
     counts = [system.measured.test.count for system in report.done if system.measured]
-    if counts and min(counts) < FEW:
+    if counts and min(counts) < MIN_EXAMPLES:
         text.append(f"{few_examples(min(counts)).capitalize()}.")
     return Section("Differences", text, Table(head, rows) if rows else None)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from heedful.evaluate import LOWER_CASED, Comparison, Resampled, Scoring, is_lower_cased, paired_bootstrap, score
-from heedful.evaluate.significance import Draws, compare_draws, draw_outcomes, mean_outcomes
+from heedful.metrics import LOWER_CASED, Comparison, Resampled, Scoring, is_lower_cased, paired_bootstrap, score
+from heedful.metrics.bootstrap import BootstrapScores, bootstrap_scores, compare_bootstraps, mean_scores
 from heedful.tools.compare.job import TestResult
 
 METRICS = ("bleu", "chrf")  # of translations
@@ -31,10 +31,10 @@ class Sample(ABC):
 class DrawnSample(Sample):
     """Results of which only the scores on resamples of the whole test set are known."""
 
-    draws: Draws
+    draws: BootstrapScores
 
     def against(self, baseline: "DrawnSample") -> list[Comparison]:
-        return compare_draws(baseline.draws, self.draws)
+        return compare_bootstraps(baseline.draws, self.draws)
 
 
 class TextSample(Sample):
@@ -87,7 +87,7 @@ class ScoredTexts(TextSample):
     figures: dict[str, list[float]]
 
     def against(self, baseline: "ScoredTexts") -> list[Comparison]:
-        return compare_draws(*(draw_outcomes(mean_outcomes(one.figures)) for one in (baseline, self)))
+        return compare_bootstraps(*(bootstrap_scores(mean_scores(one.figures)) for one in (baseline, self)))
 
     def part(self, indices: Sequence[int]) -> "ScoredTexts":
         return ScoredTexts({name: np.array(values)[list(indices)].tolist() for name, values in self.figures.items()})
@@ -108,7 +108,7 @@ def sample_of(test: TestResult) -> Sample | None:
         return Translations(outputs, references, test.language, metrics_of(outputs, references))
     if test.figures:
         return ScoredTexts(test.figures)
-    return DrawnSample(Draws(**test.draws)) if test.draws else None
+    return DrawnSample(BootstrapScores(**test.draws)) if test.draws else None
 
 
 MAX_GROUPS = 5
