@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-MAX_EXPONENT = 709.0  # of e in a float64
+LARGEST_EXPONENT = 709.0  # the largest exponent of e in a float64
 LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # fits a CPU's cache; keeps a GPU busy; meta: on paper
 ROWS = 64  # tokens are padded with zeros to a multiple: a CPU's kernels are compiled for each size of a product
 
@@ -27,7 +27,7 @@ class Loss:
 
 def perplexity(nll: float) -> float:
     """Perplexity e^nll of a mean negative log-likelihood in nats, at most the largest number that JSON can hold."""
-    return math.exp(min(nll, MAX_EXPONENT))
+    return math.exp(min(nll, LARGEST_EXPONENT))
 
 
 def cross_entropy(

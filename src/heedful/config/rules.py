@@ -13,7 +13,7 @@ from typing import Any
 from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
-from heedful.config.schema import ArchitectureConfig, FilterConfig, ModelConfig, Recipe, TextModelConfig
+from heedful.config.schema import ArchitectureConfig, FilterConfig, Recipe, TextModelConfig, TransformerSettings
 from heedful.registry import ARCHITECTURES, TASKS
 
 
@@ -181,7 +181,7 @@ OF_MEDIA = (
     ),
     Rule(
         KEYS.task,
-        lambda r: r.task == "masked_patches" and not isinstance(r.model, ModelConfig),
+        lambda r: r.task == "masked_patches" and not isinstance(r.model, TransformerSettings),
         'masked patches are learned by a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer"',
     ),
@@ -416,7 +416,7 @@ RULES[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.train.activation_checkpointing,
-        lambda r: r.train.activation_checkpointing and not isinstance(r.model, ModelConfig),
+        lambda r: r.train.activation_checkpointing and not isinstance(r.model, TransformerSettings),
         "train.activation_checkpointing computes the blocks of a Transformer again, and model.architecture = "
         '"{r.model.architecture}" has none; leave train.activation_checkpointing out',
     ),
@@ -460,13 +460,13 @@ RULES[TextModelConfig] = (
     ),
     Rule(
         KEYS.task,
-        lambda r: r.task == "masked_lm" and not isinstance(r.model, ModelConfig),
+        lambda r: r.task == "masked_lm" and not isinstance(r.model, TransformerSettings),
         'a masked language model is a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer", or task = "language_model"',
     ),
 )
 
-RULES[ModelConfig] = (
+RULES[TransformerSettings] = (
     Rule(
         KEYS.model.max_target_positions,
         lambda r: r.model.max_target_positions is not None and not (pairs(r) and r.model.learned_positions),

@@ -29,11 +29,7 @@ Passages = tuple[Span, Span, bool]  # the first, the second, and True if the sec
 
 
 def check_count(documents: int, masking: MaskingConfig) -> None:
-    """Check that there are enough documents for pairs of passages, half of which come from two documents.
-
-    Raises:
-        InputError: There is only one document.
-    """
+    """Check that there are enough documents for pairs of passages, half of which come from two documents."""
     if masking.next_sentence and documents < 2:
         raise InputError(
             "the text of training, or of validation, is one document, and masking.next_sentence takes passages from "
@@ -56,15 +52,6 @@ class SentenceStore(MappedStore):
         """Write a store of encoded sentences, which appears as a whole or not at all, and open it.
 
         Memory: a chunk of sentences, and 8 bytes for each sentence and each document.
-
-        Args:
-            folder: Where the store goes; nothing may be there.
-            documents: Token ids of the sentences of each document, without special tokens. Sentences without a token,
-                and documents without such sentences, take no place.
-            vocab_size: All ids are below it; it decides between 16 and 32 bits.
-
-        Raises:
-            RunError: The folder cannot be written.
         """
         sizes = [0]
 
@@ -87,11 +74,7 @@ class SentenceStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store of encoded sentences after comparing all bytes with the manifest (about 3 GB a second).
-
-        Raises:
-            InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
-        """
+        """Open a store of encoded sentences after comparing all bytes with the manifest (about 3 GB a second)."""
         arrays = open_arrays(folder, (SENTENCES, DOCUMENTS))
         return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS], arrays.files)
 
@@ -125,9 +108,6 @@ class PassagePlan:
         max_length: Tokens of a sequence, special tokens included.
         batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch of its own.
         seed: Another seed gives another order.
-
-    Raises:
-        InputError: `max_length` leaves no room for text, or pairs need two documents and there is only one.
     """
 
     def __init__(
@@ -150,9 +130,6 @@ class PassagePlan:
         """Return the batches of passages of an epoch in order, each an array of `SEQUENCE`, shape (B,).
 
         The number of a sequence is its place among all sequences of the epoch.
-
-        Raises:
-            InputError: The text has nothing to make a pair of passages of.
         """
         chance = KeyedGenerator(self.seed, PASSAGES, epoch)
         cut = self._pairs if self.masking.next_sentence else self._singles

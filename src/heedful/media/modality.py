@@ -45,34 +45,18 @@ class Medium(ABC):
 
     @abstractmethod
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a file.
-
-        Raises:
-            InputError: The bytes are of another kind, damaged, or beyond the limits of the settings.
-        """
+        """Decode the bytes of a file."""
 
     @abstractmethod
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them.
-
-        Raises:
-            InputError: The array has another shape or other numbers, or is beyond the limits of the settings.
-        """
+        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them."""
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part.
-
-        Raises:
-            InputError: As `read`, but for the length of sounds.
-        """
+        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part."""
         return [self.read(content)]
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Turn an array of a user into what `read_parts` makes of a file with them.
-
-        Raises:
-            InputError: As `from_array`, but for the length of sounds.
-        """
+        """Turn an array of a user into what `read_parts` makes of a file with them."""
         return [self.from_array(values)]
 
     def is_silent(self, decoded: np.ndarray) -> bool:
