@@ -1,4 +1,4 @@
-"""Classification of pictures, sounds and videos: predicts the class of each file."""
+"""Classification of images, audio and videos: predicts the class of each file."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -22,8 +22,8 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts of a sound that is longer than the model reads; their probabilities are averaged.
-        silent: True for a sound in which nothing can be heard, to which the model gives a class all the same.
+        windows: number of parts of audio that is longer than the model reads; their probabilities are averaged.
+        silent: True for audio in which nothing can be heard, to which the model gives a class all the same.
     """
 
     windows: int = 1
@@ -31,7 +31,7 @@ class ClassifiedMedia(Classified):
 
 
 class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
-    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`.
+    """Classifier of images, audio or videos: a model trained to predict one of the classes in `data.labels`.
 
     Attributes:
         decision: how a class is chosen, such as by a threshold.
@@ -62,7 +62,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         Args:
             files: the name of a file, its bytes, an open file, an image of Pillow, or an array of pixels (H W C, 8
                 bits), of frames (T H W C, 8 bits) or of samples (N) at the rate of the recipe; or an iterable of these.
-                A sound that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
+                Audio that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
 
         Raises:
             InputError: an input is none of these, or cannot be read.

@@ -1,4 +1,4 @@
-"""Pictures, sounds and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
+"""Images, audio and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
 
 B batch, N rows of pixels or frames, F features of a row: the columns and channels of pixels, or those of a frame.
 """
@@ -44,7 +44,7 @@ WINDOW = 16  # batches that are decoded at a time
 
 
 class MediaReader:
-    """Runs a model on pictures, sounds or videos, in batches. The result of one never depends on the others."""
+    """Runs a model on images, audio or videos, in batches. The result of one never depends on the others."""
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
