@@ -260,11 +260,11 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
         InputError: The file cannot be read, or is of a shape for which there is no task.
     """
     from heedful.data.readers.files import ending_of
-    from heedful.tools.proposals.folder_layout import PACKED
+    from heedful.tools.proposals.folder_layout import PACKED, packed_content
     from heedful.tools.proposals.text_shapes import records_of, shape_of
 
     if ending_of(path) in PACKED:
-        raise InputError(f"{path}: holds packed or binary data, not text; unpack it, and give what comes out of it")
+        raise InputError(f"{path}: holds {packed_content(path)}")
     task, bad_utf8 = request.wanted.task, request.bad_utf8
     shape = shape_of(path, bad_utf8)
     if shape and shape.remedy and task is None:

@@ -41,10 +41,15 @@ def init_folder(request: InitRequest) -> None:
         RunError: The folder of the recipe cannot be written.
     """
     from heedful.cli.init_media import init_media, media_request
-    from heedful.data.readers.files import is_made
+    from heedful.data.readers.files import RECIPE, RUN, is_made
     from heedful.tools.proposals.folder_layout import check_documents, layout_of
 
     if is_made(request.source):
+        if not any((request.source / name).exists() for name in (RUN, "recipe.json", RECIPE)):
+            raise InputError(
+                f"{request.source}: holds a model of another toolkit, not data; to use it in heedful: heedful convert "
+                f"{request.source} --out FOLDER"
+            )
         raise InputError(f"{request.source}: holds a run, a model or a recipe, not data; name the folder of the data")
     note_made_folders(request.source)
     if request.wanted.task not in OF_ONE_TEXT and (table := table_of_files(request)):
@@ -75,6 +80,8 @@ def table_of_files(request: InitRequest) -> Path | None:
     Raises:
         InputError: There are several, or nothing shows what the files are.
     """
+    from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
     from heedful.tools.proposals.loose_media import loose_media, nothing_tells, several_tables, tables_of
 
     media = loose_media(request.source)
@@ -83,8 +90,11 @@ def table_of_files(request: InitRequest) -> Path | None:
     tables = tables_of(media, request.bad_utf8)
     if len(tables) > 1:
         raise several_tables(media, tables)
-    if not tables and any(path.parent == request.source for path in media.files):
+    folders = {path.parent for path in media.files}
+    if not tables and request.source in folders:
         raise nothing_tells(media)
+    if len(folders) == 1 and not any(ending_of(path) in READERS for path in request.source.iterdir()):
+        return table_of_files(replace(request, source=folders.pop()))  # all are in one inner folder, which decides
     return tables[0] if tables else None
 
 

@@ -14,6 +14,7 @@ from heedful.convert.model import (
     Model,
     expected,
     heads_note,
+    read_weights,
     recipe_of,
     renumbered,
     write_hugging_face,

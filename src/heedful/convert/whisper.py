@@ -83,7 +83,7 @@ class Description:
 
 
 def converted(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
-    """Build the converted model of a Whisper from its weights, by heedful's names with the rows of its vocabulary."""
+    """Build the model of a Whisper from its weights under heedful's names, with the rows of its vocabulary."""
     tokenizer, old_id_of = speech_tokenizer(folder, description.rows, description.names)
     check_rows(old_id_of, description.rows, str(folder))
     tokenizers = TokenizerPair(tokenizer, tokenizer)

@@ -134,6 +134,7 @@ FOREIGN_BEGINNINGS = {
     b"Rar!": "a RAR archive; unpack it first",
     b"\xd0\xcf\x11\xe0": "a Word or Excel file; save it as text or CSV",
     b"{\\rtf": "an RTF document; save it as plain text",
+    b"\x93NUMPY": "a NumPy array; save it as .wav if it is a sound, as .png if a picture, as .csv if a table",
     b"PAR1": "a Parquet file; save it as CSV or JSON Lines",
     b"ARROW1": "an Arrow file; save it as CSV or JSON Lines",
     b"SQLite format 3": "an SQLite database; export its table as CSV",

@@ -48,15 +48,7 @@ def longest_sentence(recipe: Recipe) -> int:
 
 
 def task_on_paper(recipe: Recipe, length: int) -> Task:
-    """Create the task of a recipe with data for a full batch, but without any text.
-
-    Args:
-        recipe: the recipe.
-        length: tokens of each sentence on both sides, for encoder-decoders; other models fill `data.max_length`.
-
-    Raises:
-        InputError: batches of the task cannot be known without its data, or its tokenizer cannot be read.
-    """
+    """Create the task of a recipe with data for a full batch, but without any text."""
     kind = find_task(recipe.task)
     tokenizers = TokenizerPair(*map(PlannedTokenizer, vocabulary_sizes(recipe)))
     data = kind.dataset
@@ -110,29 +102,17 @@ SUBWORD = 4.0
 
 @dataclass(frozen=True)
 class DataVolume:
-    """Volume of the training data on this machine.
+    """Volume of the training data on this machine."""
 
-    Attributes:
-        files: the number of files.
-        bytes: the size of their text, decompressed: of the `part` of each corpus that is read.
-        lines: the lines of this text.
-        tokens: an estimate of its tokens.
-        how: in words, how the tokens were estimated.
-    """
-
-    files: int
-    bytes: int
-    lines: int
-    tokens: int
-    how: str
+    files: int  # the number of files
+    bytes: int  # the size of their text, decompressed: of the `part` of each corpus that is read
+    lines: int  # the lines of this text
+    tokens: int  # an estimate of its tokens
+    how: str  # in words, how the tokens were estimated
 
 
 def data_volume(recipe: Recipe) -> DataVolume | None:
-    """Measure the training text of a recipe; None where a file is not on this machine, and for pictures and sounds.
-
-    Raises:
-        InputError: a file is a pipe or a device or cannot be read, or the tokenizer of the recipe cannot be read.
-    """
+    """Measure the training text of a recipe; None where a file is not on this machine, and for pictures and sounds."""
     if recipe.data.modality != "text":
         return None
     if not all(corpus_is_here(corpus.source, recipe) for corpus in recipe.data.train):
@@ -155,11 +135,7 @@ def corpus_is_here(source: str, recipe: Recipe) -> bool:
 
 
 def bytes_and_lines(file: Path) -> tuple[int, int]:
-    """Count the bytes and the lines of a text file, decompressed.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """Count the bytes and the lines of a text file, decompressed."""
     size = lines = 0
     with open_bytes(file) as opened:
         while chunk := opened.read(CHUNK):
@@ -169,11 +145,7 @@ def bytes_and_lines(file: Path) -> tuple[int, int]:
 
 
 def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
-    """Estimate the bytes of a token, and say how: by the recipe's tokenizer if it is trained, else by its kind.
-
-    Raises:
-        InputError: the tokenizer or a file cannot be read.
-    """
+    """Estimate the bytes of a token, and say how: by the recipe's tokenizer if it is trained, else by its kind."""
     folder = Path(recipe.tokenizer.path) if recipe.tokenizer.path else None
     lines = [line for file in files for line in first_lines(file)]
     if folder is None or not folder.is_dir() or not lines:
@@ -185,11 +157,7 @@ def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
 
 
 def first_lines(file: Path) -> list[str]:
-    """Read the first lines of a text file.
-
-    Raises:
-        InputError: the file cannot be read, or is no text.
-    """
+    """Read the first lines of a text file."""
     with open_bytes(file) as opened:
         return [line or "" for line in islice(decode_lines(opened, str(file), bad_utf8="replace"), SAMPLE_LINES)]
 
@@ -199,37 +167,18 @@ SAMPLE_BATCHES = 32  # batches of an epoch that are looked at
 
 @dataclass(frozen=True)
 class PlannedBatches:
-    """Batches of a recipe, real or made up.
-
-    Attributes:
-        task: the task.
-        typical: a batch with about as many tokens as the others.
-        largest: a batch with the longest texts.
-        tokens: the mean number of real tokens of a batch.
-        epoch: the number of batches of an epoch; None where there is no data.
-        origin: in words, where the batches come from.
-    """
+    """Batches of a recipe, real or made up."""
 
     task: Task
-    typical: Batch
-    largest: Batch
-    tokens: float
-    epoch: int | None
-    origin: str
+    typical: Batch  # a batch with about as many tokens as the others
+    largest: Batch  # a batch with the longest texts
+    tokens: float  # the mean number of real tokens of a batch
+    epoch: int | None  # the number of batches of an epoch; None where there is no data
+    origin: str  # in words, where the batches come from
 
 
 def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBatches:
-    """Return the batches of a recipe from prepared data, or make some up.
-
-    Args:
-        recipe: the recipe.
-        length: tokens of a typical sentence of a translator, for batches that are made up.
-        prepared: the folder of the prepared data.
-
-    Raises:
-        InputError: there is no such data, it is of another recipe, `length` is more than the recipe allows, or batches
-            of this task cannot be made up.
-    """
+    """Return the batches of a recipe from prepared data, or make some up."""
     if prepared is not None:
         return real_batches(recipe, prepared)
     if not issubclass(find_task(recipe.task).dataset, Pairs):
@@ -247,11 +196,7 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
 
 
 def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
-    """Look at some batches of prepared data.
-
-    Raises:
-        InputError: there is no such data, or it was prepared from another recipe or other files.
-    """
+    """Look at some batches of prepared data."""
     kind = find_task(recipe.task)
     recipe = kind.dataset.resolve(recipe)
     check_prepared(recipe, prepared)
@@ -266,11 +211,7 @@ def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
 
 
 def check_prepared(recipe: Recipe, prepared: Path) -> None:
-    """Check that a folder holds the prepared data of a recipe, so that nothing has to be prepared.
-
-    Raises:
-        InputError: it does not.
-    """
+    """Check that a folder holds the prepared data of a recipe, so that nothing has to be prepared."""
     try:
         digest = json.loads((prepared / REPORT).read_text(encoding="utf-8"))["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -29,24 +29,15 @@ BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an
 
 @dataclass(frozen=True)
 class Accelerator:
-    """Accelerator as its data sheet describes it.
-
-    Attributes:
-        name: its name.
-        flops: dense FLOPs per second in the precision of the run: bfloat16, unless `find_accelerator` is asked for
-            float32.
-        float32: dense FLOPs per second in float32, without TF32.
-        memory: bytes.
-        link: bytes per second that it can send to others in its node, in one direction.
-        source: where the numbers come from.
-    """
+    """Accelerator as its data sheet describes it."""
 
     name: str
+    # dense FLOPs per second in the precision of the run: bfloat16, unless `find_accelerator` is asked for float32
     flops: float
-    float32: float
-    memory: float
-    link: float
-    source: str = "data sheet"
+    float32: float  # dense FLOPs per second in float32, without TF32
+    memory: float  # bytes
+    link: float  # bytes per second that it can send to others in its node, in one direction
+    source: str = "data sheet"  # where the numbers come from
 
 
 ACCELERATORS = {
@@ -64,11 +55,7 @@ def at_hand(name: str) -> str:
 
 
 def find_accelerator(name: str, precision: str) -> Accelerator:
-    """Find an accelerator by its name, or measure this machine's, with its speed in a precision of training.
-
-    Raises:
-        InputError: there is no accelerator of that name here.
-    """
+    """Find an accelerator by its name, or measure this machine's, with its speed in a precision of training."""
     dtype = torch.float32 if precision == "float32" else torch.bfloat16
     if name == CPU:
         return this_machine(dtype)
@@ -103,33 +90,21 @@ USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, co
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a training over GPUs, with the memory of one of them in bytes.
+    """Layout of a training over GPUs, with the memory of one of them in bytes."""
 
-    Attributes:
-        name: "replicated" (DDP) or "sharded" (FSDP2).
-        weights: the float32 weights that it keeps.
-        working: the weights that compute, where they are others: a bfloat16 copy, or the gathered weights of blocks.
-        optimizer: the state of the optimiser.
-        gradients: the gradients, in float32.
-        batch: what the largest batch takes: activations and work space.
-        total: the most at a time.
-        fits: True if that is no more than the usable share of its memory.
-        checkpointed: the total with activation checkpointing, an estimate; None in models that are no stacks of blocks.
-        volume: bytes that it sends in an update.
-        communication: seconds for that, with nothing computed at the same time.
-    """
-
-    name: str
-    weights: float
+    name: str  # "replicated" (DDP) or "sharded" (FSDP2)
+    weights: float  # the float32 weights that it keeps
+    # the weights that compute, where they are others: a bfloat16 copy, or the gathered weights of blocks
     working: float
-    optimizer: float
-    gradients: float
-    batch: float
-    total: float
-    fits: bool
+    optimizer: float  # the state of the optimiser
+    gradients: float  # the gradients, in float32
+    batch: float  # what the largest batch takes: activations and work space
+    total: float  # the most at a time
+    fits: bool  # True if that is no more than the usable share of its memory
+    # the total with activation checkpointing, an estimate; None in models that are no stacks of blocks
     checkpointed: float | None
-    volume: float
-    communication: float
+    volume: float  # bytes that it sends in an update
+    communication: float  # seconds for that, with nothing computed at the same time
 
 
 def replicated(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float) -> Layout:
@@ -195,127 +170,76 @@ ON_CPU = 0.5
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Circumstances of a run that its recipe does not know.
+    """Circumstances of a run that its recipe does not know."""
 
-    Attributes:
-        gpus: the number of GPUs, of which each has a process.
-        gpu: the name of an accelerator, see `heedful.tools.plan.plan`; by default this machine's GPU, or else its CPU.
-        utilisation: the share of the peak FLOPs that is used; None: an assumption by the size of the model.
-        length: tokens of a typical sentence of a translator, where there is no prepared data.
-        link: bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes.
-        disk: bytes per second at which a checkpoint is written.
-        failure_hours: GPU hours between two failures, an assumption.
-    """
-
-    gpus: int = 1
+    gpus: int = 1  # the number of GPUs, of which each has a process
+    # the name of an accelerator, see `heedful.tools.plan.plan`; by default this machine's GPU, or else its CPU
     gpu: str = HERE
+    # the share of the peak FLOPs that is used; None: an assumption by the size of the model
     utilisation: float | None = None
-    length: int = 27
+    length: int = 27  # tokens of a typical sentence of a translator, where there is no prepared data
+    # bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes
     link: float | None = None
-    disk: float = 1e9
-    failure_hours: float = 50_000.0
+    disk: float = 1e9  # bytes per second at which a checkpoint is written
+    failure_hours: float = 50_000.0  # GPU hours between two failures, an assumption
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work of a run, and of each of its updates.
+    """Work of a run, and of each of its updates."""
 
-    Attributes:
-        updates: the number of updates of the run.
-        batches: the batches of an update.
-        batches_per_gpu: the most batches of an update that one GPU computes.
-        tokens: real tokens of an update.
-        flops: FLOPs of an update on all GPUs, forward, backward and optimiser.
-        flops_per_gpu: those of the GPU with the most batches.
-        epochs: passes over the prepared data; None where there is none.
-        origin: in words, where the batches come from.
-    """
-
-    updates: int
-    batches: int
-    batches_per_gpu: int
-    tokens: float
-    flops: float
-    flops_per_gpu: float
-    epochs: float | None
-    origin: str
+    updates: int  # the number of updates of the run
+    batches: int  # the batches of an update
+    batches_per_gpu: int  # the most batches of an update that one GPU computes
+    tokens: float  # real tokens of an update
+    flops: float  # FLOPs of an update on all GPUs, forward, backward and optimiser
+    flops_per_gpu: float  # those of the GPU with the most batches
+    epochs: float | None  # passes over the prepared data; None where there is none
+    origin: str  # in words, where the batches come from
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a run at an assumed utilisation, without validation.
+    """Speed of a run at an assumed utilisation, without validation."""
 
-    Attributes:
-        utilisation: the share of the accelerator's peak FLOPs.
-        layout: the layout whose communication is reckoned with.
-        seconds: seconds of an update: computing, then communication.
-        tokens_per_second: real tokens per second on all GPUs.
-        hours: hours of the whole run.
-        gpu_hours: the same times the number of GPUs.
-    """
-
-    utilisation: float
-    layout: str
-    seconds: float
-    tokens_per_second: float
-    hours: float
-    gpu_hours: float
+    utilisation: float  # the share of the accelerator's peak FLOPs
+    layout: str  # the layout whose communication is reckoned with
+    seconds: float  # seconds of an update: computing, then communication
+    tokens_per_second: float  # real tokens per second on all GPUs
+    hours: float  # hours of the whole run
+    gpu_hours: float  # the same times the number of GPUs
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Checkpoints of a run.
+    """Checkpoints of a run."""
 
-    Attributes:
-        bytes: the size of one, with the state of the optimiser.
-        model: the size of the final model.
-        kept: the most that are on disk at a time: the last ones, the best one, and the one that is being written.
-        disk: the space that these and the final model take.
-        seconds: the time to write one.
-        interval: seconds between two that lose the least time, by Young's formula sqrt(2 x write x time to a failure).
-    """
-
-    bytes: int
-    model: int
-    kept: int
-    disk: int
-    seconds: float
+    bytes: int  # the size of one, with the state of the optimiser
+    model: int  # the size of the final model
+    kept: int  # the most that are on disk at a time: the last ones, the best one, and the one that is being written
+    disk: int  # the space that these and the final model take
+    seconds: float  # the time to write one
+    # seconds between two that lose the least time, by Young's formula sqrt(2 x write x time to a failure)
     interval: float
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a run; sizes are in bytes, and each part gives the unit of its times.
+    """Plan of a run; sizes are in bytes, and each part gives the unit of its times."""
 
-    Attributes:
-        name: the name of the recipe.
-        shape: the shape of the model in words.
-        parameters: the number of its weights.
-        precision: the precision of training.
-        gpus: the number of GPUs.
-        accelerator: one of them, or this machine's CPU.
-        link: bytes per second that each GPU can send to the others.
-        memory: the memory of one process.
-        layouts: all weights on each GPU, and a share of them on each.
-        work: the work of an update.
-        speed: the times of training.
-        checkpoints: the sizes and times of saving.
-        data: the volume of the training text; None where it is not here.
-    """
-
-    name: str
-    shape: str
-    parameters: int
-    precision: str
-    gpus: int
-    accelerator: Accelerator
-    link: float
-    memory: Memory
-    layouts: tuple[Layout, ...]
-    work: Work
-    speed: Speed
-    checkpoints: Checkpoints
-    data: DataVolume | None
+    name: str  # the name of the recipe
+    shape: str  # the shape of the model in words
+    parameters: int  # the number of its weights
+    precision: str  # the precision of training
+    gpus: int  # the number of GPUs
+    accelerator: Accelerator  # one of them, or this machine's CPU
+    link: float  # bytes per second that each GPU can send to the others
+    memory: Memory  # the memory of one process
+    layouts: tuple[Layout, ...]  # all weights on each GPU, and a share of them on each
+    work: Work  # the work of an update
+    speed: Speed  # the times of training
+    checkpoints: Checkpoints  # the sizes and times of saving
+    data: DataVolume | None  # the volume of the training text; None where it is not here
 
 
 @own_random_numbers()
@@ -326,9 +250,6 @@ def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | Non
         recipe: the recipe.
         circumstances: what the recipe does not know.
         prepared: the folder of the prepared data, `data` in the folder of a run; None: batches are made up.
-
-    Raises:
-        InputError: the recipe cannot work, the batches cannot be known, or there is no such accelerator.
     """
     circumstances = replace(circumstances, gpu=at_hand(circumstances.gpu))
     check_circumstances(recipe, circumstances)
@@ -368,12 +289,7 @@ def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | Non
 
 
 def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
-    """Check that a recipe can be planned for a number of GPUs.
-
-    Raises:
-        InputError: an update has fewer batches than there are GPUs, several GPUs are asked for on the CPU, or the
-            recipe is one of word vectors, whose gradients are sparse.
-    """
+    """Check that a recipe can be planned for a number of GPUs."""
     train, gpus = recipe.train, circumstances.gpus
     if recipe.model.family == "word_vectors":
         raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')

@@ -167,32 +167,20 @@ def memory_efficient(
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of a training process, in bytes.
+    """Memory of a training process, in bytes."""
 
-    Attributes:
-        weights: the float32 weights, and buffers such as tables of positions.
-        replica: the bfloat16 copy that computes, in `precision = "bfloat16"`.
-        optimizer: the state of the optimiser.
-        gradients: the float32 gradients of all trained weights.
-        activations: what the forward pass of a batch keeps for its backward pass.
-        work: the most that a batch takes beside all of these but the activations, which are part of it.
-        peak: the most at any time of an update. In an update of a single batch the gradients grow while the activations
-            go, so that it is less than the sum of the others.
-        block: the float32 weights of the largest block of a stack; 0 without stacks.
-        blocks: the float32 weights of all blocks.
-        depth: the number of blocks.
-    """
-
-    weights: int
-    replica: int
-    optimizer: int
-    gradients: int
-    activations: int
-    work: int
+    weights: int  # the float32 weights, and buffers such as tables of positions
+    replica: int  # the bfloat16 copy that computes, in `precision = "bfloat16"`
+    optimizer: int  # the state of the optimiser
+    gradients: int  # the float32 gradients of all trained weights
+    activations: int  # what the forward pass of a batch keeps for its backward pass
+    work: int  # the most that a batch takes beside all of these but the activations, which are part of it
+    # the most at any time of an update. In an update of a single batch the gradients grow while the activations go,
+    # so that it is less than the sum of the others.
     peak: int
-    block: int
-    blocks: int
-    depth: int
+    block: int  # the float32 weights of the largest block of a stack; 0 without stacks
+    blocks: int  # the float32 weights of all blocks
+    depth: int  # the number of blocks
 
     @property
     def states(self) -> int:
@@ -201,13 +189,7 @@ class Memory:
 
 
 class UpdateOnPaper:
-    """Training step of a recipe's model on paper.
-
-    Args:
-        task: the task.
-        recipe: the recipe, with a precision chosen.
-        device: the device, see `Paper`.
-    """
+    """Training step of a recipe's model on paper."""
 
     def __init__(self, task: Task, recipe: Recipe, device: torch.device) -> None:
         self.recipe = replace(recipe, train=replace(recipe.train, compile=False))
@@ -244,13 +226,7 @@ class UpdateOnPaper:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     def memory(self, batch: Batch, *, accumulates: bool) -> Memory:
-        """Find the memory of an update.
-
-        Args:
-            batch: the largest batch.
-            accumulates: True if an update has more batches than one in this process, so that the gradients of the first
-                are there while the others are computed.
-        """
+        """Find the memory of an update."""
         paper, before = self.paper, self.paper.live
         with taken_apart(), paper:
             paper.peak = before
