@@ -5,9 +5,9 @@ A new architecture is a class in a file with its options, and a line there; see 
 
 from typing import Any
 
-from heedful.config.architecture_options import KEY, config_of
 from heedful.config.schema import ArchitectureConfig
 from heedful.config.user_code import find_class
+from heedful.config.validate import KEY, config_of
 from heedful.errors import InputError
 from heedful.registry import MODELS, at
 
