@@ -213,7 +213,7 @@ def serve(
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
-        from heedful.server.inspector.questions import OpenedFile
+        from heedful.server.inspector.inspections import OpenedFile
         from heedful.server.inspector.routes import inspector_routes
         from heedful.server.limits import Server
     except ModuleNotFoundError as error:
