@@ -23,8 +23,8 @@ from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.stores.pair_store import PairStore
-from heedful.evaluate import Scoring, score
-from heedful.tasks.translation import Translation
+from heedful.metrics import Scoring, score
+from heedful.tasks.text_to_text import Translation
 
 SPECIAL = {"unk": "<unk>", "pad": "<pad>", "bos": "<s>", "eos": "</s>"}
 

@@ -27,10 +27,10 @@ from rich.table import Table
 from train_step import marian_logits, marian_model
 
 from heedful.config.load import load_recipe
-from heedful.evaluate import Scoring, score
+from heedful.metrics import Scoring, score
 from heedful.optim import learning_rate
 from heedful.tasks.parts.sequence_to_sequence import PairBatch
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Translation
 
 PUBLISHED = (
     "model.norm=post",

@@ -21,7 +21,7 @@ from heedful.checkpoint import Checkpoints
 from heedful.distributed import Reducer
 from heedful.distributed.reducer import SingleProcess
 from heedful.tasks.parts.sequence_to_sequence import Pairs
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Translation
 from heedful.training.logger import NoLogger
 from heedful.training.trainer import Trainer
 from heedful.training.training_step import Update

@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import tempfile
+from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for the commands that tests start
 os.environ["XDG_STATE_HOME"] = os.path.join(tempfile.gettempdir(), "heedful-tests")  # not in the developer's home
@@ -22,9 +23,20 @@ from shape_checks import check_shapes
 
 gc.disable()  # until all is imported and collected, which is there to the end
 
-SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspector", "convert")
+SOURCE = Path(__file__).parent.parent / "src"
+SHAPED = ("nn", "architectures", "losses", "optim", "tasks", "search", "inspector", "convert")
+ANSWERS = ("captioner", "filler", "generator", "outputs", "speech", "transcriber", "translator")  # with tensors inside
+MODULES = [SOURCE / f"heedful/{part}.py" for part in (*SHAPED, *(f"predictors/{part}" for part in ANSWERS))]
+MODULES += [path for part in SHAPED for path in (SOURCE / f"heedful/{part}").rglob("*.py")]
 
-check_shapes([f"heedful.{part}" for part in SHAPED])  # before the conftest.py of a folder imports them
+# Before the conftest.py of a folder imports them. Rules of settings are also called with keys in place of a recipe.
+check_shapes(
+    [
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for path in MODULES
+        if path.is_file() and path.stem not in ("__init__", "settings")
+    ]
+)
 
 settings.register_profile("heedful", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("heedful")

@@ -3,7 +3,10 @@ import torch
 from jaxtyping import Float, TypeCheckError
 from torch import Tensor
 
+from heedful.architectures import pooling
 from heedful.nn import attention
+from heedful.predictors.speech import SpeechRules
+from heedful.search import top_k
 from shape_checks import checked, promises_shapes, typechecker
 
 A, B = torch.ones(3, 5), torch.ones(5, 7)
@@ -61,3 +64,9 @@ def test_the_source_is_imported_with_checks():
     query, key, value = (torch.ones(2, 3, length, 5) for length in (7, 11, 13))
     with pytest.raises(TypeCheckError, match="violates type hint"):
         attention.scaled_dot_product(query, key, value, torch.zeros(1, 1, 1, 11))
+
+
+@pytest.mark.parametrize("function", [attention.scaled_scores, pooling.first, top_k.top, SpeechRules.overruled])
+def test_each_package_of_models_searches_and_predictors_is_checked(function):
+    with pytest.raises(TypeCheckError):
+        function(torch.ones(3), torch.ones(3))

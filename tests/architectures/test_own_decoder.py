@@ -91,7 +91,7 @@ import torch
 from torch import nn
 
 from heedful.config.schema import ArchitectureConfig, ModelConfig
-from heedful.architectures.backbone import DecoderOnly, EncoderOnly
+from heedful.architectures.transformer.model import DecoderOnly, EncoderOnly
 
 
 class Plain(DecoderOnly):
@@ -203,7 +203,7 @@ def test_a_class_that_cannot_be_built_is_an_error_that_names_key_and_line_before
 def test_a_class_that_is_not_a_backbone_is_refused(own, text):
     with pytest.raises(
         InputError,
-        match=r"(?s)own:Foreign\": (?:it does not make a model of heedful; let the|.*models\.backbone\.Backbone)",
+        match=r"(?s)own:Foreign\": (?:it does not make a model of heedful; let the|.*\.backbone\.Backbone)",
     ):
         preflight(of_architecture(text, "own:Foreign", **DECODER))
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import heedful
+from heedful.architectures.transformer.layers import Block, DecoderBlock
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError, RunError
 from heedful.inspector.capture.forward_inputs import log_probs, model_of
 from heedful.inspector.capture.recorder import Head
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.look import Question, look, searching, unknown
-from heedful.nn.stack import Block, DecoderBlock
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer

@@ -14,7 +14,7 @@ from rich.console import Console
 from every_task import RECIPES
 from heedful.config.rules import WITH_CLASSES
 from heedful.config.schema import OptimizerConfig, Recipe
-from heedful.evaluate.class_report import report_of_matrix
+from heedful.metrics.classes import report_of_matrix
 from heedful.training.loop import train
 from heedful.training.trainer_state import TrainerState
 from heedful.training.warning_signs import SMALL_NORM, UPDATES, VALIDATIONS, WarningSigns

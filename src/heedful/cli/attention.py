@@ -68,11 +68,7 @@ def attention(
 
 
 def writer_of(loaded: "LoadedModel") -> "Writer":
-    """Return the translator, captioner or transcriber of a loaded model.
-
-    Raises:
-        InputError: The model is of another task.
-    """
+    """Return the translator, captioner or transcriber of a loaded model."""
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.transcriber import Transcriber
     from heedful.predictors.translator import Translator

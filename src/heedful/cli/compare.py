@@ -11,18 +11,11 @@ import typer
 from heedful.cli.options import folder_to_read, folder_to_write
 
 if TYPE_CHECKING:
-    from heedful.evaluate import Comparison, Resampled
+    from heedful.metrics import Comparison, Resampled
 
 
 def comparison_lines(baseline: str, system: str, comparisons: Sequence["Comparison"], digits: int = 2) -> list[str]:
-    """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score.
-
-    Args:
-        baseline: The name of the baseline system.
-        system: The name of the system that is compared with the baseline.
-        comparisons: The comparison of both systems for each score.
-        digits: Decimals of a score.
-    """
+    """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score."""
     signed = any(found.signature for found in comparisons)
     rows = [("", f"{baseline} (baseline)", system, "p-value", "signature" if signed else "")]
     for found in comparisons:
@@ -40,7 +33,7 @@ def interval(found: "Resampled", digits: int) -> str:
 
 def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
     """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
-    from heedful.evaluate.significance import SIGNIFICANT
+    from heedful.metrics.bootstrap import SIGNIFICANT
 
     if found.baseline.value == found.system.value:
         return f"{found.name}: {system} and {baseline} are equal"

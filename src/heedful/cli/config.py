@@ -53,11 +53,7 @@ def show(
 
 
 def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) -> "Recipe":
-    """Load the recipe at a path or, if nothing is at that path, the preset of that name.
-
-    Raises:
-        InputError: there is neither; the message names presets of similar names.
-    """
+    """Load the recipe at a path or, if nothing is at that path, the preset of that name."""
     from heedful.config.load import is_recipe, load_preset, load_recipe
     from heedful.config.presets import PRESETS
     from heedful.storage.paths import likely

@@ -48,11 +48,7 @@ HUGGING_FACE = ("bert", "clip", "gpt2", "marian", "vit", "whisper")  # types tha
 
 
 def target_of(name: str) -> Target:
-    """Parse the value of `--to`, the name of the model format to write.
-
-    Raises:
-        InputError: There is no such format, or heedful only reads it.
-    """
+    """Parse the value of `--to`, the name of the model format to write."""
     written = [target.value for target in Target]
     if name in written:
         return Target(name)
@@ -136,11 +132,7 @@ def unused(weights: "Weights") -> Counter[str]:
 
 
 def check_direction(model: str, source: Source, target: Target) -> None:
-    """Refuse conversions of heedful's format into itself, and of one foreign format into another.
-
-    Raises:
-        InputError: The conversion is of one of these kinds.
-    """
+    """Refuse conversions of heedful's format into itself, and of one foreign format into another."""
     if source is Source.HEEDFUL and target is Target.HEEDFUL:
         others = ", ".join(each.value for each in Target if each is not Target.HEEDFUL)
         raise InputError(f"{model} is a model of heedful already; to take it elsewhere give --to with one of {others}")
@@ -152,11 +144,7 @@ def check_direction(model: str, source: Source, target: Target) -> None:
 
 
 def guess(model: str) -> Source:
-    """Guess the format of a model from the files in its folder.
-
-    Raises:
-        InputError: There is no such folder, or its files belong to no known format.
-    """
+    """Guess the format of a model from the files in its folder."""
     from heedful.checkpoint.load import find_model
     from heedful.convert.ctranslate2 import read_specification
     from heedful.convert.faster_whisper import SPEC
@@ -178,11 +166,7 @@ def guess(model: str) -> Source:
 
 
 def named(kind: object, where: Path) -> Source:
-    """Return the model format that the model_type of a Hugging Face config.json names.
-
-    Raises:
-        InputError: config.json has no model_type, or one that heedful does not read.
-    """
+    """Return the model format that the model_type of a Hugging Face config.json names."""
     if kind is None:
         raise InputError(f"{where}: has no model_type; if it is {' or '.join(HUGGING_FACE)}, say so with --from")
     if kind not in HUGGING_FACE:

@@ -29,11 +29,7 @@ LONG = 100_000  # characters; a longer line is pointed out
 
 
 def check_free(folder: Path) -> None:
-    """Refuse an output folder that has a recipe or data already, so that no file is overwritten.
-
-    Raises:
-        InputError: The folder has a recipe or data.
-    """
+    """Refuse an output folder that has a recipe or data already, so that no file is overwritten."""
     if (folder / HALF).is_dir():  # of an `init` that was killed
         move_up(folder)
     for path in (folder / "config.toml", folder / "data"):
@@ -46,9 +42,6 @@ def new_recipe(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder for config.toml and data/, which get into their folder at the end, both or neither.
 
     Whatever a kill leaves has a hidden name, and the next `init` removes it, or moves up what was whole already.
-
-    Raises:
-        RunError: The folder cannot be written.
     """
     from heedful.storage.atomic import atomic_folder, named_write_errors
 
@@ -61,11 +54,7 @@ def new_recipe(folder: Path) -> Iterator[Path]:
 
 
 def move_up(folder: Path) -> None:
-    """Move a whole recipe from its hidden folder up into the output folder, the recipe last.
-
-    Raises:
-        OSError: Moving failed.
-    """
+    """Move a whole recipe from its hidden folder up into the output folder, the recipe last."""
     for path in sorted((folder / HALF).iterdir(), key=lambda path: path.name == "config.toml"):
         path.rename(folder / path.name)
     (folder / HALF).rmdir()
@@ -81,11 +70,7 @@ def printed_at_the_end() -> Iterator[None]:
 
 
 def relative_path(path: str | Path, folder: Path) -> str:
-    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one.
-
-    Raises:
-        InputError: It has bytes that are no UTF-8, and a recipe cannot name it.
-    """
+    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one."""
     found = os.path.relpath(os.path.abspath(path), folder.resolve())
     try:
         found.encode()
@@ -95,11 +80,7 @@ def relative_path(path: str | Path, folder: Path) -> str:
 
 
 def free_folder(source: Path, out: Path | None, task: str) -> Path:
-    """Choose the output folder: `out`, or else a folder named after the text and the task.
-
-    Raises:
-        InputError: The folder has a recipe or data already.
-    """
+    """Choose the output folder: `out`, or else a folder named after the text and the task."""
     folder = out or Path(f"{source.resolve().name.split('.')[0]}-{task.replace('_', '-')}")
     check_free(folder)
     return folder
@@ -119,11 +100,7 @@ def this_machine() -> "Machine":
 
 
 def write(file: Path, text: str) -> None:
-    """Write a recipe to a TOML file, whose folder is made if it is not there.
-
-    Raises:
-        RunError: The file cannot be written.
-    """
+    """Write a recipe to a TOML file, whose folder is made if it is not there."""
     from heedful.storage.atomic import atomic_file, named_write_errors
 
     with named_write_errors(file):
@@ -133,12 +110,7 @@ def write(file: Path, text: str) -> None:
 
 
 def tell_dropped(drops: "DropReport", *, copied: bool = False) -> None:
-    """Print on standard error how many rows are left out and why; a header is not one of them.
-
-    Args:
-        drops: The counts.
-        copied: True if the places are lines of a temporary copy, and so numbers of records for the user.
-    """
+    """Print on standard error how many rows are left out and why; a header is not one of them."""
     for reason, count, first in drops.rows():
         if reason != "header":
             place = f"record {first.rpartition(' ')[2]}" if copied else first
@@ -148,19 +120,7 @@ def tell_dropped(drops: "DropReport", *, copied: bool = False) -> None:
 def write_parts(
     folder: Path, parts: Iterable[tuple[str, tuple[str, ...]]], names: Mapping[str, tuple[str, ...]]
 ) -> dict[str, int]:
-    """Write lines to the files of their parts (train, valid, test), all files or none.
-
-    Args:
-        folder: The folder for the files; nothing may be there.
-        parts: For each item, the name of its part, and its line in each file of that part.
-        names: The file names of each part.
-
-    Returns:
-        The number of items in each part.
-
-    Raises:
-        RunError: The folder cannot be written.
-    """
+    """Write lines to the files of their parts (train, valid, test), all files or none."""
     from heedful.storage.atomic import atomic_folder, named_write_errors
 
     counts: Counter[str] = Counter()

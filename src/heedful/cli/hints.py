@@ -247,14 +247,7 @@ def meant_command(name: str, group: Any) -> str | None:
 
 
 def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | None) -> str | None:
-    """Find what is meant by an option that a command does not have, as the end of a question; None: nothing is known.
-
-    Args:
-        option: The option as it is written, such as --batch_size.
-        command: The command.
-        group: All commands.
-        near: Options of the command with a similar spelling.
-    """
+    """Find what is meant by an option that a command does not have, as the end of a question; None: unknown."""
     from heedful.cli.options import option_of
     from heedful.config.keys import nearest, same_name
 

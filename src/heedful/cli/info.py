@@ -56,11 +56,7 @@ def info(
 
 
 def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
-    """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run.
-
-    Raises:
-        InputError: Nothing has that name, or overrides are given for a trained model.
-    """
+    """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.model_folder import read_description
     from heedful.config.load import is_recipe
@@ -109,7 +105,7 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
     """Make a table of the parameter counts in Vaswani et al. (2017), Table 3, beside exact counts by convention."""
-    from heedful.architectures.parameters import CONVENTIONS
+    from heedful.architectures.transformer.model import CONVENTIONS
     from heedful.config.load import load_preset
 
     table = plain_table("preset", "printed", *(f"{c.name}\n{c.vocab:,} tokens" for c in CONVENTIONS))

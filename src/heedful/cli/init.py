@@ -139,11 +139,7 @@ def init(
 
 
 def check_task(task: str | None) -> None:
-    """Refuse a task for which `heedful init` writes no recipe.
-
-    Raises:
-        InputError: It is such a task.
-    """
+    """Refuse a task for which `heedful init` writes no recipe."""
     from heedful.tools.proposals.table_task import ELSEWHERE
 
     if task not in (None, *TASKS):
@@ -154,11 +150,7 @@ def check_task(task: str | None) -> None:
 
 
 def check_there(source: Path) -> None:
-    """Refuse a file or folder that is not there, with the names next to it that are nearest to its own.
-
-    Raises:
-        InputError: It is not there.
-    """
+    """Refuse a file or folder that is not there, with the names next to it that are nearest to its own."""
     from heedful.storage.paths import nothing_at
 
     if not source.exists():
@@ -166,11 +158,7 @@ def check_there(source: Path) -> None:
 
 
 def check_codes(languages: Mapping[str, str | None]) -> None:
-    """Make sure that the languages given as options are known language codes.
-
-    Raises:
-        InputError: A language code is unknown.
-    """
+    """Make sure that the languages given as options are known language codes."""
     from heedful.text.languages import check_language
 
     for option, code in languages.items():
@@ -179,11 +167,7 @@ def check_codes(languages: Mapping[str, str | None]) -> None:
 
 
 def check_files(files: Sequence[Path]) -> None:
-    """Refuse input files of which two are the same file, even under different names.
-
-    Raises:
-        InputError: Two of the files are the same.
-    """
+    """Refuse input files of which two are the same file, even under different names."""
     for earlier, file in combinations(files, 2):
         if file.exists() and earlier.exists() and file.samefile(earlier):
             raise InputError(
@@ -193,11 +177,7 @@ def check_files(files: Sequence[Path]) -> None:
 
 
 def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
-    """Refuse files and options that do not suit a text and its translation in two files.
-
-    Raises:
-        InputError: One of the files is a table, or an option is for one file only.
-    """
+    """Refuse files and options that do not suit a text and its translation in two files."""
     from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 

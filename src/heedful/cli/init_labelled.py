@@ -90,12 +90,7 @@ class LabelledRequest:
 
 
 def init_labelled(request: LabelledRequest) -> None:
-    """Write the recipe of a classifier or a regression, and hold out text for validation and test.
-
-    Raises:
-        InputError: The text cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe of a classifier or a regression, and hold out text for validation and test."""
     from heedful.config.load import load_recipe
     from heedful.data.readers.filters import DropReport
     from heedful.data.readers.labelled import in_order, read_labelled
@@ -170,11 +165,7 @@ def copy_line(copies: "Sequence[Example]", request: LabelledRequest) -> str:
 
 
 def division_of(members: "Mapping[int, Collection[str]]", given: Given) -> "Split":
-    """Divide groups of examples into parts so that each class is in each; parts that are given are not held out.
-
-    Raises:
-        InputError: There are too few groups.
-    """
+    """Divide groups of examples into parts so that each class is in each; parts that are given are not held out."""
     from heedful.tools.proposals.pairs import Split, split_by_class
 
     if {"valid", "test"} <= given.keys():
@@ -192,11 +183,7 @@ def tell_only_trained(labels: Sequence[str]) -> None:
 
 
 def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
-    """Print what labelled examples look like, and what is odd about them.
-
-    Raises:
-        InputError: There is one class only, or there are too many.
-    """
+    """Print what labelled examples look like, and what is odd about them."""
     unit = "characters" if found.side.is_spaceless else "words"
     kind = "pairs" if found.is_pairs else "texts"
     pair = f", its second one in {corpus.pair_field!r}" if found.is_pairs else ""
@@ -221,11 +208,7 @@ def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
 
 
 def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
-    """Print the classes of labelled examples, rare classes, classes that look alike, and texts with several classes.
-
-    Raises:
-        InputError: There is one class only, or there are too many.
-    """
+    """Print the classes of labelled examples, rare classes, classes that look alike, and texts with several classes."""
     from heedful.data.readers.labelled import MOST_LABELS, dominance_line
 
     if len(found.labels) < 2:
@@ -271,12 +254,7 @@ MANY = 20  # articles, of which some are held out whole
 
 
 def init_tagged(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: BadUtf8) -> None:
-    """Write the recipe of a tagger, and hold out sentences for validation and test.
-
-    Raises:
-        InputError: The sentences cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe of a tagger, and hold out sentences for validation and test."""
     from heedful.config.load import load_recipe
     from heedful.data.readers.tagged import read_tagged, tags_of
     from heedful.tools.proposals.labelled import propose_tagger
@@ -333,12 +311,7 @@ def lines_of_words(sentence: "Tagged") -> str:
 
 
 def init_answers(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: BadUtf8) -> None:
-    """Write the recipe of question answering, and hold out passages with their questions for validation and test.
-
-    Raises:
-        InputError: The questions cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe of question answering, and hold out passages with their questions for validation and test."""
     from heedful.config.load import load_recipe
     from heedful.data.readers.squad import read_squad
     from heedful.tools.proposals.labelled import propose_answers

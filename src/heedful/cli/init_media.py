@@ -92,10 +92,6 @@ def media_request(
     """Make the request for a folder or a table of pictures, sounds or videos; None if there are none, or another task.
 
     `columns` are those of a table.
-
-    Raises:
-        InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts; or
-            it is unsure what they are for.
     """
     from heedful.data.readers.media_files import NOUNS
     from heedful.tools.proposals.media_survey import GUESSED, file_column, kind_of_folder
@@ -124,11 +120,7 @@ def media_request(
 
 
 def reading_of_folder(source: Path, kind: "Kind") -> Reading:
-    """Say what a folder of pictures, sounds or videos is taken for.
-
-    Raises:
-        InputError: It has parts without classes.
-    """
+    """Say what a folder of pictures, sounds or videos is taken for."""
     from heedful.data.readers.media_files import NOUNS, files_below
     from heedful.tools.proposals.media_survey import other_kinds, parts_of_folder
 
@@ -152,11 +144,7 @@ def reading_of_folder(source: Path, kind: "Kind") -> Reading:
 def reading_of_table(
     source: Path, columns: "Sequence[Column]", files: str, kind: "Kind", wanted: TaskChoice
 ) -> Reading:
-    """Say what a table of pictures, sounds or videos is taken for: their classes, or the texts about them.
-
-    Raises:
-        InputError: The columns do not tell, or are wanted and not there.
-    """
+    """Say what a table of pictures, sounds or videos is taken for: their classes, or the texts about them."""
     from heedful.data.readers.media_files import NOUNS
     from heedful.tools.proposals.media_survey import group_column, target_of
 
@@ -175,12 +163,7 @@ def reading_of_table(
 
 
 def init_media(request: MediaRequest) -> None:
-    """Write the recipe of a model of pictures, sounds or videos, and hold some of the files out.
-
-    Raises:
-        InputError: The files cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe of a model of pictures, sounds or videos, and hold some of the files out."""
     from heedful.config.load import load_recipe
     from heedful.data.readers.filters import DropReport
     from heedful.data.readers.media_files import media_files
@@ -234,9 +217,6 @@ def hold_out(
     They are written to `place`, the temporary folder of what is to be in `folder`.
 
     No file is in two parts, nor a copy of it, nor another file of its speaker or its folder, where these are known.
-
-    Raises:
-        InputError: There are too few files.
     """
     from heedful.data.readers.files import visible_folders
     from heedful.tools.proposals.media_survey import hashes_of, is_unlabelled
@@ -289,11 +269,7 @@ def hold_out(
 
 
 def listed_files(folder: Path, request: MediaRequest) -> "list[MediaFile]":
-    """The files of a folder of classes, without those that have no class.
-
-    Raises:
-        InputError: The folder cannot be read.
-    """
+    """The files of a folder of classes, without those that have no class."""
     from heedful.data.readers.media_files import media_files
     from heedful.tools.proposals.media_survey import UNLABELLED
 
@@ -302,11 +278,7 @@ def listed_files(folder: Path, request: MediaRequest) -> "list[MediaFile]":
 
 
 def groups_in(files: "Sequence[MediaFile]", request: MediaRequest, folder: Path | None) -> "Groups":
-    """Find the groups of files, such as speakers, which are kept in one part; `folder` is that of the classes, if any.
-
-    Raises:
-        InputError: The table cannot be read.
-    """
+    """Find the groups of files, such as speakers, which are kept in one part; `folder` is that of the classes."""
     from heedful.tools.proposals.media_survey import column_of, group_column, groups_of
 
     if folder:
@@ -316,11 +288,7 @@ def groups_in(files: "Sequence[MediaFile]", request: MediaRequest, folder: Path 
 
 
 def tell_files(found: "MediaSurvey[Any]", request: MediaRequest, *, are_given: bool) -> None:
-    """Print what the files look like, and what is odd about them.
-
-    Raises:
-        InputError: There is one class only, or there are too many.
-    """
+    """Print what the files look like, and what is odd about them."""
     from heedful.data.readers.media_files import NOUNS, other_files
 
     corpus = request.corpus
@@ -353,11 +321,7 @@ def tell_texts(found: "MediaSurvey[Any]", _request: MediaRequest) -> None:
 
 
 def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
-    """Print the classes, and what is odd about them.
-
-    Raises:
-        InputError: There is one class only, or there are too many.
-    """
+    """Print the classes, and what is odd about them."""
     from heedful.data.readers.labelled import MOST_LABELS, dominance_line
 
     source = request.corpus.source

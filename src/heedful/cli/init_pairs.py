@@ -42,14 +42,7 @@ UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe that names no lan
 
 
 def language_of(role: str, given: str | None, name: str, side: "Side") -> str:
-    """Return the language of one side of a parallel text: as given, or else a guess, which is printed.
-
-    Args:
-        role: "source" or "target".
-        given: The language code given as an option; None: guess.
-        name: The name of the file, or of the column of a table.
-        side: Statistics of the text of this side.
-    """
+    """Return the language of one side of a parallel text: as given, or else a guess, which is printed."""
     if given:
         return given
     guesses = {
@@ -70,11 +63,7 @@ def language_in(name: str) -> str | None:
 
 
 def check_different(languages: tuple[str, str]) -> None:
-    """Refuse a source language equal to the target language, as both sides would get one file name.
-
-    Raises:
-        InputError: The languages are equal.
-    """
+    """Refuse a source language equal to the target language, as both sides would get one file name."""
     if languages[0] == languages[1]:
         raise InputError(f"both languages are {languages[0]}; give --source-language and --target-language")
 
@@ -98,12 +87,7 @@ class PairsRequest:
 
 
 def init_pairs(request: PairsRequest) -> None:
-    """Write the recipe of a translator, and hold out validation and test text that is not given.
-
-    Raises:
-        InputError: The text cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe of a translator, and hold out validation and test text that is not given."""
     from heedful.config.load import load_recipe
     from heedful.tools.proposals.pairs import ParallelTexts, propose_translator
     from heedful.tools.proposals.proposal import Corpora
@@ -128,11 +112,7 @@ def init_pairs(request: PairsRequest) -> None:
 
 
 def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
-    """Survey all sentence pairs of a parallel corpus.
-
-    Raises:
-        InputError: The pairs cannot be read, or both sides are the same.
-    """
+    """Survey all sentence pairs of a parallel corpus."""
     from heedful.tools.proposals.pairs import survey
 
     with show_progress(f"reading {corpus.source}", "pairs") as progress:
@@ -163,11 +143,7 @@ def relative(corpus: CorpusConfig, folder: Path) -> "Keys":
 
 
 def languages_of(request: PairsRequest, found: "Survey") -> Languages:
-    """Return the source and target language: as given, else by the names of files or columns, else by the scripts.
-
-    Raises:
-        InputError: The languages are equal.
-    """
+    """Return the source and target language: as given, else by the names of files or columns, else by the scripts."""
     corpus = request.corpus
     here, there = (corpus.source, corpus.target) if corpus.target else (corpus.source_field, corpus.target_field)
     languages = (

@@ -38,12 +38,7 @@ Exchange = list["SentencePair"]  # the replies of one dialogue, each with its co
 
 
 def init_replies(request: LabelledRequest) -> None:
-    """Write the recipe of a model that replies, answers or sums up, and hold out text for validation and test.
-
-    Raises:
-        InputError: The text cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe of a model that replies, answers or sums up, and hold out text for validation and test."""
     from heedful.config.load import load_recipe
     from heedful.data.readers.filters import DropReport
     from heedful.tools.proposals.pairs import near_hash, propose_replies, survey
@@ -97,11 +92,7 @@ def init_replies(request: LabelledRequest) -> None:
 
 
 def exchanges(corpus: CorpusConfig, request: LabelledRequest, report: "DropReport") -> Iterator[Exchange]:
-    """Yield the replies of each dialogue, or each text with its answer.
-
-    Raises:
-        InputError: The corpus cannot be read, or a row holds something else.
-    """
+    """Yield the replies of each dialogue, or each text with its answer."""
     from heedful.data.readers.corpus import SentencePair, read_rows
     from heedful.data.readers.dialogues import read_replies
 

@@ -109,11 +109,7 @@ def listed_names(names: "Sequence[str]") -> str:
 
 
 def settled(reading: Reading) -> TaskChoice:
-    """Print what data is taken for; where that is unsure, ask on a terminal, and refuse elsewhere.
-
-    Raises:
-        InputError: It is unsure, and nobody can be asked.
-    """
+    """Print what data is taken for; where that is unsure, ask on a terminal, and refuse elsewhere."""
     if reading.certainty != "unsure":
         typer.echo(
             reading.line().encode(errors="backslashreplace").decode()
@@ -170,11 +166,7 @@ class InitRequest:
     languages: tuple[str | None, str | None] = (None, None)  # of a translator
 
     def check_options(self, task: str | None) -> None:
-        """Refuse options for translations if the task is another one, as they would be ignored.
-
-        Raises:
-            InputError: An option for translations is given for another task.
-        """
+        """Refuse options for translations if the task is another one, as they would be ignored."""
         languages = zip(("source-language", "target-language"), self.languages, strict=True)
         for option, value in {**self.given, **dict(languages)}.items():
             if value is not None and task != "translation":
@@ -219,17 +211,7 @@ class UnderstoodFile:
 
 
 def init_file(request: InitRequest, parts: Parts | None = None, unused: tuple[str, ...] = ()) -> None:
-    """Write the recipe for one file.
-
-    Args:
-        request: The arguments.
-        parts: The files of validation and test, as far as they are there.
-        unused: The names of other files that are there, and are not read.
-
-    Raises:
-        InputError: The file cannot be used, or it is unsure what for; or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe for one file."""
     with TemporaryDirectory(prefix="heedful-") as temporary:
         files = [request.source, *(parts or {}).values()]
         folders = [Path(temporary, str(number)) for number in range(len(files))]
@@ -254,17 +236,13 @@ def copy_name(source: Path, ending: str) -> str:
 
 
 def understood_file(path: Path, request: InitRequest, place: Path) -> UnderstoodFile:
-    """Recognise the shape of a file; one that heedful does not train on as it is is written to a temporary file.
-
-    Raises:
-        InputError: The file cannot be read, or is of a shape for which there is no task.
-    """
+    """Recognise the shape of a file; one that heedful does not train on as it is is written to a temporary file."""
     from heedful.data.readers.files import ending_of
-    from heedful.tools.proposals.folder_layout import PACKED
+    from heedful.tools.proposals.folder_layout import PACKED, packed_content
     from heedful.tools.proposals.text_shapes import records_of, shape_of
 
     if ending_of(path) in PACKED:
-        raise InputError(f"{path}: holds packed or binary data, not text; unpack it, and give what comes out of it")
+        raise InputError(f"{path}: holds {packed_content(path)}")
     task, bad_utf8 = request.wanted.task, request.bad_utf8
     shape = shape_of(path, bad_utf8)
     if shape and shape.remedy and task is None:
@@ -293,11 +271,7 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
 
 
 def content_of(path: Path, bad_utf8: BadUtf8) -> str:
-    """Say what a file holds by its name: a table, or running text.
-
-    Raises:
-        InputError: The file cannot be read, or holds JSON objects under the name of a table.
-    """
+    """Say what a file holds by its name: a table, or running text."""
     from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS, separator_of
 
@@ -308,11 +282,7 @@ def content_of(path: Path, bad_utf8: BadUtf8) -> str:
 
 
 def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, unused: tuple[str, ...] = ()) -> None:
-    """Settle the task of a file, and write its recipe.
-
-    Raises:
-        InputError: As in `init_file`.
-    """
+    """Settle the task of a file, and write its recipe."""
     from heedful.cli.init_labelled import LabelledRequest, init_answers, init_tagged
     from heedful.cli.init_media import init_media, media_request
     from heedful.cli.init_pairs import PairsRequest, init_pairs
@@ -354,11 +324,7 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
 
 
 def init_targets(file: UnderstoodFile, request: "LabelledRequest", columns: "list[Column]") -> None:
-    """Write the recipe for texts with labels, numbers, replies or other answers.
-
-    Raises:
-        InputError: As in `init_labelled` and `init_replies`; or it is unclear how numbers are written.
-    """
+    """Write the recipe for texts with labels, numbers, replies or other answers."""
     from heedful.cli.init_labelled import init_labelled
     from heedful.cli.init_replies import init_replies
     from heedful.data.readers.labelled import MOST_LABELS, whole_labels
@@ -383,11 +349,7 @@ def corpus_of(path: Path, choice: TaskChoice) -> CorpusConfig:
 
 
 def check_place_of(file: UnderstoodFile) -> None:
-    """Refuse a list of files that is not a table as it is: names in it are relative to a table.
-
-    Raises:
-        InputError: It is such a list.
-    """
+    """Refuse a list of files that is not a table as it is: names in it are relative to a table."""
     if file.is_copy:
         raise InputError(
             f"{file.source}: {file.content} that name files; write one object a line into "
@@ -396,11 +358,7 @@ def check_place_of(file: UnderstoodFile) -> None:
 
 
 def check_notation(target: "Column", task: str, source: Path) -> None:
-    """Refuse numbers of which it is unclear whether a comma is a decimal point.
-
-    Raises:
-        InputError: It is unclear.
-    """
+    """Refuse numbers of which it is unclear whether a comma is a decimal point."""
     if task == "regression" and target.notation == "unclear":
         shown = next((value for value in sorted(target.values) if "," in value), "")
         raise InputError(
@@ -410,11 +368,7 @@ def check_notation(target: "Column", task: str, source: Path) -> None:
 
 
 def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRequest) -> Reading:
-    """Choose the task of a table and its columns.
-
-    Raises:
-        InputError: No reading suits the columns, or all labels are equal.
-    """
+    """Choose the task of a table and its columns."""
     from heedful.tools.proposals.table_task import choose, one_class
 
     wanted, shape = request.wanted, file.shape
@@ -435,11 +389,7 @@ def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRe
 
 
 def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
-    """Choose the task of a file without columns: of running text, tagged words, or questions on passages.
-
-    Raises:
-        InputError: Another task or columns are asked for.
-    """
+    """Choose the task of a file without columns: of running text, tagged words, or questions on passages."""
     from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 
@@ -471,11 +421,7 @@ def wrong_task(file: UnderstoodFile, request: InitRequest) -> InputError:
 
 
 def check_tables(folder: Path) -> None:
-    """Make sure that a column can be chosen of the files of a folder.
-
-    Raises:
-        InputError: None of them has columns.
-    """
+    """Make sure that a column can be chosen of the files of a folder."""
     from heedful.data.readers.documents import document_files
     from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
@@ -485,11 +431,7 @@ def check_tables(folder: Path) -> None:
 
 
 def check_running(source: Path, wanted: TaskChoice) -> None:
-    """Refuse columns, and tasks of labelled text, for running text.
-
-    Raises:
-        InputError: They are asked for.
-    """
+    """Refuse columns, and tasks of labelled text, for running text."""
     if source.is_dir() and wanted.source and not (wanted.pair or wanted.target):
         check_tables(source)
     elif wanted.columns:

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 
 def init_folder(request: InitRequest) -> None:
-    """Write the recipe for a folder.
-
-    Raises:
-        InputError: The folder cannot be used, or it is unsure what for; or something would be overwritten.
-        RunError: The folder of the recipe cannot be written.
-    """
+    """Write the recipe for a folder."""
     from heedful.cli.init_media import init_media, media_request
-    from heedful.data.readers.files import is_made
+    from heedful.data.readers.files import RECIPE, RUN, is_made
     from heedful.tools.proposals.folder_layout import check_documents, layout_of
 
     if is_made(request.source):
+        if not any((request.source / name).exists() for name in (RUN, "recipe.json", RECIPE)):
+            raise InputError(
+                f"{request.source}: holds a model of another toolkit, not data; to use it in heedful: heedful convert "
+                f"{request.source} --out FOLDER"
+            )
         raise InputError(f"{request.source}: holds a run, a model or a recipe, not data; name the folder of the data")
     note_made_folders(request.source)
     if request.wanted.task not in OF_ONE_TEXT and (table := table_of_files(request)):
@@ -70,11 +70,9 @@ def init_folder(request: InitRequest) -> None:
 
 
 def table_of_files(request: InitRequest) -> Path | None:
-    """The table that names the pictures, sounds or videos of a folder without folders of classes; None for other ones.
-
-    Raises:
-        InputError: There are several, or nothing shows what the files are.
-    """
+    """The table that names the pictures, sounds or videos of a folder without folders of classes, if there is one."""
+    from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
     from heedful.tools.proposals.loose_media import loose_media, nothing_tells, several_tables, tables_of
 
     media = loose_media(request.source)
@@ -83,17 +81,16 @@ def table_of_files(request: InitRequest) -> Path | None:
     tables = tables_of(media, request.bad_utf8)
     if len(tables) > 1:
         raise several_tables(media, tables)
-    if not tables and any(path.parent == request.source for path in media.files):
+    folders = {path.parent for path in media.files}
+    if not tables and request.source in folders:
         raise nothing_tells(media)
+    if len(folders) == 1 and not any(ending_of(path) in READERS for path in request.source.iterdir()):
+        return table_of_files(replace(request, source=folders.pop()))  # all are in one inner folder, which decides
     return tables[0] if tables else None
 
 
 def init_languages(request: InitRequest, layout: "FolderLayout") -> None:
-    """Write the recipe of a translator for a folder of files of two languages.
-
-    Raises:
-        InputError: Another task is asked for, or as in `init_pairs`.
-    """
+    """Write the recipe of a translator for a folder of files of two languages."""
     from heedful.cli.init_pairs import PairsRequest, init_pairs
 
     if request.wanted.task not in (None, "translation") or request.wanted.columns:
@@ -111,11 +108,7 @@ def init_languages(request: InitRequest, layout: "FolderLayout") -> None:
 
 
 def init_classes(request: InitRequest, layout: "FolderLayout") -> None:
-    """Write the recipe of a classifier for a folder with a folder of texts for each class.
-
-    Raises:
-        InputError: Another task is asked for, or as in `init_labelled`.
-    """
+    """Write the recipe of a classifier for a folder with a folder of texts for each class."""
     from heedful.cli.init_labelled import LabelledRequest, init_labelled
 
     if request.wanted.task not in (None, "classification") or request.wanted.columns:
@@ -145,11 +138,7 @@ def init_classes(request: InitRequest, layout: "FolderLayout") -> None:
 
 
 def write_texts(table: Path, classes: "Classes", request: InitRequest) -> None:
-    """Write the texts of some classes into a table of JSON objects.
-
-    Raises:
-        InputError: A text cannot be read.
-    """
+    """Write the texts of some classes into a table of JSON objects."""
     from heedful.data.readers.files import read_lines
 
     with table.open("w", encoding="utf-8") as stream:
@@ -165,19 +154,7 @@ FEW = 300_000  # characters; with fewer there is a warning
 
 
 def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8, *, copied: bool = False) -> None:
-    """Write the recipe of a GPT or a BERT that learns from running text, which stays in place unless it is copied.
-
-    Args:
-        corpus: The file or the folder, and the column of a table.
-        task: "language_model" or "masked_lm".
-        out: The output folder; None: it is named after the text.
-        bad_utf8: What happens to bad UTF-8.
-        copied: True copies the file into the output folder.
-
-    Raises:
-        InputError: The text cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+    """Write the recipe of a GPT or a BERT that learns from running text, which stays in place unless it is copied."""
     from heedful.config.load import load_recipe
     from heedful.data.readers.documents import document_lines
     from heedful.tools.proposals.proposal import Texts
@@ -211,11 +188,7 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
 
 
 def check_part(part: str, corpus: CorpusConfig, data: DataConfig) -> None:
-    """Make sure that the train, valid or test part of a running text is not empty.
-
-    Raises:
-        InputError: The part holds no text.
-    """
+    """Make sure that the train, valid or test part of a running text is not empty."""
     from heedful.data.readers.documents import read_documents
 
     share = PARTS[part]

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from heedful.cli.evaluate import recipe_of, recipe_test_set
+from heedful.cli.answering import recipe_of
+from heedful.cli.evaluate import recipe_test_set
 from heedful.cli.options import Device, Force, folder_to_read
 from heedful.cli.output import check_output, writing
 from heedful.config.families import FAMILIES
@@ -138,11 +139,7 @@ class Opening(NamedTuple):
 
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
-    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file.
-
-    Raises:
-        InputError: there is no such model, or the file cannot be read.
-    """
+    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file."""
     if text is None or recipe_of(model).data.modality == "text":
         return None
     try:
@@ -152,11 +149,7 @@ def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
 
 
 def head_of(text: str) -> tuple[str, int]:
-    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0.
-
-    Raises:
-        InputError: the text names no head.
-    """
+    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0."""
     block, _, number = text.rpartition(".")
     if block.count(".") != 2 or not number.isdecimal() or len(number) > 9 or int(number) < 1:
         raise InputError(f"--head {text}: a head is a block and a number from 1, such as dec.1.cross.1")
@@ -164,11 +157,7 @@ def head_of(text: str) -> tuple[str, int]:
 
 
 def check_head(head: tuple[str, int], trace: "Trace") -> None:
-    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked.
-
-    Raises:
-        InputError: the block has fewer heads.
-    """
+    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked."""
     block, number = head
     attention = f"{block}.attn"
     if attention in trace and number >= (heads := len(trace[attention])):
@@ -176,11 +165,7 @@ def check_head(head: tuple[str, int], trace: "Trace") -> None:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here.
-
-    Raises:
-        InputError: there is no such model, or the test set cannot be read in the folder `data`.
-    """
+    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here."""
     recipe = recipe_of(model)
     if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []
@@ -204,12 +189,7 @@ def serve(
     open_browser: bool,
     device: str,
 ) -> None:
-    """Serve the inspector's web page until the user presses Ctrl-C.
-
-    Raises:
-        InputError: the extra heedful[serve] is not installed, or a model is not there.
-        RunError: the server cannot listen at that address.
-    """
+    """Serve the inspector's web page until the user presses Ctrl-C."""
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
@@ -240,12 +220,7 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a TCP socket that listens at a host and a port.
-
-    Raises:
-        InputError: no host can have such a name, or it is empty.
-        RunError: the address is taken, or there is no such address.
-    """
+    """Open a TCP socket that listens at a host and a port."""
     if not host.strip():
         raise InputError("--host is empty; give an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

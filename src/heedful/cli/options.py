@@ -14,14 +14,7 @@ STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # de
 
 
 def mirrored(key: object, *spellings: str, more: str = "", show_default: str = MODELS) -> Any:
-    """Make the option that overrides a setting of a model's recipe; its help is the description of the setting.
-
-    Args:
-        key: the setting, as an attribute of `KEYS`.
-        spellings: the names of the option, unless it has that of the setting.
-        more: what the command adds to the description.
-        show_default: the default as help shows it.
-    """
+    """Make the option that overrides a setting of a model's recipe; its help is the description of the setting."""
     text, others = description_of(str(key))
     text = re.sub(r" Not set: [^.]*\.", "", text)  # the value is that of the model then
     text = re.sub(r"`(\w+)`", lambda name: option_of(name[1]) if name[1] in others else name[0], text)
@@ -55,11 +48,7 @@ def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | Non
 
 
 def refuse_file_in_the_way(folder: Path, named: str) -> None:
-    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages.
-
-    Raises:
-        InputError: The folder, or one that it is in, is a file.
-    """
+    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages."""
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
             raise InputError(f"{named}: {'' if named.endswith(str(place)) else f'{place} '}is a file; name a folder")

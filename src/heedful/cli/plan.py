@@ -167,9 +167,9 @@ def plan(
     tensors without memory. Times are estimates from the utilisation.
     """
     from heedful.cli.config import recipe_or_preset
-    from heedful.tools.plan import Circumstances, make_plan
+    from heedful.tools.plan import Hardware, make_plan
 
-    circumstances = Circumstances(
+    hardware = Hardware(
         gpus=gpus,
         gpu=gpu,
         utilisation=utilisation,
@@ -178,5 +178,5 @@ def plan(
         disk=disk * 1e9,
         failure_hours=failure_hours,
     )
-    made = make_plan(recipe_or_preset(recipe, overrides or [], data), circumstances, prepared)
+    made = make_plan(recipe_or_preset(recipe, overrides or [], data), hardware, prepared)
     typer.echo(json.dumps(asdict(made), indent=2) if as_json else "\n".join(lines(made)))

@@ -79,7 +79,7 @@ def train(
 
     from heedful.cli.stopping import Stopping, exit_code
     from heedful.config.load import load_recipe
-    from heedful.distributed import end_process, is_first_process, of_torchrun
+    from heedful.distributed import end_process, is_rank_zero, of_torchrun
     from heedful.training.loop import train as run
     from heedful.training.resume import Resumption
 
@@ -90,7 +90,7 @@ def train(
         raise typer.Exit(exit_code(in_processes(settings, processes), requeue))
     with Stopping(requeue):
         outcome = run(settings, folder, console, resumption=Resumption(strict, tuple(allowed or ())))
-    if is_first_process():
+    if is_rank_zero():
         conclude(settings, folder, outcome, console)
     code = exit_code(outcome.exit_code, requeue)
     if of_torchrun():

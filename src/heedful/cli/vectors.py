@@ -88,7 +88,7 @@ def analogy(
         found = space.analogy(*words, count, among)
         typer.echo(json.dumps([entry._asdict() for entry in found], ensure_ascii=False) if as_json else table(found))
         return
-    from heedful.evaluate.word_vectors import AnalogyScore, analogy_scores, read_analogies
+    from heedful.metrics.word_vectors import AnalogyScore, analogy_scores, read_analogies
 
     scores = list(analogy_scores(space, read_analogies(questions or Path()), among))
     sums = (sum(getattr(score, name) for score in scores) for name in ("right", "covered", "questions"))
@@ -123,7 +123,7 @@ def similarity(
         whole = {"words": words, "similarity": cosine}
         typer.echo(json.dumps(whole, ensure_ascii=False) if as_json else f"{cosine:.4f}")
         return
-    from heedful.evaluate.word_vectors import read_judgements, similarity_score
+    from heedful.metrics.word_vectors import read_judgements, similarity_score
 
     scores = [(path, similarity_score(space, read_judgements(path))) for path in pairs or []]
     lines = [{**vars(score), "correlation": number(score.correlation), "file": str(path)} for path, score in scores]
@@ -224,11 +224,7 @@ def space_of(model: str) -> "VectorSpace":
 
 
 def table_of(model: str) -> "VectorTable":
-    """Load the vectors of a model folder, or read those of a file.
-
-    Raises:
-        InputError: there is no such model or file, or it holds no vectors.
-    """
+    """Load the vectors of a model folder, or read those of a file."""
     if Path(model).is_file():
         from heedful.data.word_vectors.vector_files import read_vectors
 

@@ -94,17 +94,7 @@ PREDICTING = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})  
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a BERT model folder of Hugging Face and convert the model to heedful.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer files.
-        task: Task of the converted model: "masked_lm", which needs the masked language modelling head, or "ranking",
-            which needs only the backbone, and takes the pooling from the files of Sentence Transformers if there are
-            any. None: "masked_lm" if the weights include the head, otherwise "ranking".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's BERT; all differences are listed.
-    """
+    """Read a BERT model folder of Hugging Face and convert the model to heedful."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     theirs = without_copies(_full_names(read_weights(folder)), COPIES, where)
@@ -137,10 +127,6 @@ def write(model: Model, folder: Path) -> int:
     Biases that the model lacks become zeros. BERT has embeddings of two segments: a model with one segment gets its
     embedding twice, a model without segments gets zeros. A sentence encoder also gets the files of Sentence
     Transformers. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit BERT, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = recipe.model
@@ -160,11 +146,7 @@ def _segments(table: Tensor) -> Tensor:
 
 
 def check_activation(name: str, where: str) -> None:
-    """Raise an InputError unless the activation of a masked language modelling head is "gelu", as in heedful.
-
-    Raises:
-        InputError: The activation is another one.
-    """
+    """Raise an InputError unless the activation of a masked language modelling head is "gelu", as in heedful."""
     if name != "gelu":
         raise InputError(
             f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not "{name}"'

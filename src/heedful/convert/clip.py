@@ -135,15 +135,6 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     CLIP has no bias of patches: a bias of zeros is added. It has no <pad> and no <unk> of its own, which get vectors of
     zeros, and which no text has.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights, tokenizer files and, as a rule,
-            preprocessor_config.json.
-        task: Task of the converted model; None: "image_text_retrieval".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's dual encoder; all differences are
-            listed.
     """
     config, where = flat_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
@@ -168,10 +159,6 @@ def write(model: Model, folder: Path) -> int:
 
     Biases that the model lacks become zeros. The bias of patches, for which CLIP has no place, is added to the
     positions of the patches, which does the same. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit CLIP, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = replace(cast("DualEncoderConfig", recipe.model), attention_bias=True, bias=True)
@@ -216,11 +203,7 @@ def to_ours(theirs: Mapping[str, torch.Tensor]) -> Weights:
 
 
 def flat_config(folder: Path) -> dict[str, Any]:
-    """Read config.json with defaults filled in, and with dotted names for the keys of its two encoders.
-
-    Raises:
-        InputError: The file is missing or damaged, or one of the encoders is no table.
-    """
+    """Read config.json with defaults filled in, and with dotted names for the keys of its two encoders."""
     config = read_config(folder)
     flat = {**DEFAULTS, **config}
     for part in (VISION, TEXT):
@@ -246,11 +229,7 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_pictures(recipe: Recipe) -> None:
-    """Check that pictures are read as CLIP reads them.
-
-    Raises:
-        InputError: They are not; every key that does not fit is listed.
-    """
+    """Check that pictures are read as CLIP reads them."""
     image, side = recipe.image, recipe.image.size[0]
     fitting = {
         "image.size": (list(image.size), ([side, side],)),

@@ -56,11 +56,7 @@ class Ctranslate2Model:
 
 
 def read_ctranslate2(folder: Path) -> Ctranslate2Model:
-    """Read a model folder in CTranslate2's format: weights, vocabularies, and config.json if there is one.
-
-    Raises:
-        InputError: A file is missing or damaged, or model.bin has a version that heedful does not read.
-    """
+    """Read a model folder in CTranslate2's format: weights, vocabularies, and config.json if there is one."""
     config = _json(folder / "config.json") if (folder / "config.json").exists() else {}
     if not isinstance(config, dict):
         raise InputError(f"{folder / 'config.json'}: has no keys: {REMEDY}")
@@ -85,11 +81,7 @@ def read_model_bin(path: Path) -> ModelBin:
 
 
 def read_specification(path: Path) -> str:
-    """Read the name of the specification in a model.bin, such as "TransformerSpec", without its variables.
-
-    Raises:
-        InputError: As for `read_model_bin`.
-    """
+    """Read the name of the specification in a model.bin, such as "TransformerSpec", without its variables."""
     try:
         with path.open("rb") as file:
             return _specification(_Reader(file, path))[1]
@@ -98,13 +90,7 @@ def read_specification(path: Path) -> str:
 
 
 def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
-    """Read the source and the target vocabulary of a CTranslate2 folder, tokens in the order of their ids.
-
-    Source and target get the same tokens if the folder has a shared vocabulary.
-
-    Raises:
-        InputError: A vocabulary file is missing or damaged.
-    """
+    """Read the source and the target vocabulary of a CTranslate2 folder, tokens in the order of their ids."""
     for sides in (("source", "target"), ("shared", "shared"), ("vocabulary", "vocabulary")):
         files = [_vocabulary_file(folder, side) for side in sides]
         if all(files):
@@ -136,7 +122,6 @@ class _Reader:
         return data
 
     def number(self, form: str) -> int:
-        """Read the next number of a model.bin file, in a format of `struct`."""
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def string(self) -> str:
@@ -150,12 +135,10 @@ class _Reader:
             raise self.error("a name is not UTF-8") from error
 
     def end(self) -> None:
-        """Raise an InputError if bytes are left in the model.bin file."""
         if self._left:
             raise self.error(f"{counted(self._left, 'bytes')} after the end")
 
     def error(self, what: str) -> InputError:
-        """Build the InputError that reports a problem at the current byte of the model.bin file."""
         return InputError(f"{self.path}, byte {self._file.tell()}: {what}: {REMEDY}")
 
 

@@ -35,16 +35,7 @@ NEEDED += ("encoder.layer_0.ffn.linear_0.weight", "decoder.embeddings.weight", "
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Whisper in the format of CTranslate2 and convert the model to heedful; weights become float32.
-
-    Args:
-        folder: The model folder, with model.bin, a tokenizer.json and the vocabulary.
-        task: Task of the converted model; None: "speech_recognition".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
-    """
+    """Read a Whisper in the format of CTranslate2 and convert the model to heedful; weights become float32."""
     found, where = read_ctranslate2(folder), str(folder / "model.bin")
     if found.binary.spec != SPEC:
         raise InputError(f"{where}: holds a {found.binary.spec}, and no {SPEC}")
@@ -63,11 +54,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def check_settings(theirs: Weights, where: str) -> None:
-    """Check that the settings in model.bin are those of a Whisper.
-
-    Raises:
-        InputError: A setting has another value; all of them are listed.
-    """
+    """Check that the settings in model.bin are those of a Whisper."""
     wanted = SETTINGS | {"num_heads": int(theirs["encoder.num_heads"])}
     found = {name: (name.partition(".")[2], int(value)) for name, value in theirs.items() if value.ndim == 0}
     others = [

@@ -88,13 +88,6 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     GPT-2 has no <pad>, no <unk>, and one token for both ends of a text. A token that GPT-2 lacks gets an embedding of
     zeros and an output bias that gives it probability 0, so that all other tokens keep their probabilities.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer files.
-        task: Task of the converted model; None: "language_model".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's GPT; all differences are listed.
     """
     config, where = read_config(folder), str(folder)
     if config.get("n_inner") is None:
@@ -123,10 +116,6 @@ def write(model: Model, folder: Path) -> int:
 
     Biases that the model lacks become zeros. Special tokens that `read` added to a GPT-2 are left out again; any other
     output bias is folded into a separate output matrix. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit GPT-2, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     own, rows = model.recipe.model, len(model.tokenizers.source)
     config = replace(own, attention_bias=True, bias=True, output_bias=False, tie="all")

@@ -36,16 +36,7 @@ CLIP = Defaults(
 
 
 def picture_settings(folder: Path, size: tuple[int, int], defaults: Defaults) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read how pictures are brought to the size of a model, as keys of [image], and notes for the user.
-
-    Args:
-        folder: The model folder.
-        size: Height and width of the model's pictures, in pixels.
-        defaults: What holds where the folder has no file of these settings, or the file lacks one.
-
-    Raises:
-        InputError: The file is damaged, or pictures are read in a way that heedful does not know.
-    """
+    """Read how pictures are brought to the size of a model, as keys of [image], and notes for the user."""
     place, found = _settings(folder)
     whole = {"height": size[0], "width": size[1]}
     crop = bool(found.get("do_center_crop", defaults.crop))

@@ -15,10 +15,7 @@ from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.errors import InputError
 from heedful.nn.positions import sinusoids
-from heedful.tasks.dialogue import Dialogue
-from heedful.tasks.summarisation import Summarisation
-from heedful.tasks.text_to_text import TextToText
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.tokenizer import BOS
 
@@ -95,14 +92,6 @@ def read(folder: Path, task: str | None = None) -> Model:
     Marian's decoder starts with <pad> or another piece, whose embedding heedful's <bos> gets too. Marian's sinusoidal
     positions have all sines before all cosines; heedful interleaves sines and cosines, so the d_model dimensions of
     all weights are reordered.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer files.
-        task: Task of the converted model; None: "translation".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
     """
     config, where = read_config(folder), str(folder)
     fields, vocab = SETTINGS.fields(config, str(folder / CONFIG)), config["vocab_size"]
@@ -124,10 +113,6 @@ def write(model: Model, folder: Path) -> int:
     """Write an encoder-decoder of heedful as a Hugging Face folder with a `MarianMTModel`.
 
     Biases that the model lacks become zeros. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit Marian, source and target have two vocabularies, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     rows = len(model.tokenizers.target)
     config = replace(model.recipe.model, attention_bias=True, bias=True, output_bias=True)

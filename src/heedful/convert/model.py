@@ -48,17 +48,11 @@ class Model:
 class ModelReader(Protocol):
     """Function that reads a model folder of another toolkit and converts the model to heedful."""
 
-    def __call__(self, folder: Path, task: str | None = None) -> Model:
-        """Read the model in `folder`, converted to heedful for `task`, or by default for the task it was made for."""
-        ...
+    def __call__(self, folder: Path, task: str | None = None) -> Model: ...
 
 
 def read_only(_model: Model, folder: Path) -> int:
-    """Stand-in writer for model formats that heedful can only read; always raises an InputError.
-
-    Raises:
-        InputError: Always.
-    """
+    """Stand-in writer for model formats that heedful can only read; always raises an InputError."""
     raise InputError(f"{folder}: models of this format can be read only; choose another format")
 
 
@@ -90,12 +84,7 @@ class Format:
     changes: Callable[[Model], tuple[str, ...]] = lambda _: ()
 
     def write(self, model: Model, folder: Path) -> int:
-        """Write a model of heedful to a folder in the format, and return the number of values in the weights.
-
-        Raises:
-            InputError: The model does not fit the format, or the folder is not empty.
-            RunError: The folder cannot be written.
-        """
+        """Write a model of heedful to a folder in the format, and return the number of values in the weights."""
         architecture = model.recipe.model.architecture
         if architecture != self.architecture:
             raise InputError(
@@ -105,16 +94,7 @@ class Format:
         return self.writer(model, folder)
 
     def read(self, folder: Path, task: str | None = None) -> Model:
-        """Read a model folder in another toolkit's format, convert the model to heedful, and check its weights.
-
-        Args:
-            folder: The model folder.
-            task: Task of the converted model; None: the task that the model was made for.
-
-        Raises:
-            InputError: The folder is missing or cannot be read, the model does not fit heedful's, or it lacks weights
-                that the task needs.
-        """
+        """Read a model folder in another toolkit's format, convert the model to heedful, and check its weights."""
         if not folder.is_dir():
             raise InputError(no_folder(folder, "name the one that holds the files of a model"))
         if task is not None and not issubclass(find_task(task), self.tasks):
@@ -141,18 +121,7 @@ class Format:
 def recipe_of(
     task: str, fields: Mapping[str, Any], tokenizers: TokenizerPair, folder: Path, **tables: Mapping[str, Any]
 ) -> Recipe:
-    """Build the recipe of a converted model.
-
-    Args:
-        task: Task of the model.
-        fields: Fields of `ModelConfig` that differ from their defaults.
-        tokenizers: The model's tokenizers.
-        folder: The model folder, whose name becomes the name of the recipe.
-        tables: Other tables of the recipe, such as `decode`.
-
-    Raises:
-        InputError: The values do not form a valid recipe.
-    """
+    """Build the recipe of a converted model."""
     length = fields.get("max_positions", ModelConfig.max_positions)
     positions = length if isinstance(length, int) else 0  # what is no number is refused below
     joint = tokenizers.joint or fields.get("tie", "all") == "all"
@@ -168,12 +137,7 @@ def recipe_of(
 
 
 def read_weights(folder: Path) -> Weights:
-    """Read the safetensors weights of a model folder as float32 tensors by name.
-
-    Raises:
-        InputError: A weights file is missing or damaged, as in `read_safetensors`; or a weight is of another type,
-            such as the integers of a quantised model.
-    """
+    """Read the safetensors weights of a model folder as float32 tensors by name."""
     found = read_safetensors(folder)
     if problem := wrong_types(without(found, NUMBERS)[0]):
         raise InputError(f"{folder}: {problem}; quantised models are not read: get the weights that it was made from")
@@ -251,20 +215,7 @@ def write_hugging_face(
 
 
 def write_files(tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder: Path) -> int:
-    """Write a model folder of Hugging Face without a tokenizer: weights, config.json and further JSON files.
-
-    Args:
-        tensors: Weights by the names of the other format.
-        files: Names and contents of the files; config.json is one of them.
-        folder: The folder to write, new or empty.
-
-    Returns:
-        The number of values in the weights.
-
-    Raises:
-        InputError: The folder is not empty.
-        RunError: The folder cannot be written.
-    """
+    """Write a model folder of Hugging Face without a tokenizer: weights, config.json and further JSON files."""
     check_empty(folder)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
         write_safetensors(writer.path / SINGLE, tensors)
@@ -274,11 +225,7 @@ def write_files(tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder:
 
 
 def check_empty(folder: Path) -> None:
-    """Check that a folder to write is new or empty.
-
-    Raises:
-        InputError: It holds something, or is a file.
-    """
+    """Check that a folder to write is new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there already: name a folder that is new or empty")
 

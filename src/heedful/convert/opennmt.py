@@ -18,10 +18,7 @@ from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
 from heedful.convert.model import Format, Model, expected, recipe_of
 from heedful.convert.weights import Names, Weights, compare
 from heedful.errors import InputError
-from heedful.tasks.dialogue import Dialogue
-from heedful.tasks.summarisation import Summarisation
-from heedful.tasks.text_to_text import TextToText
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import from_words
 from heedful.text.special_tokens import ABSENT
 from heedful.text.tokenizer import BOS, EOS
@@ -66,14 +63,6 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     OpenNMT's sinusoidal positions differ from the paper's, so they become a table of learned positions, which further
     training can change.
-
-    Args:
-        folder: The model folder, with model.bin and the vocabularies.
-        task: Task of the converted model; None: "translation".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
     """
     found, where = read_ctranslate2(folder), str(folder / "model.bin")
     if found.binary.spec not in HEADS:
@@ -102,13 +91,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def check_frame(found: Ctranslate2Model, target_id_of: NDArray[np.int64], path: Path) -> bool:
-    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens.
-
-    heedful puts nothing before the source, and begins the target with <bos>.
-
-    Raises:
-        InputError: The settings have another beginning of source or target.
-    """
+    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens."""
     config, first = found.config, target_id_of[BOS]
     begin = found.target_vocabulary[first] if first != ABSENT else None
     ours = {"add_source_bos": False, "decoder_start_token": begin}

@@ -89,12 +89,7 @@ class Settings:
     options: type[ModelConfig] = ModelConfig
 
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`.
-
-        Raises:
-            InputError: The model is of another type, or settings are missing or not supported by heedful; all such
-                settings are listed.
-        """
+        """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`."""
         self._check_type(config, where)
         problems = [f"has no {key}" for key in (*self.keys, self.activation, *self.also) if key not in config]
         problems += [
@@ -116,16 +111,7 @@ class Settings:
     def config(
         self, recipe: Recipe, tokenizer: TokenizerConfig | None, further: Sequence[Misfit] = ()
     ) -> dict[str, Any]:
-        """Convert a recipe of heedful to the contents of a Hugging Face config.json.
-
-        Args:
-            recipe: The recipe that the model was trained with.
-            tokenizer: The settings that the model's tokenizers were trained with; None: it has none.
-            further: Keys of other tables than [model] that do not fit.
-
-        Raises:
-            InputError: The model does not fit the type; every key of the recipe that does not fit is listed.
-        """
+        """Convert a recipe of heedful to the contents of a Hugging Face config.json."""
         refused = f'the model "{recipe.name}" cannot become a {self.model_type} model of Hugging Face'
         self._check_task(recipe, refused)
         if misfits := [*self._misfits(recipe, tokenizer), *further]:
@@ -193,11 +179,7 @@ def plain(model: ModelConfig) -> ModelConfig:
 
 
 def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
-    """Read config.json in a model folder, or another JSON file with keys.
-
-    Raises:
-        InputError: The file is missing or damaged, or holds no keys.
-    """
+    """Read config.json in a model folder, or another JSON file with keys."""
     config = read_json(folder / name)
     if not isinstance(config, dict):
         raise InputError(f"{folder / name}: has no keys; download it again")
@@ -205,11 +187,7 @@ def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        InputError: The file is missing, or is not JSON.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(read_small(path, LARGEST))
     except OSError as error:

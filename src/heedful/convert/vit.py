@@ -74,13 +74,6 @@ def read(folder: Path, task: str | None = None) -> Model:
     """Read a Vision Transformer of Hugging Face as a classifier of pictures.
 
     The pooler of a model without classes stays, as `model.pooler = "dense"`.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and, if there is one, preprocessor_config.json.
-        task: Task of the converted model, "image_classification"; None: the same.
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's; all differences are listed.
     """
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
@@ -110,10 +103,6 @@ def write(model: Model, folder: Path) -> int:
 
     It becomes a `ViTForImageClassification`. With `model.pooler = "dense"`, for which that class has no place, it
     becomes a `ViTModel`, if its head was never trained. Biases that the model lacks become zeros.
-
-    Raises:
-        InputError: The model does not fit, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe = model.recipe
     config = _config(model)
@@ -132,11 +121,7 @@ def write(model: Model, folder: Path) -> int:
 
 
 def _config(model: Model) -> dict[str, Any]:
-    """The contents of config.json.
-
-    Raises:
-        InputError: The model does not fit; every key of the recipe that does not is listed.
-    """
+    """The contents of config.json."""
     recipe, image, labels = model.recipe, model.recipe.image, model.recipe.data.labels
     plain = replace(recipe.model, attention_bias=True, bias=True)
     plain = replace(plain, **{key: getattr(ModelConfig, key) for key in TEXT_ONLY})
@@ -175,11 +160,7 @@ def _misfits(recipe: Recipe) -> list[Misfit]:
 def _recipe(
     task: str, fields: Mapping[str, Any], image: Mapping[str, Any], labels: tuple[str, ...], folder: Path
 ) -> Recipe:
-    """Build the recipe of a converted model.
-
-    Raises:
-        InputError: The values do not form a valid recipe.
-    """
+    """Build the recipe of a converted model."""
     whole = ImageConfig(size=tuple(image["size"]), patch=image["patch"])
     values = {
         "name": folder.resolve().name,
@@ -193,11 +174,7 @@ def _recipe(
 
 
 def _labels(config: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """The classes in order; of several of one name, each but the first gets its number.
-
-    Raises:
-        InputError: The classes are not numbered from 0.
-    """
+    """The classes in order; of several of one name, each but the first gets its number."""
     given = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     try:
         names = [str(given[str(number)]) for number in range(len(given))]
@@ -208,11 +185,7 @@ def _labels(config: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _sides(size: object, key: str, where: str) -> tuple[int, int]:
-    """Height and width, which are one number if they are equal.
-
-    Raises:
-        InputError: The value is something else.
-    """
+    """Height and width, which are one number if they are equal."""
     match size:
         case int() | [int(), int()]:
             return (size, size) if isinstance(size, int) else (size[0], size[1])

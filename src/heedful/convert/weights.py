@@ -41,11 +41,7 @@ class Names:
         return found
 
     def theirs(self, ours: Mapping[str, Tensor]) -> Weights:
-        """Rename heedful's weights to the names of the other format, stacked and transposed as the format has them.
-
-        Raises:
-            InputError: Weights have no name in the other format; all such weights are listed.
-        """
+        """Rename heedful's weights to the names of the other format, stacked and transposed as the format has them."""
         places = {name: place for name in ours if (place := self._find_ours(name))}
         if unnamed := sorted(ours.keys() - places.keys()):
             listed = "\n  ".join(f"{name} {tuple(ours[name].shape)}" for name in unnamed)
@@ -76,11 +72,7 @@ class Names:
 
 
 def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
-    """Raise an InputError unless `found` has the same weights as `wanted`, by name and shape.
-
-    Raises:
-        InputError: Names or shapes differ; the message lists every difference.
-    """
+    """Raise an InputError unless `found` has the same weights as `wanted`, by name and shape."""
     problems = [f"missing: {name} {tuple(wanted[name].shape)}" for name in sorted(wanted.keys() - found.keys())]
     problems += [f"no place for: {name} {tuple(found[name].shape)}" for name in sorted(found.keys() - wanted.keys())]
     problems += [
@@ -93,16 +85,7 @@ def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: st
 
 
 def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], where: str) -> Weights:
-    """Remove the second copies of tied weights, which a file stores under two names.
-
-    Args:
-        weights: Weights by name.
-        copies: Second name -> name that is kept.
-        where: Folder or file to name in errors.
-
-    Raises:
-        InputError: A weight has another value under its second name.
-    """
+    """Remove the second copies of tied weights, which a file stores under two names."""
     single = dict(weights)
     for second, first in copies.items():
         value = single.pop(second, None)
@@ -147,11 +130,7 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 def read_safetensors(folder: Path) -> dict[str, Tensor]:
-    """Read all tensors of a model folder from its safetensors files, by name, on the CPU.
-
-    Raises:
-        InputError: There is no safetensors file, or a file is missing, damaged or different from what the index says.
-    """
+    """Read all tensors of a model folder from its safetensors files, by name, on the CPU."""
     if (folder / SINGLE).is_file():
         return _tensors(folder / SINGLE)
     if not (folder / INDEX).is_file():
@@ -167,11 +146,7 @@ def read_safetensors(folder: Path) -> dict[str, Tensor]:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors to a safetensors file that whoever may read its folder can read.
-
-    Raises:
-        OSError: Writing failed.
-    """
+    """Write tensors to a safetensors file that whoever may read its folder can read."""
     try:
         save_file(dict(tensors), path, metadata={"format": "pt"})
     except SafetensorError as error:

@@ -40,7 +40,7 @@ from heedful.convert.weights import (
 )
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
-from heedful.tasks.speech_recognition import SpeechRecognition
+from heedful.tasks.media_to_text import SpeechRecognition
 from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK
 from heedful.text.speech_tokens import BEGIN, END, TRANSCRIBE, SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer import Tokenizer
@@ -87,12 +87,7 @@ class Description:
 
 
 def converted(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
-    """Build the converted model of a Whisper from its weights under heedful's names, with the rows of its vocabulary.
-
-    Raises:
-        InputError: The tokenizer cannot be read or does not fit the embeddings, weights are missing or have no place,
-            or the settings form no recipe.
-    """
+    """Build the model of a Whisper from its weights under heedful's names, with the rows of its vocabulary."""
     tokenizer, old_id_of = speech_tokenizer(folder, description.rows, description.names)
     check_rows(old_id_of, description.rows, str(folder))
     tokenizers = TokenizerPair(tokenizer, tokenizer)
@@ -169,22 +164,7 @@ def write_whisper_folder(
     files: Mapping[str, Mapping[str, Any]],
     folder: Path,
 ) -> int:
-    """Write a model folder that transformers loads as a Whisper, with its tokenizer and settings for generating.
-
-    Args:
-        model: A model of heedful whose vocabulary is that of a Whisper.
-        tensors: Weights by the names of transformers, rows of tokens in the order of `whisper_order`.
-        config: Contents of config.json, without vocabulary size and ids of special tokens.
-        files: Further JSON files: their names and contents.
-        folder: The folder to write, new or empty.
-
-    Returns:
-        The number of values in the weights.
-
-    Raises:
-        InputError: The folder is not empty.
-        RunError: The folder cannot be written.
-    """
+    """Write a model folder that transformers loads as a Whisper, with its tokenizer and settings for generating."""
     check_empty(folder)
     tokenizer = model.tokenizers.target
     tokens = SpeechTokens.of(tokenizer)
@@ -293,17 +273,7 @@ AUDIO = {"sampling_rate": "rate", "hop_length": "hop", "n_fft": "window", "featu
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Whisper of Hugging Face and convert the model to heedful.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer.json; generation_config.json and
-            preprocessor_config.json where they are there.
-        task: Task of the converted model; None: "speech_recognition".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
-    """
+    """Read a Whisper of Hugging Face and convert the model to heedful."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     generation = config | (read_config(folder, GENERATION) if (folder / GENERATION).is_file() else {})
@@ -340,10 +310,6 @@ def write(model: Model, folder: Path) -> int:
 
     The biases of keys, which change no attention weight, are left out; other biases that the model lacks become zeros.
     A Whisper that was read gets its own vocabulary back. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit Whisper, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe, rows = model.recipe, len(model.tokenizers.target)
     check_sound(recipe)
@@ -367,11 +333,7 @@ def write(model: Model, folder: Path) -> int:
 
 
 def check_sound(recipe: Recipe) -> None:
-    """Check that a model reads sound as a Whisper does.
-
-    Raises:
-        InputError: It does not; every key of the recipe that does not fit is listed.
-    """
+    """Check that a model reads sound as a Whisper does."""
     audio, positions = recipe.audio, recipe.model.learned_positions or 0
     wanted = {
         "features": "log_mel",

@@ -27,8 +27,8 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.patches import Rectangle
 
 from heedful.errors import InputError, RunError
-from heedful.evaluate.class_report import ClassReport, short
 from heedful.inspector.capture.trace import Recorded
+from heedful.metrics.classes import ClassReport, short
 from heedful.wording import counted
 
 FORMATS = {".png": {}, ".svg": {"Date": None}}  # suffix: metadata; without a date, the same plot is the same file

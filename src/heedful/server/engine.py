@@ -11,7 +11,7 @@ from anyio import CapacityLimiter, to_thread
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.errors import InputError, RunError
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 
 POLL = 0.1  # seconds after which a job that waits looks if its caller is gone
 

@@ -3,7 +3,7 @@
 B pictures with a text each, N rows of pixels, F features of a row, P size of the vectors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -19,9 +19,10 @@ from heedful.architectures.input_layers import media_and_text
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores.media_store import MediaStore
-from heedful.evaluate.retrieval import Matches, Rankings, ranked
 from heedful.losses import Loss
+from heedful.metrics.retrieval import Matches, Rankings, ranked
 from heedful.predictors.image_text_retriever import ImageTextRetriever
+from heedful.tasks.dataset import Report
 from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
 from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts
 from heedful.tasks.task import Evaluation, Task
@@ -43,7 +44,6 @@ class ImageTextBatch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of pictures."""
         return (len(self.answers),)
 
 
@@ -55,15 +55,11 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
         super().check(recipe)
         given_tokenizer(recipe)
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the pictures and texts of a recipe, or open prepared ones; report texts that may have been cut."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         data = super().prepare(recipe, folder, report, tokenizers)
         longest, stores = recipe.data.max_length, data.examples.train
         parts = zip(recipe.data.train, stores, strict=True) if stores else [(data.valid_corpus, data.valid)]
@@ -86,7 +82,6 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> ImageTextBatch:
-        """Read the examples of a batch: pictures, in training augmented, and the tokens of their texts."""
         inputs, mask = self.inputs(stores, ids, epoch)
         examples = [(store.content(index), store.target(index).tolist()) for store, index in places(stores, ids)]
         texts, _ = pad([text for _, text in examples])
@@ -120,12 +115,10 @@ class ImageTextRetrieval(Task[ImageTextBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> DualEncoder:
-        """Build a dual encoder: one encoder of pictures, and one of texts."""
         return media_and_text(recipe, len(tokenizers.source))
 
     @staticmethod
     def use(model: DualEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> ImageTextRetriever:
-        """Create the predictor that encodes pictures and texts as vectors and searches for the nearest."""
         return ImageTextRetriever(model, tokenizers.source, recipe)
 
     def loss(self, model: DualEncoder, batch: ImageTextBatch) -> tuple[Loss, ...]:
@@ -155,16 +148,7 @@ def retrieval(
     picture_kinds: np.ndarray,
     text_kinds: np.ndarray,
 ) -> Matches:
-    """Rank for the picture of each example all different texts, and for its text all different pictures.
-
-    Examples that share a picture or a text share results, so they are resampled together.
-
-    Args:
-        pictures: the vectors of the pictures of N examples.
-        texts: the vectors of their texts.
-        picture_kinds: (N,), equal for equal pictures; the numbers go from 0 on.
-        text_kinds: (N,), equal for equal texts.
-    """
+    """Rank for the picture of each example all different texts, and for its text all different pictures."""
     first_picture, first_text = (np.unique(x, return_index=True)[1] for x in (picture_kinds, text_kinds))
     right = np.zeros((len(first_picture), len(first_text)), bool)
     right[picture_kinds, text_kinds] = True
@@ -174,12 +158,6 @@ def retrieval(
 
 
 def rankings(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> Rankings:
-    """Rank candidates (M, P) for each query (N, P) by cosine similarity.
-
-    Args:
-        queries: vectors of length 1.
-        candidates: vectors of length 1.
-        right: (N, M), True where a candidate answers a query.
-    """
+    """Rank candidates (M, P) for each query (N, P) by cosine similarity."""
     ordered = (ranked(candidates @ query, gains) for query, gains in zip(queries, right, strict=True))
-    return Rankings.of(ordered, len(candidates))
+    return Rankings([np.flatnonzero(gains) for gains in ordered], len(candidates))

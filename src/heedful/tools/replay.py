@@ -31,57 +31,34 @@ from heedful.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Measured:
-    """Size of a tensor of an update.
+    """Size of a tensor of an update."""
 
-    Attributes:
-        name: the name of the tensor in the model.
-        shape: its shape; of a tensor in several parts that of the first one.
-        rms: the root of the mean of the squares of its finite numbers; 0 if there are none.
-        largest: the largest absolute value of its finite numbers; 0 if there are none.
-        not_finite: the number of those that are infinite or no numbers (NaN).
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    rms: float
-    largest: float
-    not_finite: int
+    name: str  # the name of the tensor in the model
+    shape: tuple[int, ...]  # its shape; of a tensor in several parts that of the first one
+    rms: float  # the root of the mean of the squares of its finite numbers; 0 if there are none
+    largest: float  # the largest absolute value of its finite numbers; 0 if there are none
+    not_finite: int  # the number of those that are infinite or no numbers (NaN)
 
 
 @dataclass(frozen=True)
 class ReplayedBatch:
-    """Batch of a replayed update: its examples, the tensors of its forward pass, and its loss.
+    """Batch of a replayed update: its examples, the tensors of its forward pass, and its loss."""
 
-    Attributes:
-        examples: the numbers of its examples in the prepared data.
-        tensors: the recorded tensors in the order in which the model computes them.
-        loss: the sum of all terms of its loss, in nats.
-    """
-
-    examples: list[int]
-    tensors: list[Measured]
-    loss: float
+    examples: list[int]  # the numbers of its examples in the prepared data
+    tensors: list[Measured]  # the recorded tensors in the order in which the model computes them
+    loss: float  # the sum of all terms of its loss, in nats
 
 
 @dataclass(frozen=True)
 class ReplayedUpdate:
-    """A replayed update: its batches, and the gradient of all of them together.
+    """A replayed update: its batches, and the gradient of all of them together."""
 
-    Attributes:
-        number: the number of the update.
-        epoch: the number of the epoch, from 0.
-        batches: its batches.
-        gradients: the gradients of the parameters.
-        norm: the norm of the gradient before clipping.
-        logged_norm: that norm in the log of the run; None if it was not logged or is not finite.
-    """
-
-    number: int
-    epoch: int
+    number: int  # the number of the update
+    epoch: int  # the number of the epoch, from 0
     batches: list[ReplayedBatch]
-    gradients: list[Measured]
-    norm: float
-    logged_norm: float | None
+    gradients: list[Measured]  # the gradients of the parameters
+    norm: float  # the norm of the gradient before clipping
+    logged_norm: float | None  # that norm in the log of the run; None if it was not logged or is not finite
 
     def first_not_finite(self) -> tuple[str, Measured] | None:
         """Find the first tensor with a number that is not finite, and where it is; None if all are finite."""
@@ -110,9 +87,6 @@ def replay(folder: Path, update: int, console: Console, data_root: Path | None =
         update: the number of the update, from 1.
         console: tells of the progress.
         data_root: the folder of the data files, if it has moved.
-
-    Raises:
-        InputError: there is no such run, or its data has changed.
     """
     trainer = open_run(folder, update, console, data_root)
     before = update - 1 - trainer.state.update
@@ -124,11 +98,7 @@ def replay(folder: Path, update: int, console: Console, data_root: Path | None =
 
 
 def open_run(folder: Path, update: int, console: Console, data_root: Path | None) -> Trainer:
-    """Open a run at its newest checkpoint before an update, or at its start.
-
-    Raises:
-        InputError: the folder holds no checkpoint, or the data of the run has changed.
-    """
+    """Open a run at its newest checkpoint before an update, or at its start."""
     checkpoints = Checkpoints(folder, keep_last=1)
     newest, saved = checkpoints.load_until(max(checkpoints.steps(), default=0)), checkpoints.load_until(update - 1)
     if newest is None:

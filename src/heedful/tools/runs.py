@@ -28,31 +28,18 @@ State = Literal["finished", "interrupted", "running", "damaged"]
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Summary of a run.
-
-    Attributes:
-        folder: its folder.
-        state: "running" while a process trains it; "damaged" if a checkpoint or the model lacks files or bytes.
-        update: the updates that it has made.
-        scores: the scores of its final model, or of its last validation; empty without one.
-        bytes: the size of all its files.
-        changed: when a file of it last changed, in seconds since 1970.
-    """
+    """Summary of a run."""
 
     folder: Path
-    state: State
-    update: int
-    scores: "Scores"
-    bytes: int
-    changed: float
+    state: State  # "running" while a process trains it; "damaged" if a checkpoint or the model lacks files or bytes
+    update: int  # the updates that it has made
+    scores: "Scores"  # the scores of its final model, or of its last validation; empty without one
+    bytes: int  # the size of all its files
+    changed: float  # when a file of it last changed, in seconds since 1970
 
 
 def find_runs(folder: Path) -> Iterator[Path]:
-    """Find the runs in and below a folder, in the order of their names; links are not followed.
-
-    Raises:
-        InputError: there is no such folder.
-    """
+    """Find the runs in and below a folder, in the order of their names; links are not followed."""
     if not folder.is_dir():
         run = next((place for deep in ("*", "*/*") for place in sorted(Path().glob(deep)) if is_run(place)), None)
         near = f", such as {run.parent}" if run else ""
@@ -70,11 +57,7 @@ def is_run(folder: Path) -> bool:
 
 
 def require_run(folder: Path) -> None:
-    """Check that a folder is the folder of a run.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Check that a folder is the folder of a run."""
     if not folder.is_dir():
         raise InputError(no_folder(folder, "`heedful runs list FOLDER` shows the runs below one"))
     if not is_run(folder):
@@ -132,14 +115,7 @@ def state_of(run: Path, ended: bool) -> State:
 
 
 def damages(run: Path) -> Iterator[str]:
-    """Compare every file of a run with the checksums that were saved, and every log with its format.
-
-    Yields:
-        A clause for each damaged file: its path below the run, and what is wrong.
-
-    Raises:
-        InputError: the folder is not that of a run.
-    """
+    """Compare every file of a run with the checksums that were saved, and every log with its format."""
     require_run(run)
     for folder in sealed_folders(run):
         if reason := damage_of(folder):
@@ -191,11 +167,7 @@ class Difference:
 
 
 def setting_differences(first: Path, second: Path) -> list[Difference]:
-    """List the keys in which the recipes of two runs differ.
-
-    Raises:
-        InputError: a folder is not that of a run, or holds no intact recipe.
-    """
+    """List the keys in which the recipes of two runs differ."""
     for run in (first, second):
         require_run(run)
     one, other = (dict(dotted(recipe_to_dict(recipe_of(run)))) for run in (first, second))
@@ -215,11 +187,7 @@ def results(first: Path, second: Path) -> list[Difference]:
 
 
 def recipe_of(run: Path) -> Recipe:
-    """Read the recipe of a run, from its newest checkpoint that has an intact one, or from its model.
-
-    Raises:
-        InputError: the folder is not that of a run, or no recipe is intact.
-    """
+    """Read the recipe of a run, from its newest checkpoint that has an intact one, or from its model."""
     from heedful.checkpoint.model_folder import read_description
 
     require_run(run)
@@ -239,9 +207,6 @@ def needless(run: Path) -> list[Path]:
 
     Needed are the newest intact checkpoint and the best one; while the run has no intact final model, also the second
     newest, and those that its end may average.
-
-    Raises:
-        InputError: the folder is not that of a run, a process trains it, or no checkpoint is intact.
     """
     require_run(run)
     refuse_running(run)
@@ -249,21 +214,13 @@ def needless(run: Path) -> list[Path]:
 
 
 def refuse_running(run: Path) -> None:
-    """Refuse a run that a process is training.
-
-    Raises:
-        InputError: one is.
-    """
+    """Refuse a run that a process is training."""
     if is_claimed(run):
         raise InputError(f"{run} is being trained: wait until it ends")
 
 
 def unneeded(run: Path) -> list[Path]:
-    """List the folders that a run which nobody trains does not need; see `needless`.
-
-    Raises:
-        InputError: no checkpoint is intact.
-    """
+    """List the folders that a run which nobody trains does not need; see `needless`."""
     checkpoints = intact(run)
     if not checkpoints:
         raise InputError(f"{run} holds no intact checkpoint: nothing is removed before one is there")
@@ -290,12 +247,7 @@ def needed(run: Path, steps: Sequence[int]) -> set[int]:
 
 
 def prune(run: Path) -> list[Path]:
-    """Remove what `needless` lists, while no other process can train the run; return what was removed.
-
-    Raises:
-        InputError: as for `needless`.
-        RunError: a folder cannot be removed.
-    """
+    """Remove what `needless` lists, while no other process can train the run; return what was removed."""
     require_run(run)
     refuse_running(run)
     with checkpoint.claim(run):

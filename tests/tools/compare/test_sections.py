@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from heedful.evaluate import Comparison, Resampled
+from heedful.metrics import Comparison, Resampled
 from heedful.tools.compare.job import TestResult
 from heedful.tools.compare.report import (
     DONE,

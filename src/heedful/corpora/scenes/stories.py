@@ -157,9 +157,6 @@ def stories(
     """Yield `count` stories of the corpus `seed` from story number `start` on, each as a list of sentences.
 
     A story is a function of the seed, its number and the choice of lengths; all languages tell the same stories.
-
-    Raises:
-        InputError: The language is not among LANGUAGES.
     """
     check(language)
     for index in range(start, start + count):
@@ -181,9 +178,6 @@ def split_stories(
 
     The purpose of a story follows from its English text, whatever the seed and the sizes: what is in one corpus for
     training is in no corpus for validation or testing. `done` is called with the number of stories that are added.
-
-    Raises:
-        InputError: The language is not among LANGUAGES.
     """
     check(language)
     drawn = (story(seed, index, sentences) for index in itertools.count())
@@ -216,10 +210,6 @@ def tell(language: str, scenes: Sequence[Scene]) -> list[str]:
 
 
 def check(language: str) -> None:
-    """Check that stories come in a language.
-
-    Raises:
-        InputError: The language is not among LANGUAGES.
-    """
+    """Check that stories come in a language."""
     if language not in LANGUAGES:
         raise InputError(f"unknown language {language!r}: stories come in {', '.join(LANGUAGES)}")

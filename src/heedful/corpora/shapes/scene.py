@@ -126,20 +126,14 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A picture with one to three objects, and where they are.
+    """A picture with one to three objects, and where they are."""
 
-    Attributes:
-        objects: The objects, in the order in which the English caption names them.
-        where: Of a single object, its place: a key of PLACES in `captions`. Of two or three, the relation of the
-            first to the second: a key of RELATIONS there.
-        third: The relation of the third object to the first two, a key of RELATIONS; "" if there is none.
-        background: The red, green and blue around the objects.
-    """
-
-    objects: tuple[Object, ...]
+    objects: tuple[Object, ...]  # the objects, in the order in which the English caption names them
+    # of a single object, its place: a key of PLACES in `captions`. Of two or three, the relation of the first to the
+    # second: a key of RELATIONS there.
     where: str
-    third: str
-    background: tuple[int, int, int]
+    third: str  # the relation of the third object to the first two, a key of RELATIONS; "" if there is none
+    background: tuple[int, int, int]  # the red, green and blue around the objects
 
     @property
     def facts(self) -> tuple[tuple[Figure, ...], str, str]:

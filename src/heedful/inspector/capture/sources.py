@@ -18,8 +18,7 @@ import torch
 from jaxtyping import Bool, Float32, Shaped, UInt8
 from torch import Tensor
 
-from heedful.architectures.inference import evaluating
-from heedful.architectures.model import DecodingState, SourceToTarget
+from heedful.architectures.model import DecodingState, SourceToTarget, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.media.images import pillow

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import starmap
 from typing import Any
 
-from heedful.evaluate import Comparison, Scoring, paired_bootstrap
 from heedful.inspector.capture.forward_inputs import ForwardPass, gap_log_probs, log_probs, model_of
 from heedful.inspector.capture.recorder import Head, heads, recording, switched_off
 from heedful.inspector.look import CANDIDATES, Answer, Inspection, Question, ask, class_probabilities
+from heedful.metrics import Comparison, Scoring, paired_bootstrap
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.media_classifier import MediaClassifier

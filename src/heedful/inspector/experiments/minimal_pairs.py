@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from heedful.errors import InputError
-from heedful.evaluate.significance import bootstrap_interval
 from heedful.inspector.capture.forward_inputs import (
     ForwardPass,
     gap_log_probs,
@@ -20,6 +19,7 @@ from heedful.inspector.capture.forward_inputs import (
 )
 from heedful.inspector.capture.recorder import Head, recording
 from heedful.inspector.capture.sources import writing
+from heedful.metrics.bootstrap import bootstrap_interval
 from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.generator import Generator
 from heedful.predictors.translator import Translator

@@ -25,13 +25,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.architectures import Model
-from heedful.architectures.inference import evaluating
+from heedful.architectures.model import evaluating
+from heedful.architectures.transformer.layers import PostNorm
 from heedful.errors import InputError
 from heedful.inspector.capture.taps import SUBLAYERS
 from heedful.inspector.capture.trace import Trace
 from heedful.nn.attention import Attention
 from heedful.nn.named_stacks import NamedStack
-from heedful.nn.residual import PostNorm
 
 
 @dataclass(frozen=True)

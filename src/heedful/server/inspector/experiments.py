@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from heedful.errors import InputError
-from heedful.evaluate import Comparison
 from heedful.inspector.capture.recorder import Head
 from heedful.inspector.experiments.ablation import cost, effect, sweep
 from heedful.inspector.experiments.minimal_pairs import contrasts, shifts, summaries
+from heedful.metrics import Comparison
 from heedful.predictors.translator import Translator
 from heedful.server.application import body, read_as, streamed
 from heedful.server.engine import Engine, ServedModel

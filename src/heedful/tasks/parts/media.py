@@ -23,8 +23,8 @@ from heedful.data.readers.media_files import MediaFile, media_files
 from heedful.data.stores.media_store import MediaStore
 from heedful.machine.process import map_on_cores
 from heedful.media.modality import medium_of, padded
-from heedful.random_numbers import AUGMENTATION, Chance
-from heedful.tasks.dataset import B, Dataset
+from heedful.random_numbers import AUGMENTATION, KeyedGenerator
+from heedful.tasks.dataset import B, Dataset, Report
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.text.training import one_tokenizer
 
@@ -45,57 +45,47 @@ class MediaFiles(Dataset[B]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data."""
         check_media(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the files of a corpus, read as in training, to find errors early."""
         return read_files(corpus, recipe, DropReport(), skip=skips_bad(recipe, training=corpus in recipe.data.train))
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the files of a recipe, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         resolved = cls.resolve(recipe)
 
-        def target(file: MediaFile, corpus: CorpusConfig, tokenizers: TokenizerPair) -> list[int]:
-            return cls.target(file, corpus, resolved, tokenizers)
-
-        def made() -> TokenizerPair:
-            return cls.new_tokenizers(resolved, report)
-
-        return cls(resolved, prepare_media(resolved, folder, target, made, cls.load_tokenizers, report, tokenizers))
+        examples = prepare_media(
+            resolved,
+            folder,
+            lambda file, corpus, tokenizers: cls.target(file, corpus, resolved, tokenizers),
+            lambda: cls.new_tokenizers(resolved, report),
+            cls.load_tokenizers,
+            report,
+            tokenizers,
+        )
+        return cls(resolved, examples)
 
     @staticmethod
     @abstractmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair, /) -> list[int]:
-        """Return the targets of a file: the number of its class, or the tokens of its text.
-
-        Raises:
-            InputError: the target cannot be used.
-        """
+        """Return the targets of a file: the number of its class, or the tokens of its text."""
 
     @staticmethod
     def new_tokenizers(_recipe: Recipe, _report: Callable[[str], None], /) -> TokenizerPair:
-        """Load or train the tokenizers; there are none unless texts belong to the files: then `tokenizer_of_texts`."""
+        """Load or train the tokenizers: none, or `tokenizer_of_texts` where texts belong to the files."""
         return NoTokenizers()
 
     @staticmethod
     def load_tokenizers(_folder: Path, /) -> TokenizerPair:
-        """Load the tokenizers from the folder to which they were saved: those of texts by `TokenizerPair.load`."""
+        """Load the tokenizers from their folder: none, or `TokenizerPair.load` where texts belong to the files."""
         return NoTokenizers()
 
     @abstractmethod
     def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
         """Read the examples of a batch by their numbers, which count through all stores.
 
-        Args:
-            stores: the stores.
-            ids: the numbers.
-            epoch: the epoch, a key of what is random in training; None in validation: nothing is random.
-            device: where the batch goes.
+        The epoch is a key of what is random in training; None in validation: nothing is random.
         """
 
     def lengths(self, store: MediaStore) -> np.ndarray:
@@ -103,33 +93,26 @@ class MediaFiles(Dataset[B]):
         return store.lengths
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, with examples of similar length in each."""
         return self.plan.epoch(number)
 
     def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch in positions of its longest side, padding included."""
         return self.plan.cells(ids)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the examples of one batch of training."""
         return self.read(self.examples.train, ids, epoch, device)
 
     def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation set in a fixed order, with examples of similar length in each."""
         store = self.examples.valid
         return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
-        """Read the examples of one batch of the validation set, without augmentation."""
         return self.read([self.valid], ids, None, device)
 
     @property
     def valid(self) -> MediaStore:
-        """The store of the validation or test set."""
         return self.examples.stores[-1]
 
     def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
         self.examples.check_unchanged()
 
     def inputs(
@@ -149,7 +132,7 @@ class MediaFiles(Dataset[B]):
         decoded = self.medium.read(store.content(index))
         if epoch is None:
             return self.medium.features(decoded)
-        return self.medium.augmented(decoded, Chance(self.recipe.train.seed, AUGMENTATION, epoch, number))
+        return self.medium.augmented(decoded, KeyedGenerator(self.recipe.train.seed, AUGMENTATION, epoch, number))
 
 
 def tokenizer_of_texts(recipe: Recipe, report: Callable[[str], None], /) -> TokenizerPair:
@@ -166,5 +149,5 @@ def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaSto
 def place_of(stores: Sequence[MediaStore], number: int) -> tuple[MediaStore, int]:
     """Find an example, numbered through several stores: its store, and its number there."""
     ends = list(accumulate(map(len, stores)))
-    chosen = int(np.searchsorted(ends, number, side="right"))
-    return stores[chosen], number - ([0, *ends])[chosen]
+    index = int(np.searchsorted(ends, number, side="right"))
+    return stores[index], number - ([0, *ends])[index]

@@ -4,7 +4,7 @@ B batch, S tokens, T targets.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, ScoredText
 from heedful.data.stores.pair_store import PairStore, Rows
-from heedful.tasks.dataset import B, Dataset
+from heedful.tasks.dataset import B, Dataset, Report
 from heedful.text.sequences import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -77,29 +77,26 @@ class TextRows(Dataset[B]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what the examples need; see `heedful.data.preparation.examples.check_examples`."""
         check_examples(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the texts of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         return at_least_one(cls.texts(corpus, recipe), corpus.source, DropReport())
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the examples of a recipe, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         resolved = cls.resolve(recipe)
 
-        def rows(corpus: CorpusConfig, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-            return cls.rows(corpus, resolved, tokenizer, drops)
-
-        def texts(corpus: CorpusConfig) -> Iterator[str]:
-            return cls.texts(corpus, recipe)
-
-        return cls(resolved, prepare_examples(recipe, folder, texts, rows, report, tokenizers))
+        examples = prepare_examples(
+            recipe,
+            folder,
+            lambda corpus: cls.texts(corpus, recipe),
+            lambda corpus, tokenizer, drops: cls.rows(corpus, resolved, tokenizer, drops),
+            report,
+            tokenizers,
+        )
+        return cls(resolved, examples)
 
     @staticmethod
     @abstractmethod
@@ -113,7 +110,6 @@ class TextRows(Dataset[B]):
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Any:
-        """Collate padded rows of token ids, (B, S), and of targets, (B, T), into a batch on a device."""
         return collate(ids, targets, device)
 
     @staticmethod
@@ -122,26 +118,20 @@ class TextRows(Dataset[B]):
         return np.repeat(store.lengths[:, :1], 2, axis=1)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, with examples of similar length in each."""
         return self.plan.epoch(number)
 
     def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch in tokens of its longest side, padding included."""
         return self.plan.cells(ids)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Assemble the examples of one batch; nothing in the batch is random."""
         return self.collate(*assemble(self.examples.train, ids), device)
 
     def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation set in a fixed order, with examples of similar length in each."""
         store = self.examples.valid
         return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
-        """Assemble the examples of one batch of the validation set."""
         return self.collate(*assemble(self.examples.stores[-1:], ids), device)
 
     def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
         self.examples.check_unchanged()

@@ -17,7 +17,7 @@ from heedful.losses import Loss
 from heedful.machine.speed import count_flops, taken_apart
 from heedful.nn.attention import Attention
 from heedful.nn.meta_device import meta_device
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.tasks import Task
 from heedful.tasks.task import Batch
 from heedful.training.training_step import TrainingStep
@@ -55,7 +55,7 @@ class Paper(TorchDispatchMode):
             if self.device == CPU:
                 self._swap(module)
             elif isinstance(module, Attention):
-                module.kernel = memory_efficient
+                module.attention_fn = memory_efficient
             for parameter in module.parameters(recurse=False):
                 self._count(parameter)
             for name, buffer in module.named_buffers(recurse=False):
@@ -152,7 +152,7 @@ def memory_efficient(
     k: Float[Tensor, "B G S K"],
     v: Float[Tensor, "B G S U"],
     bias: Float[Tensor, "#B #H #T S"],
-    rate: float = 0.0,
+    p: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
     """Attention as CUDA's memory-efficient kernel computes it, which keeps no attention weights for the backward pass.
 
@@ -162,37 +162,25 @@ def memory_efficient(
     if groups > 1:
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     bias = bias.expand(q.size(0), q.size(1), q.size(2), k.size(2))
-    return aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, rate)[0]
+    return aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, p)[0]
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of a training process, in bytes.
+    """Memory of a training process, in bytes."""
 
-    Attributes:
-        weights: the float32 weights, and buffers such as tables of positions.
-        replica: the bfloat16 copy that computes, in `precision = "bfloat16"`.
-        optimizer: the state of the optimiser.
-        gradients: the float32 gradients of all trained weights.
-        activations: what the forward pass of a batch keeps for its backward pass.
-        work: the most that a batch takes beside all of these but the activations, which are part of it.
-        peak: the most at any time of an update. In an update of a single batch the gradients grow while the activations
-            go, so that it is less than the sum of the others.
-        block: the float32 weights of the largest block of a stack; 0 without stacks.
-        blocks: the float32 weights of all blocks.
-        depth: the number of blocks.
-    """
-
-    weights: int
-    replica: int
-    optimizer: int
-    gradients: int
-    activations: int
-    work: int
+    weights: int  # the float32 weights, and buffers such as tables of positions
+    replica: int  # the bfloat16 copy that computes, in `precision = "bfloat16"`
+    optimizer: int  # the state of the optimiser
+    gradients: int  # the float32 gradients of all trained weights
+    activations: int  # what the forward pass of a batch keeps for its backward pass
+    work: int  # the most that a batch takes beside all of these but the activations, which are part of it
+    # the most at any time of an update. In an update of a single batch the gradients grow while the activations go,
+    # so that it is less than the sum of the others.
     peak: int
-    block: int
-    blocks: int
-    depth: int
+    block: int  # the float32 weights of the largest block of a stack; 0 without stacks
+    blocks: int  # the float32 weights of all blocks
+    depth: int  # the number of blocks
 
     @property
     def states(self) -> int:
@@ -201,13 +189,7 @@ class Memory:
 
 
 class UpdateOnPaper:
-    """Training step of a recipe's model on paper.
-
-    Args:
-        task: the task.
-        recipe: the recipe, with a precision chosen.
-        device: the device, see `Paper`.
-    """
+    """Training step of a recipe's model on paper."""
 
     def __init__(self, task: Task, recipe: Recipe, device: torch.device) -> None:
         self.recipe = replace(recipe, train=replace(recipe.train, compile=False))
@@ -244,13 +226,7 @@ class UpdateOnPaper:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     def memory(self, batch: Batch, *, accumulates: bool) -> Memory:
-        """Find the memory of an update.
-
-        Args:
-            batch: the largest batch.
-            accumulates: True if an update has more batches than one in this process, so that the gradients of the first
-                are there while the others are computed.
-        """
+        """Find the memory of an update."""
         paper, before = self.paper, self.paper.live
         with taken_apart(), paper:
             paper.peak = before

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from heedful.data.readers.documents import ENDINGS
-from heedful.data.readers.files import BadUtf8, ending_of, visible_files, visible_folders
+from heedful.data.readers.files import (
+    FOREIGN_BEGINNINGS,
+    BadUtf8,
+    ending_of,
+    open_bytes,
+    visible_files,
+    visible_folders,
+)
 from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
 from heedful.storage.compression import without_compression
@@ -18,7 +25,8 @@ from heedful.tools.proposals.table_task import Certainty
 from heedful.tools.proposals.text_shapes import shape_of
 
 DATA = (*READERS, ".json", ".conll", ".conllu", ".iob", ".bio", ".txt", ".train", ".test", ".dev", ".label")
-PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".parquet", ".arrow", ".npy", ".npz", ".bin", ".db", ".sqlite")
+ARCHIVES = (".zip", ".tar", ".tgz", ".7z", ".rar")
+PACKED = (*ARCHIVES, ".parquet", ".arrow", ".npy", ".npz", ".bin", ".db", ".sqlite")
 ABOUT = re.compile(r"(readme|licen[cs]e|copying|notice|about|source|changelog|authors|credits)", re.IGNORECASE)
 LANGUAGE = re.compile(r"^(.+)[-._]([a-z]{2,3})$")
 PART = re.compile(r"(?<![a-z])(train(?:ing)?|val(?:id(?:ation)?)?|dev(?:el)?|test(?:ing)?)(?![a-z])")
@@ -31,29 +39,19 @@ Classes = Mapping[str, list[Path]]  # the texts of each class
 
 
 class FolderLayout(NamedTuple):
-    """Layout of a folder of texts, and what else is in it.
+    """Layout of a folder of texts, and what else is in it."""
 
-    Attributes:
-        kind: Two languages, one file for each part, a folder for each class, or documents.
-        files: Of two languages the two files of each part; of parts the file of each.
-        classes: The classes of each part, of which the part "train" is all, if there is no other.
-        certainty: How certain the layout is.
-        unused: Files and folders that are not read.
-    """
-
+    # Two languages, one file for each part, a folder for each class, or documents
     kind: Literal["languages", "parts", "classes", "documents"]
-    files: Mapping[str, tuple[Path, ...]] = {}
+    files: Mapping[str, tuple[Path, ...]] = {}  # of two languages the two files of each part; of parts the file of each
+    # the classes of each part, of which the part "train" is all, if there is no other
     classes: Mapping[str, Classes] = {}
-    certainty: Certainty = "certain"
-    unused: tuple[str, ...] = ()
+    certainty: Certainty = "certain"  # how certain the layout is
+    unused: tuple[str, ...] = ()  # files and folders that are not read
 
 
 def layout_of(folder: Path, bad_utf8: BadUtf8) -> FolderLayout:
-    """Recognise the layout of a folder of texts.
-
-    Raises:
-        InputError: The folder or a file in it cannot be read.
-    """
+    """Recognise the layout of a folder of texts."""
     files = [path for path in visible_files(folder) if path.parent == folder and not ABOUT.search(path.name)]
     return (
         layout_of_languages(folder, files)
@@ -112,17 +110,15 @@ def layout_of_parts(files: list[Path], bad_utf8: BadUtf8) -> FolderLayout | None
 
 
 def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
-    """Make sure that the files of a folder of documents are running text, not data sets, archives, or a note on these.
-
-    Raises:
-        InputError: They are not; the message tells what to give instead.
-    """
+    """Make sure that the files of a folder are running text, not data sets, archives, or a note on these."""
     files = [file for file in visible_files(folder) if not ABOUT.search(file.name)]
     texts = [file for file in files if ending_of(file) in ENDINGS and ending_of(file) != ".json"]
     others = [file for file in files if ending_of(file) in (*DATA, *PACKED) and file not in texts]
     as_text = f"For a language model of the texts in the folder: heedful init {folder} --task language_model"
     for file in texts:
         if ending_of(file) not in READERS and (shape := shape_of(file, bad_utf8)):
+            if shape.remedy:
+                raise InputError(f"{file}: holds {shape.content}, not running text; {shape.remedy}. {as_text}")
             raise InputError(
                 f"{file}: holds {shape.content}, not running text; name one such file alone, as in: heedful init "
                 f"{file}. {as_text}"
@@ -130,10 +126,26 @@ def check_documents(folder: Path, bad_utf8: BadUtf8) -> None:
     if sum(file.stat().st_size for file in others) > sum(file.stat().st_size for file in texts):
         packed = [file.name for file in others if ending_of(file) in PACKED]
         data = [file for file in others if file.name not in packed]
-        ways = [f"unpack {', '.join(packed[:3])}"] if packed else []
+        archives = [name for name in packed if ending_of(name) in ARCHIVES]
+        ways = [f"unpack {', '.join(archives[:3])}"] if archives else []
+        ways += [] if archives else [f"{name} is {packed_content(folder / name)}" for name in packed[:1]]
         ways += [f"name one file, as in: {' or '.join(f'heedful init {file}' for file in data[:2])}"] if data else []
         what = "little running text, and other files" if packed else "data sets of which none is called train"
         raise InputError(f"{folder}: holds {what}; {', or '.join(ways)}. {as_text}")
+
+
+def packed_content(path: Path) -> str:
+    """What a packed or binary file holds by its first bytes, and what to do with it."""
+    if ending_of(path) in ARCHIVES:
+        return "packed or binary data, not text; unpack it, and give what comes out of it"
+    if ending_of(path) == ".npz":  # a zip archive with an array in each file
+        return "NumPy arrays, not text; save each as .wav if it is a sound, as .png if a picture, as .csv if a table"
+    with open_bytes(path) as stream:
+        head = stream.read(16)
+    contents = [content for beginning, content in FOREIGN_BEGINNINGS.items() if head.startswith(beginning)]
+    return (
+        contents[0] if contents else "binary data, not text; save what it holds as text, as a table or as media files"
+    )
 
 
 def layout_of_classes(folder: Path, files: list[Path]) -> FolderLayout | None:

@@ -87,11 +87,7 @@ def text_of(example: Example) -> str:
 
 
 def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
-    """Survey the labelled examples of a corpus, read once; memory grows with the number of different texts.
-
-    Raises:
-        InputError: The examples cannot be read, or there are none.
-    """
+    """Survey the labelled examples of a corpus, read once; memory grows with the number of different texts."""
     tally, labels = TextStatistics(), Counter[str]()
     groups: dict[int, set[str]] = {}
     numbers: dict[str, int] = {}  # the number of each label, in order of appearance
@@ -143,14 +139,7 @@ KNOWN_LENGTHS = 0.95  # the share of the texts that is read whole
 
 
 def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], texts: Texts) -> str:
-    """Write a first recipe, in TOML, for a classifier or a regression, from a survey of the labelled text.
-
-    Args:
-        found: The survey of the labelled text.
-        task: "classification" or "regression".
-        labels: The classes in order; none for a regression.
-        texts: Name, corpora and handling of bad UTF-8 for the recipe.
-    """
+    """Write a first recipe, in TOML, for a classifier or a regression, from a survey of the labelled text."""
     spaceless = found.side.is_spaceless
     length = max_length(found.side.tokens, pairs=found.is_pairs)
     values = vars(SIZE) | {"size": SIZE.name, "more_dropout": 2 * SIZE.dropout, "task": task, "max_length": length}
@@ -164,12 +153,7 @@ def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], tex
 
 
 def max_length(tokens: np.ndarray, *, pairs: bool) -> int:
-    """Choose the maximum text length in tokens: the estimated 95 % quantile plus a margin, within 64 to 256.
-
-    Args:
-        tokens: Estimated numbers of tokens of the texts or pairs.
-        pairs: True adds a separator token for the second text.
-    """
+    """Choose the maximum text length in tokens: the estimated 95 % quantile plus a margin, within 64 to 256."""
     longest = np.quantile(tokens, KNOWN_LENGTHS) * (1.3 if LENGTHS[0] < np.median(tokens) else 1.5) + 2 + pairs
     return int(min(LENGTHS[1], max(LENGTHS[0], 32 * math.ceil(longest / 32))))
 

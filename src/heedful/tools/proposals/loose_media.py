@@ -29,11 +29,7 @@ class LooseMedia(NamedTuple):
 
 
 def loose_media(folder: Path) -> LooseMedia | None:
-    """The pictures, sounds or videos of a folder if fewer than two folders in it hold some; None for other folders.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
+    """The pictures, sounds or videos of a folder if fewer than two folders in it hold some; None for other folders."""
     kind = kind_of_folder(folder)
     if kind is None:
         return None

@@ -43,14 +43,7 @@ MOST_RATE = 16_000  # samples a second that speech needs
 
 
 def propose_pictures(found: MediaSurvey[PictureFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
-    """Write a first recipe, in TOML, for a classifier of pictures, from a survey of them.
-
-    Args:
-        found: The survey of the pictures.
-        labels: The classes in order.
-        machine: The machine that training will run on.
-        texts: Name and corpora for the recipe.
-    """
+    """Write a first recipe, in TOML, for a classifier of pictures, from a survey of them."""
     image = image_config(found.facts, machine)
     values = {"task": "image_classification", **of_image(image), "zoom": zoom(image), "tokens": image.tokens}
     values |= settings(len(found.facts), image.tokens, image.tokens, machine)
@@ -138,14 +131,7 @@ def picture_size(facts: Sequence[PictureFacts], machine: Machine) -> tuple[int, 
 
 
 def settings(files: int, typical: int, longest: int, machine: Machine) -> dict[str, object]:
-    """Choose the size of the model, the batches and the number of updates.
-
-    Args:
-        files: The number of files.
-        typical: Positions in the stack that most files have.
-        longest: Positions that a file may have.
-        machine: The machine that training will run on.
-    """
+    """Choose the size of the model, the batches and the number of updates."""
 
     def work(size: Size) -> float:
         return 6 * size.layers * size.block * typical * files * LEAST_PASSES
@@ -272,14 +258,7 @@ SPARE = 1.5  # tokens of the longest text, times the estimate
 
 
 def propose_captions(found: MediaSurvey[PictureFacts], language: str | None, machine: Machine, texts: Texts) -> str:
-    """Write a first recipe, in TOML, for a model that writes captions of pictures, from a survey of these.
-
-    Args:
-        found: The survey of the pictures and their texts.
-        language: Code of the language of the texts; None: it is not known.
-        machine: The machine that training will run on.
-        texts: Name and corpora for the recipe.
-    """
+    """Write a first recipe, in TOML, for a model that writes captions of pictures, from a survey of these."""
     image, side = image_config(found.facts, machine), found.side
     values = {"task": "captioning", **of_image(image), **of_text(side)}
     values |= settings(len(found.facts), image.tokens + typical_text(side), image.tokens, machine)

@@ -76,17 +76,7 @@ class Target(NamedTuple):
 
 
 def target_of(columns: Sequence[Column], files: str, wanted: str | None, name: str) -> Target:
-    """Find the column of a table with the class of each file or, if there is none, with a text about each file.
-
-    Args:
-        columns: All columns.
-        files: The name of the column of files.
-        wanted: The name of the column that the user asks for, if so.
-        name: The table, for messages.
-
-    Raises:
-        InputError: There is no such column, or several.
-    """
+    """Find the column of a table with the class of each file or, if there is none, with a text about each file."""
     rest = [column for column in columns if column.name != files]
     if wanted is not None:
         known = [column.name for column in rest]
@@ -122,9 +112,6 @@ def parts_of_folder(folder: Path, data: DataConfig) -> FolderParts:
     """Choose for each part, train, valid and test, a folder of classes; without them the folder itself has the classes.
 
     Folders with the usual names of parts are parts if they hold folders with files; other folders are not read then.
-
-    Raises:
-        InputError: Parts are there, but no folders of classes in them.
     """
     children = visible_folders(folder)
     holding = [path for path in children if files_below(path, data)]
@@ -177,14 +164,7 @@ class Groups(NamedTuple):
 
 
 def groups_of(files: Sequence[MediaFile], folder: Path | None, kind: str, column: Mapping[int, str] | None) -> Groups:
-    """Find the groups of files: by a column of their table, by folders below their class, or by names of sounds.
-
-    Args:
-        files: The files.
-        folder: The folder of the classes; None for a table.
-        kind: "image", "audio" or "video"; names of sounds often say who speaks.
-        column: The groups by the line of a table that has such a column.
-    """
+    """Find the groups of files: by a column of their table, by folders below their class, or by names of sounds."""
     tried = []
     if column is not None:
         tried.append(("speaker or group as the table says", [column.get(file.line or 0) for file in files]))
@@ -255,11 +235,7 @@ def group_column(columns: Sequence[Column], taken: Sequence[str]) -> str | None:
 
 
 def column_of(corpus: CorpusConfig, data: DataConfig, column: str) -> dict[int, str]:
-    """Read a column of a table, by the line of each row.
-
-    Raises:
-        InputError: The table cannot be read.
-    """
+    """Read a column of a table, by the line of each row."""
     from heedful.data.readers.corpus import read_rows
 
     rows = read_rows(corpus, data, (corpus.source_field, column), label=column)
@@ -304,24 +280,16 @@ class SoundFacts:
 
 @dataclass(frozen=True)
 class MediaSurvey(Generic[F]):
-    """Survey of pictures, sounds or videos.
+    """Survey of pictures, sounds or videos."""
 
-    Attributes:
-        labels: The classes or texts, and how many files each has.
-        facts: The facts of each file that can be read.
-        digests: For each file a digest of its pixels or samples, or else of its bytes; None for a file that cannot be
-            read. Equal pictures and sounds in different formats share it, if nothing is lost in these.
-        bad: A message for each of these.
-        copies: Number of files that are equal to an earlier one.
-        torn: Two equal files of different classes or texts, in words; None if there are none.
-    """
-
-    labels: Counter[str]
-    facts: list[F]
+    labels: Counter[str]  # the classes or texts, and how many files each has
+    facts: list[F]  # the facts of each file that can be read
+    # for each file a digest of its pixels or samples, or else of its bytes; None for a file that cannot be read.
+    # Equal pictures and sounds in different formats share it, if nothing is lost in these.
     digests: list[str | None]
-    bad: list[str]
-    copies: int
-    torn: str | None
+    bad: list[str]  # a message for each of these
+    copies: int  # number of files that are equal to an earlier one
+    torn: str | None  # Two equal files of different classes or texts, in words; None if there are none
 
     @property
     def side(self) -> Side:
@@ -333,16 +301,7 @@ class MediaSurvey(Generic[F]):
 
 
 def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callable[[bytes], F]) -> MediaSurvey[F]:
-    """Survey the files of a corpus, each read once.
-
-    Args:
-        files: The files.
-        corpus: Named in messages.
-        look: Finds the facts of a file from its bytes, or raises an InputError.
-
-    Raises:
-        InputError: No file can be read.
-    """
+    """Survey the files of a corpus, each read once."""
     labels, facts, bad = Counter[str](), list[F](), list[str]()
     digests: list[str | None] = []
     first: dict[str, MediaFile] = {}
@@ -367,11 +326,7 @@ def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callabl
 
 
 def seen(file: MediaFile, corpus: CorpusConfig, content: bytes, look: Callable[[bytes], F]) -> F:
-    """Find the facts of a file; an error names the file.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """Find the facts of a file; an error names the file."""
     try:
         return look(content)
     except InputError as error:
@@ -379,11 +334,7 @@ def seen(file: MediaFile, corpus: CorpusConfig, content: bytes, look: Callable[[
 
 
 def look_at_picture(content: bytes) -> PictureFacts:
-    """Find the size of a picture, as it is seen, and whether it is grey; a large one of a mode with colours is not.
-
-    Raises:
-        InputError: The bytes are no picture, or damaged.
-    """
+    """Find the size of a picture, as it is seen, and whether it is grey; a large one of a mode with colours is not."""
     with images.opened(content, ImageConfig.max_pixels) as picture:
         whole = picture.size
         facts = facts_of_picture(picture)
@@ -401,11 +352,7 @@ def digest_of(*parts: bytes) -> str:
 
 
 def look_at_video(content: bytes) -> VideoFacts:
-    """Find the number of frames of a video, and the facts of the first one.
-
-    Raises:
-        InputError: The bytes are no video, damaged, or have too many frames.
-    """
+    """Find the number of frames of a video, and the facts of the first one."""
     if kind := container_format(content[:HEAD]):
         return look_at_container(content, kind)
     with images.opened(content, ImageConfig.max_pixels, videos.FORMATS, "video") as picture:
@@ -418,11 +365,7 @@ def look_at_video(content: bytes) -> VideoFacts:
 
 
 def look_at_container(content: bytes, kind: str) -> VideoFacts:
-    """Find the facts of a video of a phone, a camera or a browser, all frames of which are decoded.
-
-    Raises:
-        InputError: The bytes are damaged, or have no frames, too many or too large ones.
-    """
+    """Find the facts of a video of a phone, a camera or a browser, all frames of which are decoded."""
     counts: list[int] = []
 
     def choose(count: int) -> tuple[int]:
@@ -456,11 +399,7 @@ def has_no_colour(picture: Any) -> bool:
 
 
 def listen_to_sound(content: bytes) -> SoundFacts:
-    """Find the length of a sound.
-
-    Raises:
-        InputError: The bytes are no sound, damaged, or hold no samples.
-    """
+    """Find the length of a sound."""
     with audio.opened(content) as sound:
         frames = audio.frames_of(sound, content)
         count, silent = 0, True

@@ -129,11 +129,7 @@ class TextStatistics:
 
 
 def survey(pairs: Iterable[SentencePair]) -> Survey:
-    """Survey a parallel text, whose pairs are read once; takes about 40 bytes of memory for each pair.
-
-    Raises:
-        InputError: There are no pairs.
-    """
+    """Survey a parallel text, whose pairs are read once; takes about 40 bytes of memory for each pair."""
     source, target = TextStatistics(), TextStatistics()
     lines, hashes, held_out = array("I"), array("Q"), array("Q")
     empty = copies = 0
@@ -229,17 +225,7 @@ class Split:
 
 
 def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split:
-    """Choose which texts to hold out: one in `share` of the different texts, at most 1000, for each part asked for.
-
-    Args:
-        hashes: Near hashes of the different texts that can be held out, sorted, uint64, (n,).
-        valid: True to hold out validation text.
-        test: True to hold out test text.
-        share: One text in so many is held out for a part.
-
-    Raises:
-        InputError: There are too few texts.
-    """
+    """Choose which texts to hold out: one in `share` of the different texts, at most 1000, for each part asked for."""
     size = min(MOST_HELD_OUT, len(hashes) // share)
     if size == 0:
         raise too_few(len(hashes), share)
@@ -252,14 +238,6 @@ def split_by_class(members: Mapping[int, Collection[str]], share: int, fewest: i
 
     Of each class one group in `share` is held out for validation and as many for the test, at least one and about
     1000 of all classes; the groups of the rarest class are chosen first. No class loses its last group for training.
-
-    Args:
-        members: The classes of each group, such as near copies or the clips of a speaker, by the hash of the group.
-        share: One group in so many is held out for a part.
-        fewest: The number of groups that are enough; `share` by default.
-
-    Raises:
-        InputError: There are too few groups.
     """
     if len(members) < (fewest or share):
         raise too_few(len(members), share)
@@ -303,12 +281,7 @@ RELATED = 0.3  # a correlation: of 500 lines of translations the best one is 0.8
 
 
 def strangers(source: Side, target: Side) -> list[tuple[int, int]]:
-    """Return the ranges of lines in which the two sides of a parallel text do not seem to be translations.
-
-    Returns:
-        Pairs of the first line, from 0, and the line behind the last; none where all blocks go together, or where too
-        little differs between lines to tell.
-    """
+    """Return the ranges of lines in which the two sides of a parallel text do not seem to be translations."""
     count = len(source.characters)
     edges = np.linspace(0, count, max(1, count // BLOCK) + 1).astype(int)
     here, there = features(source), features(target)

@@ -58,15 +58,7 @@ S = TypeVar("S", bound=Size)
 
 
 def choose(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, work: Callable[[S], float]) -> S:
-    """Choose the model size for an amount of text, or the largest smaller one that the machine can train well.
-
-    Args:
-        sizes: All sizes, the smallest first.
-        amount: The amount of text, in the unit of `Size.most`.
-        machine: The machine that training will run on.
-        seconds: How long training may take without a GPU.
-        work: Gives the floating-point operations that it takes at least to train a size well.
-    """
+    """Choose the model size for an amount of text, or the largest smaller one that the machine can train well."""
     enough = [size for number, size in enumerate(sizes) if number == 0 or amount > sizes[number - 1].most]
     memory, budget = machine.gpu_memory or 0, machine.budget(seconds)
     suitable = [size for size in enough if size.gpu_memory <= memory and work(size) <= budget]

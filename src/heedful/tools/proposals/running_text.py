@@ -62,15 +62,7 @@ class TextSurvey:
 
 
 def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
-    """Survey a file or a folder of running text, which is read once, a line at a time.
-
-    Args:
-        texts: The lines of the text, as `document_lines` gives them.
-        name: The name of the file or the folder, for messages.
-
-    Raises:
-        InputError: The text cannot be read, or there is none.
-    """
+    """Survey a file or a folder of running text, which is read once, a line at a time."""
     files: set[Path] = set()
     letters: Counter[str] = Counter()
     lines = paragraphs = sections = characters = words = longest = 0

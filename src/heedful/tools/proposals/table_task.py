@@ -65,16 +65,7 @@ class Candidate(NamedTuple):
 
 
 def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TableReading:
-    """Choose the task and the columns of a table that are still open, by the contents of the columns.
-
-    Args:
-        columns: All columns of the table.
-        wanted: The choices that are settled.
-        name: The file, for messages.
-
-    Raises:
-        InputError: A wanted column does not exist, or no reading suits the contents of the columns.
-    """
+    """Choose the task and the columns of a table that are still open, by the contents of the columns."""
     wanted = as_named(columns, wanted, name)
     found = sorted(candidates(columns, wanted), key=lambda candidate: -candidate.weight)
     if not found:
@@ -86,11 +77,7 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TableRea
 
 
 def as_named(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
-    """Return the choices that are settled, with the names of columns as the table has them, whatever their case.
-
-    Raises:
-        InputError: There is not such a column.
-    """
+    """Return the choices that are settled, with the names of columns as the table has them, whatever their case."""
     known = [column.name for column in columns]
     meant = {}
     for key in ("source", "pair", "target"):
@@ -140,13 +127,7 @@ def of_labels(column: Column, wanted: TaskChoice) -> Iterator[tuple[str, float]]
 
 
 def texts_of(columns: Sequence[Column], wanted: TaskChoice, *, most: int) -> list[tuple[list[str], float]]:
-    """The texts that a model may read: the columns, and how much less plausible they are than clear ones.
-
-    Args:
-        columns: The columns that may be texts.
-        wanted: The choices that are settled.
-        most: 2 for tasks that read pairs of texts, too; else 1.
-    """
+    """The texts that a model may read: the columns, and how much less plausible they are than clear ones."""
     if wanted.source:
         return [([wanted.source, *([wanted.pair] if wanted.pair else [])], 0.0)]
     texts = [column for column in columns if column.is_text and not column.is_note]

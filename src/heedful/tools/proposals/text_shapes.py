@@ -57,11 +57,7 @@ class TextShape(NamedTuple):
 
 
 def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
-    """Recognise a data set in a file by its first lines; None for running text, and for a table that is as it says.
-
-    Raises:
-        InputError: The file cannot be read, or is not text.
-    """
+    """Recognise a data set in a file by its first lines; None for running text, and for a table that is as it says."""
     with open_bytes(path) as stream:
         decoded = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=LONGEST_FILE)
         first = [line for line in islice(decoded, LOOKED_AT) if line is not None]
@@ -230,11 +226,7 @@ class Records(NamedTuple):
 
 
 def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
-    """Read a data set of a known shape.
-
-    Raises:
-        InputError: It cannot be read, or holds something else than it seems to.
-    """
+    """Read a data set of a known shape."""
     if shape.kind in CHARACTERS:
         return Records(
             ".jsonl", map(json_of, rows_of(path, CHARACTERS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
@@ -264,11 +256,7 @@ def text_of(value: object) -> object:
 
 
 def labelled_lines(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
-    """Yield the text and the label of each line; of several labels of fastText the first one.
-
-    Raises:
-        InputError: A line has no label.
-    """
+    """Yield the text and the label of each line; of several labels of fastText the first one."""
     shaped = LABELS[shape.kind]
     for number, line in enumerate(read_lines(path, bad_utf8=bad_utf8), start=1):
         if line.strip():
@@ -281,9 +269,6 @@ def rows_of(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> I
     """Yield the rows of a table by the names of its columns, or their numbers from 1 where it has no header.
 
     Cells of a row beyond those of the narrowest row, in which STS-B names its sources, are left out.
-
-    Raises:
-        InputError: A quotation does not end.
     """
     policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
     quoting = csv.QUOTE_NONE if separator == "\t" and not quoted else csv.QUOTE_MINIMAL
@@ -303,11 +288,7 @@ def rows_of(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> I
 
 
 def objects_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
-    """Yield the objects of a file of JSON: one a line, or those of its array.
-
-    Raises:
-        InputError: The file is broken, or holds no list of objects.
-    """
+    """Yield the objects of a file of JSON: one a line, or those of its array."""
     policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
     with open_bytes(path) as stream:
         lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=policy, longest=LONGEST_FILE))
@@ -335,11 +316,7 @@ def objects_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Valu
 
 
 def parsed(text: str, place: str) -> Any:
-    """Parse JSON.
-
-    Raises:
-        InputError: It is broken.
-    """
+    """Parse JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -412,11 +389,7 @@ def key_of_tags(values: Values) -> str | None:
 
 
 def tagged_lines(values: Values, key: str, path: Path) -> Iterator[str]:
-    """Yield a sentence as lines of words and tags, with an empty line after it.
-
-    Raises:
-        InputError: A sentence has not as many tags as words.
-    """
+    """Yield a sentence as lines of words and tags, with an empty line after it."""
     words: list[Any] = values.get("tokens", values.get("words")) or []
     tags: list[Any] = values.get(key) or []
     if len(words) != len(tags):
