@@ -265,7 +265,7 @@ def attention(
     check_output(out, option="--out")
 
     from heedful.checkpoint import load_model
-    from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
+    from heedful.inspector.capture.forward_inputs import user_input
     from heedful.inspector.capture.sources import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
     from heedful.inspector.plots import PictureMaps, draw_maps
@@ -285,7 +285,7 @@ def attention(
         note_written(out)
     except OSError as error:
         raise RunError(f"cannot write {out}: {error.strerror or error}") from error
-    typer.echo(tokenizers_of(subject).target.decode(seen.target.ids))
+    typer.echo(subject.tokenizers.target.decode(seen.target.ids))
     typer.echo(f"{out}: {title}", err=True)
     warn_of_missing_glyphs("Words", missing)
 

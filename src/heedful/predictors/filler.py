@@ -12,7 +12,7 @@ from heedful.architectures.model import check_numbers, evaluating
 from heedful.errors import InputError
 from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
 from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor
-from heedful.predictors.text_predictor import BatchedModel
+from heedful.predictors.text_predictor import row_inputs
 from heedful.text.sequences import sequence
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
 
@@ -76,7 +76,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         else:
             pair = None if second is None else self.tokenizer.encode(second)
             row = sequence(self.tokenizer.encode(value), pair, longest=self.longest)
-        return BatchedModel(self.model, self.tokenizer, self.longest).model_inputs(row)
+        return row_inputs(self.model, row)
 
     def ranked_options(self, value: str, second: str | None) -> list[Answer]:
         """Return the candidates for each gap; nothing for a pair, or a text without gaps."""
@@ -87,6 +87,10 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
             Answer([Option(candidate.text, candidate.probability) for candidate in candidates], place)
             for place, candidates in zip(gaps, self.fill(value, MAX_OPTIONS), strict=True)
         ]
+
+    def unknown(self, text: str) -> list[str]:
+        # A space next to a gap is not part of a word; the tokenizer adds one before the first word of each part.
+        return [word for part in GAP.split(text) for word in self.tokenizer.unknown(part.strip())]
 
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
         rows = torch.tensor([self.encode(text)], device=self.device)

@@ -240,10 +240,6 @@ class Generator(Predictor[LanguageModel, Generation]):
         """True if a prompt fits the context of the model; of a longer prompt only the last part is read."""
         return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
 
-    def unknown(self, prompt: str) -> list[str]:
-        """List the parts of a prompt that no token of the vocabulary covers: the model reads <unk> for them."""
-        return self.tokenizer.unknown(prompt)
-
     def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
         space = self.tokenizer.first_space  # the tokenizer adds it, which must not begin a text after an empty prompt
         prompts = self.tokenizer.encode_batch([request.prompt for request in requests])

@@ -14,7 +14,7 @@ from heedful.architectures import SentenceEncoder
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError, RunError
 from heedful.predictors.predictor import TEXTS, Done, ModelInputs, Predictor
-from heedful.predictors.text_predictor import BatchedModel, Text
+from heedful.predictors.text_predictor import BatchedModel, Text, row_inputs
 from heedful.storage.atomic import atomic_file
 from heedful.text.tokenizer import Tokenizer
 from heedful.wording import counted
@@ -113,7 +113,7 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
             yield vector.numpy()
 
     def model_inputs(self, value: str, second: str | None) -> ModelInputs:
-        return self.reader.model_inputs(self.reader.encode(Text(value, second)))
+        return row_inputs(self.model, self.reader.encode(Text(value, second)))
 
     @overload
     def search(self, queries: str, texts: Iterable[str], k: int = 10, vectors: Vectors | None = None) -> list[Hit]: ...
