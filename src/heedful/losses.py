@@ -65,6 +65,7 @@ def label_cross_entropy(
     if weights is None:
         total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     else:
+        # Not torch's class weights, which with smoothing weigh the classes that the target is smoothed to.
         each = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="none")
         total = (weights[target] * each).sum()
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
@@ -92,6 +93,7 @@ def share_cross_entropy(
 
 def squared_error(predicted: Float[Tensor, "N F"], target: Float[Tensor, "N F"]) -> Loss:
     """Squared error of vectors, as the mean over the F numbers of each; computed in float32."""
+    # The mean over F, so that losses of patches of different sizes can be compared.
     total = (predicted.float() - target).square().mean(-1).sum()
     return Loss(total, total.detach(), len(target))
 

@@ -164,6 +164,7 @@ class RowSGD(torch.optim.Optimizer):
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
         """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
         values = gradient.values() if gradient.is_sparse else gradient
+        # R D, with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]
         lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
@@ -231,9 +232,11 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
     Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix products of
     these steps are computed in `dtype`; everything else is float32.
     """
+    # Within stacks a matrix maps hidden states to hidden states; a row of an embedding belongs to one token alone.
     linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
     inner = {id(module.weight) for module in linear}
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    # The gain of a norm has no reason to be near 0: only matrices decay.
     matrices, vectors = ([p for p in trained if (p.dim() > 1) is matrix] for matrix in (True, False))
     decay = config.weight_decay
     groups = [

@@ -82,9 +82,10 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         self, x: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None
     ) -> tuple[Float[Tensor, "B S H"], Bool[Tensor, "B S"]]:
         """Compute the hidden states of the vectors of an input layer, and their padding mask."""
-        if segments is None:
+        if segments is None:  # one text is segment 0
             segments = torch.zeros_like(padding_mask, dtype=torch.long)
         x = self.segments(x, segments)
+        # The mask alone makes the same stack read (BERT) or write (GPT).
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 
 

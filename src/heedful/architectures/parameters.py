@@ -83,7 +83,7 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
     counts = ParameterCounts()
     seen: set[int] = set()
     for kind, name, parameter in _parameters(model, "", ""):
-        if id(parameter) not in seen:
+        if id(parameter) not in seen:  # a tied matrix is met under each of its names
             seen.add(id(parameter))
             (counts.biases if name == "bias" else counts.weights)[kind] += parameter.numel()
     return counts

@@ -116,5 +116,5 @@ class OutputProjection(nn.Linear):
 
 def only_silences(bias: Tensor) -> bool:
     """True if an output bias only says which tokens are never generated."""
-    never = bias == NEVER
+    never = bias == NEVER  # (V,)
     return bool(never.any()) and not bool(bias[~never].any())

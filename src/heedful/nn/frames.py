@@ -44,6 +44,7 @@ class ConvolutionalFrames(InputLayer):
         padding = ~padding_mask[:, None, :]
         frames = inputs.transpose(1, 2).to(self.first.weight.dtype).masked_fill(padding, 0.0)
         hidden = F.gelu(self.first(frames)).masked_fill(padding, 0.0)
+        # A position is real if the middle one of its three frames is.
         return F.gelu(self.second(hidden)).transpose(1, 2), padding_mask[:, ::2]
 
 

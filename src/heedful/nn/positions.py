@@ -106,7 +106,7 @@ class Rotary(Positions):
         """Create the rotation by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
         # As complex numbers, q e^(i m f) times the conjugate of k e^(i n f) turns by (m - n) f: the distance alone.
         frequency = 10000.0 ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
-        angle = position[:, None, :, None] * frequency
+        angle = position[:, None, :, None] * frequency  # B 1 T K/2, the same in all heads
         sin, cos = angle.sin(), angle.cos()
 
         def rotate(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B H T K"]:
@@ -128,8 +128,8 @@ class Alibi(Positions):
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
         """Subtract slope x distance from the attention bias, for each head."""
-        distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()
-        slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]
+        distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()  # B 1 T S
+        slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]  # H 1 1
         return bias - (slopes * distance).to(bias.dtype)
 
 
@@ -163,8 +163,10 @@ class Relative(Positions):
         exact = (
             buckets // 2
         )  # distances below this have a bucket each, longer ones share buckets on a logarithmic scale
+        # The farther away, the coarser: these buckets are even on a logarithmic scale.
         far = (distance.clamp(min=1) / exact).log() / math.log(self.FARTHEST / exact) * (buckets - exact)
         near = torch.where(distance < exact, distance, (exact + far.long()).clamp(max=buckets - 1))
+        # The second half of the buckets is for keys after the query.
         return near if self.causal else near + buckets * (offset > 0)
 
 
@@ -179,7 +181,7 @@ def sinusoids(length: int, d_model: int) -> Float[Tensor, "N D"]:
 
 def alibi_slopes(heads: int) -> list[float]:
     """ALiBi slopes of H heads: 2^(-8/H), 2^(-16/H), ... if H is a power of two; else slopes in between are added."""
-    power = 1 << heads.bit_length() - 1
+    power = 1 << heads.bit_length() - 1  # the largest power of two that is at most H
     slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
     between = [2.0 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
     return slopes + between

@@ -37,6 +37,7 @@ class NormalisedLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, gain: float) -> None:
         super().__init__()
+        # Length and direction are learned apart, so that one can change without the other (Salimans & Kingma 2016).
         self.direction = nn.Parameter(torch.empty(outputs, inputs).normal_(std=(gain / inputs) ** 0.5))
         self.length = nn.Parameter(self.direction.detach().norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))
@@ -63,6 +64,7 @@ class ConvolutionCache:
 
     def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
         """Extend the inputs of a layer by those before them, and remember the last ones."""
+        # A causal convolution sees K - 1 columns back: more than these are never needed again.
         extended = torch.cat([self.inputs[layer], x], dim=1)
         self.inputs[layer] = extended[:, x.size(1) :]
         return extended
@@ -148,9 +150,11 @@ class ConvolutionalStack(nn.Module):
         tokens = spacing.spread(embedded)  # B C D
         x = self.enter(tokens) * spacing.real  # B C E; columns without a token stay zero, whatever the bias
         for number, layer in enumerate(self.layers):
+            # K - 1 more columns go in than come out: in a search the last ones, otherwise zeros.
             outputs = layer(cache.extend(number, x) if cache else F.pad(x, self.padding))
             if attend:
                 outputs = attend(number, outputs, tokens)
+            # Gaps between documents become zeros again, or the next layer would see across them.
             x = (x + outputs) * HALF * spacing.real
         return self.leave(spacing.collect(x))
 
@@ -209,8 +213,10 @@ class SourceAttention(nn.Module):
         self, x: Float[Tensor, "B C E"], embedded: Float[Tensor, "B C D"], source: ConvolvedSource
     ) -> Float[Tensor, "B C E"]:
         """Add to the outputs of a layer what they find in the source."""
+        # B C D: with the embedding of the token read last, a layer knows where in the target it is.
         queries = (self.query(x) + embedded) * HALF
         weights = self.alignment(masked_softmax(queries @ source.keys.transpose(1, 2), source.padding_mask))
+        # N sqrt(1/N) = sqrt(N), with N real tokens in each row.
         scale = source.padding_mask.sum(1).to(x.dtype).sqrt()[:, None, None]
         return (x + self.out(weights @ source.values * scale)) * HALF
 

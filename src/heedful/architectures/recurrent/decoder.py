@@ -36,6 +36,7 @@ class AdditiveScore(nn.Module):
         return self.key(states)
 
     def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
+        # B T 1 D + B 1 N D: a hidden layer for each pair of a query and a key, D times the memory of dot products.
         return self.score(torch.tanh(self.query(queries)[:, :, None] + keys[:, None])).squeeze(-1)
 
 
@@ -183,6 +184,7 @@ class PlainDecoder(RecurrentDecoder):
     ) -> Float[Tensor, "B T D"]:
         """Compute the hidden states of all target tokens at once: no step needs the output of the one before."""
         packing, packed, (first, *between, last) = self.packed(x, padding_mask)
+        # All T steps of a layer are one call of torch's kernel, and all T queries one attention.
         before = state.select(packing.rows).layers
         hidden, _ = self.stack.advance(packed * first, packing.batch_sizes, before, between)
         return self.attend(packing.unpack(hidden), source) * packing.unpack(last)
@@ -215,6 +217,7 @@ class LuongDecoder(PlainDecoder):
 
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
         first, *between, last = dropout
+        # With input feeding the layers know what was attended to before, and so what is translated already.
         x = torch.cat([x * first, state.output], dim=-1) if self.input_feeding else x * first
         hidden, layers = self.read(x, state, between)
         return DecoderState(layers, self.attend(hidden[:, None], source)[:, 0] * last)
@@ -247,7 +250,7 @@ class BahdanauDecoder(RecurrentDecoder):
         first, *between, last = dropout
         query = state.layers[-1][0, 0][:, None]  # R 1 D, of the last layer, before it has read the token
         weights = self.alignment(masked_softmax(self.score(query, source.keys), source.padding_mask))
-        context = (weights @ source.states)[:, 0]
+        context = (weights @ source.states)[:, 0]  # R D
         hidden, layers = self.read(torch.cat([x * first, context], dim=-1), state, between)
         output = torch.tanh(self.combine(torch.cat([hidden, x * first, context], dim=-1)))
         return DecoderState(layers, output * last)

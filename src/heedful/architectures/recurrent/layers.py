@@ -119,6 +119,7 @@ class RecurrentLayer(nn.Module):
         self, x: Float[Tensor, "P I"], batch_sizes: Int[Tensor, " L"], state: Float[Tensor, "M N Q U"]
     ) -> tuple[Float[Tensor, "P D"], Float[Tensor, "M N Q U"]]:
         """Read packed sequences from a state; return the hidden state at each token, and the last state of each."""
+        # torch wants an LSTM's state as a pair (N Q U each), that of the others as one tensor.
         before = tuple(state) if self.vectors == 2 else state[0]
         out, after = self.rnn(PackedSequence(self.norm(x), batch_sizes), before)
         hidden = self.hidden(out.data)
@@ -189,6 +190,7 @@ class RecurrentDropout(Dropout):
         if not self.training or self.p == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count
         if self.variational:
+            # One mask (Q D) for each sequence, repeated for its tokens.
             sequences = like.new_empty(len(packing.rows), like.size(1))
             return [keep_mask(sequences, self.p)[packing.sequence] for _ in range(count)]
         return [keep_mask(like, self.p) for _ in range(count)]
@@ -222,9 +224,10 @@ class RecurrentStack(nn.Module):
             cache: the states after earlier tokens, which become those after these tokens; None: there are none.
         """
         packing = Packing(mask.padding_mask[:, -x.size(1) :], mask.query_positions)
-        states = cache.states if cache else self.begin(len(x)).states
+        states = cache.states if cache else self.begin(len(x)).states  # M N R U for each layer
         packed = packing.pack(x)
         first, *between, last = self.dropout.masks(packing, packed, len(self.layers) + 1)
+        # From the order of rows to that of packed sequences, the longest first.
         before = [state[:, :, packing.rows] for state in states]
         packed, after = self.advance(packed * first, packing.batch_sizes, before, between)
         if cache:

@@ -67,6 +67,7 @@ class RecurrentEncoderDecoder(SourceToTarget):
         super().__init__()
         self.add_embeddings(config, source, target_vocab)
         self.encoder = RecurrentStack(config, directions=1 + config.bidirectional)
+        # The decoder begins where the encoder ended, through a linear map: they may have other directions.
         self.bridges = nn.ModuleList(Bridge(config) for _ in range(config.layers))
         self.decoder = DECODERS[config.attention](config)
         self.add_output(config, target_vocab)
@@ -79,6 +80,7 @@ class RecurrentEncoderDecoder(SourceToTarget):
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
         """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
+        # As in the Transformer, the target is embedded first.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, *self.encode(source, source_padding_mask))
 
@@ -124,6 +126,7 @@ class RecurrentDecodingState:
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
+        # A recurrent state is small, and is copied with each hypothesis; the source is not.
         self.state = self.state.select(rows)
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):

@@ -50,6 +50,7 @@ class MultichannelEmbedding(Embedding):
 
     def __init__(self, vocab: int, config: TextCNNConfig) -> None:
         super().__init__(vocab, config)
+        # A parameter, not a buffer, so that it is stored and given word vectors as the trained channel is.
         self.static = nn.Parameter(self.weight.detach().clone(), requires_grad=False)
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
