@@ -148,15 +148,12 @@ class BackboneModel(Model):
         return "tgt" if self.backbone.causal else "src"
 
     def named_stacks(self) -> list[NamedStack]:
-        """The one stack of the backbone, if it is that of a Transformer."""
         return self._named(NamedStack)
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
-        """The one stack of the backbone, if it is recurrent."""
         return self._named(NamedRecurrentStack)
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
-        """The one stack of the backbone, if it is of gated convolutions."""
         return self._named(NamedConvolutionalStack)
 
     def _named(self, kind: type[N]) -> list[N]:

@@ -156,7 +156,6 @@ class SourceToTarget(Model, ABC):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The source and the target."""
         return ("src", "tgt")
 
     def embedding_of(self, line: str) -> EmbeddingTable | None:

@@ -83,7 +83,6 @@ class ConvolutionalStem(nn.Module):
         return self.project(x)
 
     def halved(self, x: Float[Tensor, "B C H W"], convolution: nn.Module) -> Float[Tensor, "B D R Q"]:
-        """Apply one convolution and GELU; the stride halves height and width."""
         return nn.functional.gelu(convolution(x))
 
 
@@ -96,7 +95,6 @@ class PooledStem(ConvolutionalStem):
     stride = 1
 
     def halved(self, x: Float[Tensor, "B C H W"], convolution: nn.Module) -> Float[Tensor, "B D R Q"]:
-        """Apply one convolution and GELU, and keep the largest value of 3 x 3 around every other place."""
         return nn.functional.max_pool2d(super().halved(x, convolution), 3, stride=2, padding=1)
 
 

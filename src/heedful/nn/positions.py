@@ -20,7 +20,6 @@ Rotation = Callable[[Tensor], Tensor]  # maps queries or keys (B H T K) to the s
 
 
 def unrotated(x: Tensor) -> Tensor:
-    """Return queries or keys without any rotation."""
     return x
 
 

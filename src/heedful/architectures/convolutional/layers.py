@@ -44,7 +44,6 @@ class NormalisedLinear(nn.Module):
 
     @property
     def weight(self) -> Float[Tensor, "M K"]:
-        """The weight matrix."""
         return self.direction * (self.length / self.direction.norm(dim=1))[:, None]
 
     def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
@@ -70,7 +69,6 @@ class ConvolutionCache:
         return extended
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the inputs."""
         self.inputs = [inputs[rows] for inputs in self.inputs]
 
 
@@ -135,7 +133,6 @@ class ConvolutionalStack(nn.Module):
         return self.dropout(self.convolve(self.embed(x, mask), mask, cache, attend))
 
     def embed(self, x: Float[Tensor, "B T D"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
-        """Add the positions of tokens to their embeddings."""
         return self.dropout(self.positions.embed(x, mask.query_positions, mask.length))
 
     def convolve(
@@ -159,7 +156,6 @@ class ConvolutionalStack(nn.Module):
         return self.leave(spacing.collect(x))
 
     def named(self, name: str, sequence: str) -> NamedConvolutionalStack:
-        """Name the stack for the inspector."""
         return NamedConvolutionalStack(name, sequence, self)
 
     def begin(self, rows: int) -> ConvolutionCache:
@@ -176,7 +172,6 @@ class ConvolvedSource(NamedTuple):
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"]) -> "ConvolvedSource":
-        """Keep, reorder or repeat rows."""
         return ConvolvedSource(self.keys[rows], self.values[rows], self.padding_mask[rows])
 
 

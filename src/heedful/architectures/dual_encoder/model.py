@@ -68,25 +68,20 @@ class DualEncoder(Model):
 
     @property
     def scale(self) -> Float32[Tensor, " 1"]:
-        """The factor of the similarities, at most 100."""
         return AtMost.apply(self.log_scale.float(), math.log(MAX_SCALE)).exp()
 
     @property
     def line(self) -> str:
-        """The text is read, and nothing is written."""
         return "src"
 
     def embedding_of(self, line: str) -> Embedding:
-        """The embeddings of the tokens of texts."""
         del line
         return self.texts.backbone.embedding
 
     def token_rows(self) -> Names:
-        """The embeddings of the tokens of texts."""
         return {"texts.backbone.embedding.weight": "source"}
 
     def max_positions(self) -> int | None:
-        """The size of the table of learned positions of texts; None for other position schemes."""
         return cast("Any", self.texts.backbone.stack).positions.limit
 
 

@@ -32,7 +32,6 @@ class AdditiveScore(nn.Module):
         self.score = nn.Linear(size, 1, bias=False)
 
     def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Project the states of the encoder once for all queries."""
         return self.key(states)
 
     def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
@@ -48,7 +47,6 @@ class DotScore(nn.Module):
         del size
 
     def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Return the states themselves."""
         return states
 
     def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
@@ -63,7 +61,6 @@ class GeneralScore(DotScore):
         self.key = nn.Linear(size, size, bias=False)
 
     def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Project the states of the encoder once for all queries."""
         return self.key(states)
 
 
@@ -83,7 +80,6 @@ class EncodedSource(NamedTuple):
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "EncodedSource":
-        """Keep, reorder or repeat rows."""
         return EncodedSource(self.states[rows], self.keys[rows], self.padding_mask[rows])
 
 
@@ -94,7 +90,6 @@ class DecoderState(NamedTuple):
     output: Float[Tensor, "R D"]
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "DecoderState":
-        """Keep, reorder or repeat rows."""
         return DecoderState([state[:, :, rows] for state in self.layers], self.output[rows])
 
 
@@ -109,7 +104,7 @@ class RecurrentDecoder(nn.Module, ABC):
         self.stack = RecurrentStack(config, inputs=inputs)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Prepare the states of an encoder for all steps."""
+        """Prepare the states of an encoder for all steps: keys are projected once, not for each target token."""
         return EncodedSource(states, states, padding_mask)
 
     @abstractmethod
@@ -207,7 +202,6 @@ class LuongDecoder(PlainDecoder):
             self.stack = RecurrentStack(config, inputs=2 * config.d_model)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Project the states of an encoder for all steps."""
         return EncodedSource(states, self.score.keys(states), padding_mask)
 
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
@@ -243,7 +237,6 @@ class BahdanauDecoder(RecurrentDecoder):
         self.combine = nn.Linear(3 * config.d_model, config.d_model)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Project the states of an encoder for all steps."""
         return EncodedSource(states, self.score.keys(states), padding_mask)
 
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:

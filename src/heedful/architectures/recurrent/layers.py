@@ -112,7 +112,6 @@ class RecurrentLayer(nn.Module):
                 part.fill_(1.0 if forget else 0.0)
 
     def begin(self, rows: int) -> Float[Tensor, "M N R U"]:
-        """The state before the first token of each row: zeros."""
         return next(self.parameters()).new_zeros(self.vectors, self.directions, rows, self.units)
 
     def forward(
@@ -166,7 +165,6 @@ class RecurrentCache:
         self.states = list(states)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the states."""
         self.states = [state[:, :, rows] for state in self.states]
 
     def update(self, rows: Int[Tensor, " Q"], states: Sequence[Float[Tensor, "M N Q U"]]) -> None:
@@ -235,11 +233,9 @@ class RecurrentStack(nn.Module):
         return packing.unpack(packed * last)
 
     def named(self, name: str, sequence: str) -> NamedRecurrentStack:
-        """Name the stack for the inspector."""
         return NamedRecurrentStack(name, sequence, self, self)
 
     def begin(self, rows: int) -> RecurrentCache:
-        """Create the cache of rows without any token."""
         return RecurrentCache([layer.begin(rows) for layer in cast("Iterable[RecurrentLayer]", self.layers)])
 
     def advance(

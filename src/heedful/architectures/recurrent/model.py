@@ -50,7 +50,6 @@ class Bridge(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(config.d_model, config.d_model) for _ in range(vectors))
 
     def forward(self, state: Float[Tensor, "M N B U"]) -> Float[Tensor, "M 1 B D"]:
-        """Map the last state of a layer in all its directions."""
         # Both directions of a vector (N B U) side by side are a vector of size D = N x U.
         hidden, *cell = (
             linear(vector.transpose(0, 1).flatten(1)) for linear, vector in zip(self.maps, state, strict=True)
@@ -79,7 +78,6 @@ class RecurrentEncoderDecoder(SourceToTarget):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
         # As in the Transformer, the target is embedded first.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, *self.encode(source, source_padding_mask))
@@ -96,11 +94,9 @@ class RecurrentEncoderDecoder(SourceToTarget):
 
     @torch.no_grad()
     def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> "RecurrentDecodingState":
-        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return RecurrentDecodingState(self, *self.encode(source, padding_mask))
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
-        """The encoder and the decoder."""
         decoder, alignment = self.decoder, dict(self.decoder.named_children()).get("alignment")
         return [
             NamedRecurrentStack("enc", "src", self.encoder, self.encoder),
@@ -119,7 +115,6 @@ class RecurrentDecodingState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token to each row; return the logits of the next token."""
         x = self.model.target_embedding(tokens[:, None])[:, 0]
         self.state = self.model.decoder.step(x, self.source, self.state, self.dropout)
         return self.model.output(self.state.output)

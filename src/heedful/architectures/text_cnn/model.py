@@ -30,7 +30,6 @@ class TextCNNStack(nn.Module):
         self.convolutions = nn.ModuleList(nn.Linear(size * config.d_model, config.filters) for size in self.sizes)
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T H"]:
-        """Compute the outputs of all filters at each token."""
         del cache
         spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
         tokens = spacing.spread(x)
@@ -54,7 +53,6 @@ class MultichannelEmbedding(Embedding):
         self.static = nn.Parameter(self.weight.detach().clone(), requires_grad=False)
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Look up the embeddings of tokens in both channels, and add them."""
         return super().forward(tokens) + F.embedding(tokens, self.static) * self.scale
 
 

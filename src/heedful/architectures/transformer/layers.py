@@ -210,7 +210,6 @@ class StackCache:
         self.blocks = [KVCache() for _ in range(blocks)]
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keep, reorder or repeat the rows of all KV caches."""
         for cache in self.blocks:
             cache.select(rows)
 
@@ -234,11 +233,9 @@ class Stack(TransformerStack):
         return self.norm(x)
 
     def named(self, name: str, sequence: str) -> NamedStack:
-        """Name the stack for the inspector."""
         return NamedStack(name, sequence, self)
 
     def begin(self, rows: int) -> StackCache:
-        """Create the cache of rows without any token."""
         del rows
         return StackCache(len(self.blocks))
 
@@ -268,7 +265,6 @@ class DecoderCache:
         self.target = [KVCache() for _ in projected]
 
     def select(self, sentences: Int[Tensor, " B"]) -> None:
-        """Keep or reorder the sentences."""
         # Beams of a sentence share the source: it moves only if the sentence does.
         self.source_bias = self.source_bias[sentences]
         self.source = [(keys[sentences], values[sentences]) for keys, values in self.source]
@@ -308,7 +304,6 @@ class Decoder(TransformerStack):
             yield block.cross_attention.keys_values(encoded.states)
 
     def begin(self, encoded: EncoderOutput) -> DecoderCache:
-        """Create the cache of a search before its first step."""
         return DecoderCache(encoded, list(self.keys_values(encoded)))
 
     def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:

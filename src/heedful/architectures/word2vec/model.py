@@ -22,7 +22,6 @@ class WordTable(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocab, size).uniform_(-bound, bound))
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
-        """Look up the vectors of words."""
         return F.embedding(words, self.weight, sparse=True)
 
 
@@ -43,12 +42,10 @@ class Word2Vec(Model):
         self.output = WordTable(vocab, config.d_model, 0.0)
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
-        """Look up the vectors of words."""
         return self.embedding(words)
 
     @property
     def line(self) -> str:
-        """The one text, which is read."""
         return "src"
 
     def embedding_of(self, line: str) -> EmbeddingTable | None:
@@ -56,5 +53,4 @@ class Word2Vec(Model):
         return self.embedding if line == "src" else None
 
     def token_rows(self) -> Names:
-        """Both tables have a row for each token of the vocabulary."""
         return {"embedding.weight": "source", "output.weight": "source"}

@@ -119,7 +119,6 @@ class WordWindows:
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of context words of each word, int64, shape (N,)."""
         return self.before + self.after
 
 
