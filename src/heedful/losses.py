@@ -27,6 +27,7 @@ class Loss:
 
 def perplexity(nll: float) -> float:
     """Perplexity e^nll of a mean negative log-likelihood in nats, at most the largest number that JSON can hold."""
+    # A run that diverges has an infinite perplexity, which JSON cannot hold.
     return math.exp(min(nll, LARGEST_EXPONENT))
 
 
@@ -61,6 +62,7 @@ def label_cross_entropy(
     With `weights` the loss of an example, smoothing included, counts as often as the weight of its class says. The
     count stays the number of examples, so that the loss does not depend on how examples are cut into batches.
     """
+    # bfloat16 has 8 significant bits, too few for sums of exponentials.
     logits = logits.float()
     if weights is None:
         total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")

@@ -133,7 +133,7 @@ def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Te
     tall = matrices.shape[1] > matrices.shape[2]
     x = (matrices.mT if tall else matrices).to(dtype)  # the wide way round, x x^T is the smaller of both products
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)  # singular values are at most the Frobenius norm
-    for _ in range(5):
+    for _ in range(5):  # a x + b (x x^T) x + c (x x^T)^2 x acts on the singular values alone
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
@@ -166,6 +166,7 @@ class RowSGD(torch.optim.Optimizer):
         values = gradient.values() if gradient.is_sparse else gradient
         # R D, with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]
+        # A row goes along its gradient, but no farther than `longest`: its factor is the smaller of both.
         lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:

@@ -104,6 +104,7 @@ def model_class(config: ArchitectureConfig) -> Any:
                 f'"{next(iter(families))}"'
             )
         return at(families[config.family])
+    # A class of the user's is of one family, by the class that it extends.
     (family,) = families_of(config.architecture)
     if family != config.family:
         raise InputError(
@@ -178,5 +179,6 @@ class BackboneModel(Model):
 
     def warm_start_names(self, start: Model) -> Names:
         """All weights of the same kind of model; of another kind its encoder, or its backbone and any pooler."""
+        # A classifier starts from a BERT, or from the encoder of a translator.
         other = ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
         return super().warm_start_names(start) or other

@@ -73,6 +73,7 @@ def integer_product(rows: Int8[Tensor, "N K"], steps: Int8[Tensor, "M K"]) -> In
     """
     if integer_kernels_are_exact():
         return torch.ops.aten._int_mm(rows, steps.T)
+    # 127 x 127 x 1040 is below 2^24: up to there float32 adds integers exactly.
     blocks = zip(rows.split(EXACT_IN_FLOAT32, 1), steps.split(EXACT_IN_FLOAT32, 1), strict=True)
     total = rows.new_zeros(len(rows), len(steps), dtype=torch.int32)
     for left, right in blocks:

@@ -67,6 +67,7 @@ class ConvolutionalStem(nn.Module):
     def __init__(self, config: ImageConfig, d_model: int) -> None:
         super().__init__()
         halvings = config.patch.bit_length() - 1
+        # Channels double up to d_model, as height and width halve.
         widths = [config.channels, *(max(1, d_model >> (halvings - 1 - step)) for step in range(halvings))]
         self.convolutions = nn.ModuleList(
             nn.Conv2d(before, after, 3, stride=self.stride, padding=1) for before, after in pairwise(widths)
@@ -109,6 +110,7 @@ class SinusoidalGridPositions(nn.Module):
         half = d_model // 2  # d_model is a multiple of four: sines and cosines come in pairs
         by_row = sinusoids(rows, half)[:, None].expand(-1, columns, -1)
         by_column = sinusoids(columns, half)[None].expand(rows, -1, -1)
+        # R Q D, computed again when a model is loaded, and not stored.
         self.register_buffer("table", torch.cat([by_row, by_column], dim=-1), persistent=False)
 
     def forward(self, x: Float[Tensor, "B R Q D"]) -> Float[Tensor, "B R Q D"]:

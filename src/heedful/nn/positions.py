@@ -99,6 +99,7 @@ class Rotary(Positions):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
+        # Dimensions of a head turn in pairs, each at its frequency.
         self.pairs = (config.d_k or config.d_model // config.heads) // 2
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
@@ -129,6 +130,7 @@ class Alibi(Positions):
         """Subtract slope x distance from the attention bias, for each head."""
         distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()  # B 1 T S
         slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]  # H 1 1
+        # Heads with steep slopes look nearby, those with flat ones far away.
         return bias - (slopes * distance).to(bias.dtype)
 
 
@@ -153,6 +155,7 @@ class Relative(Positions):
     ) -> Float[Tensor, "#B #H #T S"]:
         """Add the trained bias of each head and distance to the attention bias."""
         offset = keys[:, None, :] - queries[:, :, None]  # B T S
+        # B T S H to B H T S.
         return bias + self.table(self.bucket(offset)).movedim(-1, 1)
 
     def bucket(self, offset: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:

@@ -107,6 +107,7 @@ class ConvolutionalStack(nn.Module):
         super().__init__()
         self.positions = POSITIONS[config.positions](config, causal=causal)
         self.dropout = Dropout(config.dropout)
+        # Embeddings and hidden states may have different sizes.
         self.enter = NormalisedLinear(config.d_model, config.width, 1 - config.dropout)
         self.layers = nn.ModuleList(GatedConvolution(config) for _ in range(layers))
         self.leave = NormalisedLinear(config.width, config.d_model, 1.0)
@@ -231,6 +232,7 @@ class ConvolutionalDecoder(nn.Module):
 
         As each layer attends to the encoder, its gradient is divided by their number (section 3.4).
         """
+        # B N D, with a gradient from every decoder layer.
         states = ScaledGradient.apply(states, 1 / len(self.attentions))
         return ConvolvedSource(states, (states + embedded) * HALF, padding_mask)
 

@@ -62,6 +62,7 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
     def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         mask = AttentionMask(padding_mask, x.size(1), causal=False)
+        # The decoder attends to sums of hidden states and embeddings: so both are needed apart.
         embedded = self.encoder.embed(x, mask)
         return self.decoder.source(self.encoder.convolve(embedded, mask), embedded, padding_mask)
 
@@ -72,6 +73,7 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
         return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
+        # One attention a layer, unlike a recurrent decoder, which has one in all.
         alignments = [attention.get_submodule("alignment") for attention in self.decoder.attentions]
         return [
             NamedConvolutionalStack("enc", "src", self.encoder),
@@ -95,6 +97,7 @@ class ConvolutionalDecodingState:
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(tokens), 1)], dim=1)
+        # One query at the next position: the cache has what the layers saw before it.
         mask = AttentionMask(self.padding_mask, 1, causal=True)
         x = self.model.target_embedding(tokens[:, None])
         return self.model.output(self.model.decoder(x, mask, self.source, self.cache)[:, 0])

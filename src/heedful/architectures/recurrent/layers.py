@@ -92,6 +92,7 @@ class RecurrentLayer(nn.Module):
         self.directions = directions
         self.rnn = CELLS[config.cell](inputs, self.units, bidirectional=directions == 2)
         self.gates = GATES[config.cell]
+        # A first layer with other inputs, such as input feeding, has nothing of its size to add.
         self.residual = config.residual and inputs == config.d_model
         self.norm = nn.LayerNorm(inputs) if config.layer_norm else nn.Identity()
         self.hidden = nn.Identity()  # the inspector records the hidden states here
@@ -145,6 +146,7 @@ def gate(
         Values from 0 to 1, of both directions side by side.
     """
     weights = dict(layer.rnn.named_parameters())
+    # torch stacks the matrices of all gates: U rows for each.
     rows = slice(layer.gates[name] * layer.units, (layer.gates[name] + 1) * layer.units)
     values = []
     for suffix, first, states in zip(("_l0", "_l0_reverse"), before, hidden.chunk(len(before), dim=1), strict=False):
@@ -169,6 +171,7 @@ class RecurrentCache:
 
     def update(self, rows: Int[Tensor, " Q"], states: Sequence[Float[Tensor, "M N Q U"]]) -> None:
         """Replace the states of some rows, each named once."""
+        # Not in place: the states before may have a gradient.
         self.states = [old.index_copy(2, rows, new) for old, new in zip(self.states, states, strict=True)]
 
 

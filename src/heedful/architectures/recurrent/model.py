@@ -89,6 +89,7 @@ class RecurrentEncoderDecoder(SourceToTarget):
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         last = self.encoder.begin(len(x))  # the encoder leaves its last states in this cache
         states = self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False), last)
+        # The last state of a padded row is that after its last real token, as padding is never read.
         first = [bridge(state) for bridge, state in zip(self.bridges, last.states, strict=True)]
         return self.decoder.encoded(states, padding_mask), DecoderState(first, torch.zeros_like(states[:, 0]))
 

@@ -31,6 +31,7 @@ class TextCNNStack(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T H"]:
         del cache
+        # The widest kernel decides the gap between documents.
         spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
         tokens = spacing.spread(x)
         # Convolutions as linear layers over the windows (B C size x D) of all columns at once.

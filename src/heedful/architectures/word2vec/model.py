@@ -22,6 +22,7 @@ class WordTable(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocab, size).uniform_(-bound, bound))
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
+        # A batch has some thousand words of a vocabulary of perhaps a million: a dense gradient would be all zeros.
         return F.embedding(words, self.weight, sparse=True)
 
 
@@ -38,6 +39,7 @@ class Word2Vec(Model):
 
     def __init__(self, config: Word2VecConfig, vocab: int) -> None:
         super().__init__()
+        # With the output at 0 all words begin equally likely, and the first updates move it, not the embeddings.
         self.embedding = WordTable(vocab, config.d_model, 0.5 / config.d_model)  # as in the authors' program
         self.output = WordTable(vocab, config.d_model, 0.0)
 
