@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.architectures.model import OUTPUT_ROWS, Model, Names, SourceToTarget
-from heedful.config.architecture_options import KEY, config_of
 from heedful.config.schema import ArchitectureConfig, TextModelConfig
 from heedful.config.user_code import find_class
+from heedful.config.validate import KEY, config_of
 from heedful.errors import InputError
 from heedful.nn.embedding import Embedding, InputLayer, OneSegment, Segments
 from heedful.nn.masks import AttentionMask

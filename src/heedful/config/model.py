@@ -99,7 +99,6 @@ class TextModelConfig(ArchitectureConfig):
 
     @property
     def one_vocabulary(self) -> bool:
-        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
         return self.tie == "all"
 
     @property
@@ -179,17 +178,14 @@ class TransformerSettings(ArchitectureConfig):
 
     @property
     def learned_positions(self) -> int | None:
-        """The size of the table of learned positions, which limits the length of a text; None for other schemes."""
         return self.max_positions if self.positions == "learned" else None
 
     @property
     def learned_target_positions(self) -> int | None:
-        """The size of the decoder's table of learned positions; None for other schemes."""
         return self.learned_positions and (self.max_target_positions or self.max_positions)
 
     @property
     def head_size(self) -> int:
-        """The size of the queries and keys of an attention head."""
         return self.d_k or self.d_model // self.heads
 
     def shape(self) -> str:
