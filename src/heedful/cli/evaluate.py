@@ -13,9 +13,9 @@ from heedful.cli import options
 from heedful.cli.answering import changed, load, recipe_of, refuse, settings
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import columns_of, warning_if_unknown
-from heedful.cli.output import check_output, one_line, warn_of_missing_glyphs, writing_results
+from heedful.cli.output import check_output, check_picture, draw_picture, one_line, writing_results
 from heedful.cli.translate import OutputCounts, prepare
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
@@ -343,11 +343,13 @@ def task_scores(
     model: str, data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles, plot: Path | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines."""
+    from heedful.data.preparation.prepared_data import files_of
     from heedful.training.logger import strict
 
-    draw = drawing_of(plot, data) if plot else None
+    if plot:
+        check_picture(plot, "--plot", *(files_of(data.test, data) if data.test else ()))
     recipe = recipe_of(model)
-    if draw and not recipe.data.labels:
+    if plot and not recipe.data.labels:
         raise InputError(f"--plot draws what is confused with what, and {model} does not predict classes; leave it out")
     warn = warn_once()
     results = evaluated(model, data, device, search, files, warn)
@@ -359,8 +361,10 @@ def task_scores(
     if classes is None:
         return facts, lines
     warn_of_classes(classes, warn, model)
-    if draw:
-        draw(classes, model)
+    if plot:
+        from heedful.inspector.plots.charts import draw_confusion
+
+        draw_picture(plot, lambda path: draw_confusion(classes, f"model {model}", path), "Classes", "confusion matrix")
     return facts | classes.to_dict(), [*lines, "", *classes.lines()]
 
 
@@ -449,32 +453,6 @@ def warn_of_classes(classes: "ClassReport", warn: Callable[[str], None], model: 
     for sentence in (absence(classes.absent, "the test set"), sameness(classes, model, "the test set")):
         if sentence:
             warn(f"heedful: {sentence}")
-
-
-def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], None]":
-    """Return a function that draws the confusion matrix of a model, given its report and its name, to a file."""
-    from heedful.data.preparation.prepared_data import files_of
-    from heedful.storage.written_files import note_written
-
-    try:
-        from heedful.inspector.plots.attention import FORMATS
-        from heedful.inspector.plots.charts import draw_confusion
-    except ModuleNotFoundError as error:
-        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
-    if plot.suffix not in FORMATS:
-        raise InputError(f"--plot {plot}: a picture's name ends in {' or '.join(FORMATS)}")
-    check_output(plot, *(files_of(data.test, data) if data.test else ()), option="--plot")
-
-    def draw(classes: "ClassReport", model: str) -> None:
-        try:
-            missing = draw_confusion(classes, f"model {model}", plot)
-            note_written(plot)
-        except OSError as error:
-            raise RunError(f"cannot write {plot}: {error.strerror or error}") from error
-        typer.echo(f"{plot}: confusion matrix", err=True)
-        warn_of_missing_glyphs("Classes", missing)
-
-    return draw
 
 
 def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:

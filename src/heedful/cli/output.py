@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -101,11 +101,30 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         raise RunError(f"cannot write {path or 'standard output'}: {error.strerror or error}") from error
 
 
-def warn_of_missing_glyphs(what: str, missing: Iterable[str]) -> None:
-    """Warn on standard error of characters that no installed font has, so that a picture has numbers instead."""
+def check_picture(path: Path, option: str, *inputs: Path) -> None:
+    """Refuse a picture that cannot be drawn: matplotlib is missing, or the ending is wrong; see `check_output`."""
+    try:
+        from heedful.inspector.plots.attention import FORMATS
+    except ModuleNotFoundError as error:
+        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
+    if path.suffix not in FORMATS:
+        raise InputError(f"{option} {path}: a picture's name ends in {' or '.join(FORMATS)}")
+    check_output(path, *inputs, option=option)
+
+
+def draw_picture(path: Path, draw: Callable[[Path], Iterable[str]], words: str, title: str) -> None:
+    """Draw a picture into a file, and warn of `words` with characters that no font has, so that they are numbers."""
+    from heedful.storage.written_files import note_written
+
+    try:
+        missing = draw(path)
+        note_written(path)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror or error}") from error
+    typer.echo(f"{path}: {title}", err=True)
     if characters := " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing)):
         typer.echo(
-            f"{what} with {characters} are drawn as their number, as no font here has these characters; install one "
+            f"{words} with {characters} are drawn as their number, as no font here has these characters; install one "
             "that does, such as Noto Sans CJK",
             err=True,
         )
