@@ -13,17 +13,17 @@ import typer
 
 from heedful.cli.options import Force, folder_to_write
 from heedful.cli.output import writing_folder
+from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.storage.manifest import MANIFEST
+from heedful.tasks import find_task
 
 if TYPE_CHECKING:
-    from heedful.config.schema import CorpusConfig, Recipe
     from heedful.convert.weights import Weights
 
 
 class Source(StrEnum):
-    """Model formats that `heedful convert` reads."""
-
     HEEDFUL = "heedful"
     BERT = "bert"
     CLIP = "clip"
@@ -36,8 +36,6 @@ class Source(StrEnum):
 
 
 class Target(StrEnum):
-    """Model formats that `heedful convert` writes."""
-
     HEEDFUL = "heedful"
     BERT = "bert"
     CLIP = "clip"
@@ -51,14 +49,11 @@ HUGGING_FACE = ("bert", "clip", "gpt2", "marian", "vit", "whisper")  # types tha
 
 
 class Dtype(StrEnum):
-    """Data types in which `heedful export` stores weights."""
-
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
 
 
 def target_of(name: str) -> Target:
-    """Parse the value of `--to`, the name of the model format to write."""
     written = [target.value for target in Target]
     if name in written:
         return Target(name)
@@ -134,7 +129,6 @@ def unused(weights: "Weights") -> Counter[str]:
 
 
 def to_other(name: str, target: Target, out: Path) -> None:
-    """Convert a heedful model into a model folder of another toolkit."""
     from heedful.architectures import weights
     from heedful.checkpoint import load_model
     from heedful.convert import FORMATS, Model
@@ -194,8 +188,6 @@ def export(
     """Write a model folder to share: all files that the model needs, without the paths of this machine."""
     from heedful.architectures import weights
     from heedful.checkpoint import load_model, write_model
-    from heedful.storage.manifest import MANIFEST
-    from heedful.tasks import find_task
     from heedful.tasks.task import usage
 
     replaced = ", in place of the model that was there" if (out / MANIFEST).is_file() else ""

@@ -15,12 +15,18 @@ from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Trunca
 from heedful.cli.inputs import columns_of, warning_if_unknown
 from heedful.cli.output import check_output, check_picture, draw_picture, one_line, writing_results
 from heedful.cli.translate import OutputCounts, prepare
+from heedful.config.families import FAMILIES
+from heedful.config.schema import DataConfig, Recipe
+from heedful.data.preparation.prepared_data import files_of
+from heedful.data.readers.corpus import corpus_files, read_pairs
+from heedful.data.readers.files import read_lines
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.text.coverage import UnknownTokens, unknown_lines
+from heedful.text.languages import check_language
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import DataConfig, Recipe
     from heedful.metrics import Comparison, Resampled, Scoring
     from heedful.metrics.classes import ClassReport
     from heedful.predictors.translator import Translator
@@ -40,9 +46,6 @@ class TestSet:
 
 
 def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
-    """Read the test set in the files given as `--source` and `--reference`."""
-    from heedful.data.readers.files import read_lines
-
     sources = [source] if source else []
     texts = {path: list(read_lines(path)) for path in (*sources, *references)}
     return TestSet(
@@ -181,10 +184,7 @@ def evaluate(
         }
     )
     check_output(output)
-    from heedful.config.schema import Recipe
-    from heedful.data.readers.files import read_lines
     from heedful.metrics import Scoring, check_aligned
-    from heedful.text.languages import check_language
 
     if language:
         check_language(language, "--language")
@@ -211,8 +211,6 @@ def evaluate(
 
 def prepare_for(model: str, test: TestSet, device: str, precision: str, search: dict[str, int]) -> "Translator":
     """Load a translator for a test set, and warn if many tokens are unknown to its vocabulary."""
-    from heedful.text.coverage import UnknownTokens, unknown_lines
-
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     translator = prepare(model, device, precision, {"n_best": 1, **search})
@@ -294,8 +292,6 @@ def results(
 
 def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
     """Read the test set that a recipe names; relative paths start at `folder`, or where they did in training."""
-    from heedful.data.readers.corpus import corpus_files, read_pairs
-
     test = recipe.data.test
     if test is None:
         raise InputError("the model's recipe names no data.test: give --source FILE and --reference FILE")
@@ -343,7 +339,6 @@ def task_scores(
     model: str, data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles, plot: Path | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines."""
-    from heedful.data.preparation.prepared_data import files_of
     from heedful.training.logger import strict
 
     if plot:
@@ -419,7 +414,6 @@ def evaluated(
     warn: Callable[[str], None],
 ) -> "Results | None":
     """Load a model with some keys of [decode] other than its recipe says, and compute the results of its task."""
-    from heedful.config.families import FAMILIES
     from heedful.tasks.task import Evaluation
 
     loaded = load(model, device)
@@ -456,7 +450,6 @@ def warn_of_classes(classes: "ClassReport", warn: Callable[[str], None], model: 
 
 
 def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
-    """Refuse to compare two models of different tasks, or with different classes."""
     if recipe.task != other.task:
         raise InputError(
             f'{baseline} is a model for the task "{other.task}", and {model} for the task "{recipe.task}"; compare two '
@@ -482,7 +475,6 @@ def comparison_lines(baseline: str, system: str, comparisons: "Sequence[Comparis
 
 
 def interval(found: "Resampled", digits: int) -> str:
-    """Format a score with its mean and 95 % interval over bootstrap resamples."""
     return f"{found.value:6.{digits}f} ({found.mean:.{digits}f} ± {found.interval:.{digits}f})"
 
 

@@ -191,7 +191,6 @@ def serve(
     open_browser: bool,
     device: str,
 ) -> None:
-    """Serve the inspector's web page until the user presses Ctrl-C."""
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
@@ -222,7 +221,6 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a TCP socket that listens at a host and a port."""
     if not host.strip():
         raise InputError("--host is empty; give an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -54,7 +54,6 @@ def lines(plan: "Plan") -> Iterator[str]:
 
 
 def memory_lines(plan: "Plan") -> Iterator[str]:
-    """Format the memory of a GPU, in columns for each layout."""
     yield row("memory of each, in GB", "DDP", "FSDP2 (estimate)")
     for title, key in (
         ("weights, float32", "weights"),
@@ -73,7 +72,6 @@ def memory_lines(plan: "Plan") -> Iterator[str]:
 
 
 def advice(plan: "Plan") -> Iterator[str]:
-    """Say what helps if all weights on each GPU do not fit."""
     from heedful.tools.plan.plan import USABLE
 
     if plan.layouts[0].fits:
@@ -87,7 +85,6 @@ def advice(plan: "Plan") -> Iterator[str]:
 
 
 def row(title: str, *values: str) -> str:
-    """Format a title and its values; several values are columns."""
     columns: Sequence[str] = values if len(values) == 1 else [f"{value:>18}" for value in values]
     return f"{title:{WIDTH}}  {''.join(columns)}".rstrip()
 

@@ -42,7 +42,6 @@ def list_runs(
 
 
 def aligned(rows: list[list[str]]) -> str:
-    """Format rows of cells as lines, with all columns but the last as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows)
     return "\n".join(line.rstrip() for line in lines)

@@ -10,8 +10,10 @@ import typer
 from heedful.cli.inputs import input_lines, progress_of
 from heedful.cli.options import STDIN, folder_to_write
 from heedful.cli.output import one_line, print_table, writing
+from heedful.config.load import recipe_from_dict
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
+from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
@@ -52,7 +54,6 @@ def train(
     ] = TokenizerConfig.pretokenized,
 ) -> None:
     """Train a tokenizer: one vocabulary for all files."""
-    from heedful.config.load import recipe_from_dict
     from heedful.text.tokenizer_folder import refuse_foreign
     from heedful.text.training import train_tokenizer
 
@@ -136,8 +137,6 @@ def stats(tokenizer: Folder, files: Texts) -> None:
 
 def load(folder: Path) -> "Tokenizer":
     """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair."""
-    from heedful.text.tokenizer_pair import TokenizerPair
-
     pair = TokenizerPair.load(folder)
     if not pair.joint:
         raise InputError(f"{folder}: holds two tokenizers; name {folder / 'source'} or {folder / 'target'}")
@@ -145,12 +144,10 @@ def load(folder: Path) -> "Tokenizer":
 
 
 def read(files: list[Path] | None) -> Iterator[str]:
-    """Read the lines of all files, or of standard input."""
     return chain.from_iterable(input_lines(None, file) for file in files or [None])
 
 
 def write(texts: Iterable[str]) -> None:
-    """Write lines to standard output as they come."""
     with writing(None) as stream:
         for text in texts:
             stream.write(f"{text}\n".encode())

@@ -179,7 +179,6 @@ def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "t
 
 
 def neighbours_together(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
-    """Place words by t-SNE, and tell how it is to be read."""
     try:
         from heedful.inspector.measures.embeddings import neighbour_map
     except ModuleNotFoundError as error:
@@ -217,7 +216,6 @@ def export(
 
 
 def space_of(model: str) -> "VectorSpace":
-    """Load the vectors of a model folder, or read those of a file, to compare words by them."""
     from heedful.data.word_vectors.vector_space import VectorSpace
 
     return VectorSpace(table_of(model))
@@ -238,7 +236,6 @@ def table_of(model: str) -> "VectorTable":
 
 
 def table(neighbours: "list[Neighbour]") -> str:
-    """Format neighbours as lines: the cosine and the word."""
     return "\n".join(f"{similarity:7.4f}  {word}" for word, similarity in neighbours)
 
 
