@@ -56,9 +56,6 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         Args:
             texts: a text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
             count: how many candidates.
-
-        Raises:
-            InputError: an input is not a text, has no gap, or is longer than the model reads; or `count` is below 1.
         """
         return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)
 
@@ -104,11 +101,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in gaps]
 
     def encode(self, text: str) -> list[int]:
-        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>.
-
-        Raises:
-            InputError: the text has no gap, or is longer than the model reads.
-        """
+        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>."""
         first, *others = GAP.split(text)
         if not others:
             raise InputError(f"there is no gap in {text!r}; write [MASK] where a word is to be filled in")

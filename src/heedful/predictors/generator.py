@@ -89,11 +89,7 @@ class Generator(Predictor[LanguageModel, Generation]):
         self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never generated
 
     def with_options(self, **options: Unpack[GenerateOptions]) -> "Generator":
-        """Create a generator that shares this model, with other default settings for generation.
-
-        Raises:
-            InputError: an option does not exist, or has a value that [generate] cannot have.
-        """
+        """Create a generator that shares this model, with other default settings for generation."""
         return self._configured(options)
 
     @overload

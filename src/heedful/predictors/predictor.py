@@ -144,9 +144,6 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
         Args:
             texts: a string, which has one answer; or an iterable of strings, which has as many answers.
-
-        Raises:
-            InputError: an input is not a text.
         """
 
     __call__ = predict  # for type checkers; what runs is the subclass's own, see `__init_subclass__`
@@ -175,11 +172,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     def to(self: P, device: str | torch.device) -> P:
-        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor.
-
-        Raises:
-            InputError: this machine has no such device, or the device cannot compute in int8.
-        """
+        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor."""
         target = choose_device(device)
         if self.precision == "int8" and target.type != "cpu":
             raise InputError(f"int8 is for processors, and not for {target}; load the model in float32 to move it")

@@ -152,10 +152,6 @@ class TextPredictor(Predictor[M_co, A_co]):
         Args:
             texts: a string or a `Text`, which has one answer; or an iterable of strings and pairs, which has a list of
                 answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
-
-        Raises:
-            InputError: an input is not a text, or of a kind that the model does not read; or `texts` is a tuple of two
-                strings, which may be a pair or two texts.
         """
         return self.inputs.one_or_all(self.answers, texts)
 
