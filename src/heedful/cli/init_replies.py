@@ -93,8 +93,7 @@ def init_replies(request: LabelledRequest) -> None:
 
 def exchanges(corpus: CorpusConfig, request: LabelledRequest, report: "DropReport") -> Iterator[Exchange]:
     """Yield the replies of each dialogue, or each text with its answer."""
-    from heedful.data.readers.corpus import SentencePair, read_rows
-    from heedful.data.readers.dialogues import read_replies
+    from heedful.data.readers.corpus import SentencePair, read_replies, read_rows
 
     if request.task == "dialogue":
         data = DataConfig(bad_utf8=request.bad_utf8, filters=WHOLE)

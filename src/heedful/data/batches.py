@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer

@@ -1,6 +1,6 @@
 """Token stream for language models: documents stored as one row of ids, and the windows of it that training reads.
 
-A stream is a folder, kept as `heedful.data.stores.arrays` keeps its folders: `ids.bin` (the tokens of each document and
+A stream is a folder, kept as `heedful.data.stores` keeps its folders: `ids.bin` (the tokens of each document and
 its <eos>) and `offsets.npy` (where each document begins, and the end).
 
 Position -1 of a stream is an <eos> that is not stored: every document, the first as well, comes after an <eos>, from
@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
+from heedful.data.stores import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.text.tokenizer import EOS, PAD
 

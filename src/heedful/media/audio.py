@@ -110,8 +110,8 @@ CHUNKS = 1000  # that are looked through for the samples; files have a handful
 def true_header(stream: BinaryIO, size: int) -> bytes | None:
     """Return the header of a WAV or AU file of unknown length, with the length of the file written into it.
 
-    Recorders that write into a pipe leave 0, or a very large number, where the number of bytes belongs. None: the header
-    is true, or that of another format.
+    Recorders that write into a pipe leave 0, or a very large number, where the number of bytes belongs. Returns None if
+    the header is true, or that of another format.
     """
     stream.seek(0)
     start = stream.read(12)

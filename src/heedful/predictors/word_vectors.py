@@ -15,8 +15,7 @@ from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
 from heedful.architectures.word2vec.windows import join_all
 from heedful.config.schema import TokenizerConfig
-from heedful.data.word_vectors.vector_files import VectorTable
-from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
+from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
 from heedful.predictors.predictor import TEXTS, Predictor
 from heedful.text.tokenizer import Tokenizer
 

@@ -9,7 +9,7 @@ import torch
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.preparation.examples import remarks
+from heedful.data.preparation.pairs import remarks
 from heedful.data.preparation.prepared_data import (
     VALID,
     Preparation,
@@ -21,8 +21,7 @@ from heedful.data.preparation.prepared_data import (
 from heedful.data.readers.corpus import corpus_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.media_files import MediaFile, media_files, other_files, read_content
-from heedful.data.stores.arrays import SMALL_VOCABULARY
-from heedful.data.stores.media_store import MediaExample, MediaStore
+from heedful.data.stores import SMALL_VOCABULARY, MediaExample, MediaStore
 from heedful.errors import InputError
 from heedful.media.modality import medium_of
 from heedful.text.tokenizer_pair import TokenizerPair

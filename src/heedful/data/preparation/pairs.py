@@ -1,8 +1,8 @@
-"""Preparation of sentence pairs for encoder-decoders: filtered, encoded, and stored, a store for each corpus."""
+"""Preparation of sentence pairs, filtered and encoded, and of labelled examples: a store for each corpus."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,17 +11,18 @@ from heedful.data.preparation.prepared_data import (
     VALID,
     Preparation,
     PreparedData,
+    Texts,
     at_least_one,
     one_store_each,
     prepare_data,
 )
 from heedful.data.readers.corpus import PairReader, SentencePair, read_pairs
 from heedful.data.readers.filters import DropReport, PairFilter
-from heedful.data.stores.pair_store import PairStore, Rows
+from heedful.data.stores import SMALL_VOCABULARY, PairStore, Rows
 from heedful.errors import InputError
-from heedful.text.tokenizer import EOS
+from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.training import check_trainable, train_pair
+from heedful.text.training import check_trainable, given_tokenizer, one_tokenizer, train_pair
 from heedful.wording import counted
 
 CHUNK = 4096  # pairs encoded at a time
@@ -57,7 +58,7 @@ def prepare_pairs(
             encoded = _encode(_clean_pairs(pairs, corpus, pair_filter, drops), tokenizers)
             rows = _fitting_rows(encoded, corpus, pair_filter, drops)
         vocab_size = max(len(tokenizers.source), len(tokenizers.target))
-        rows = _counted(some_pairs(rows, corpus.source, drops), corpus, drops)
+        rows = _counted_pairs(some_pairs(rows, corpus.source, drops), corpus, drops)
         store = PairStore.write(place, rows, vocab_size)
         report(f"{corpus.source}: {counted(len(store), 'pairs')}, {drops}")
 
@@ -159,7 +160,7 @@ def _fitting_rows(
             yield source, target
 
 
-def _counted(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:
+def _counted_pairs(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:
     """Yield rows unchanged, and count their tokens on both sides."""
     for source, target in rows:
         drops.count_tokens(f"source tokens of {corpus.source}", source)
@@ -170,3 +171,65 @@ def _counted(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> I
 def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:
     """Yield pairs unchanged, and raise an error at the end if there was none; see `prepared_data.at_least_one`."""
     return at_least_one(pairs, name, drops, "pairs", "check the files and data.filters")
+
+
+Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
+
+
+def prepare_examples(
+    recipe: Recipe,
+    folder: Path,
+    texts: Texts,
+    read: Reader,
+    report: Callable[[str], None],
+    tokenizers: TokenizerPair | None = None,
+) -> PreparedData[PairStore]:
+    """Return the prepared examples of a recipe; see `prepare_data`."""
+    if tokenizers is None:
+        check_examples(recipe)
+    data = recipe.data
+
+    def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
+        (corpus,) = corpora
+        rows = at_least_one(
+            _counted_examples(read(corpus, tokenizers.source, drops), corpus, drops), corpus.source, drops
+        )
+        store = PairStore.write(place, rows, max(len(tokenizers.source), SMALL_VOCABULARY))
+        report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
+        for sentence in remarks(drops, len(store), data.max_length):
+            report(sentence)
+
+    examples = Preparation(
+        parts=one_store_each(data),
+        tokenizers=lambda: one_tokenizer(recipe, chain.from_iterable(map(texts, data.train)), report),
+        write=write,
+        open=PairStore.open,
+        texts=texts,
+        settings=f", {data.max_length} tokens, {recipe.model.family}",
+    )
+    return prepare_data(recipe, folder, examples, report, tokenizers)
+
+
+def _counted_examples(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:
+    """Yield examples unchanged, and count the tokens of their texts."""
+    for text, targets in rows:
+        drops.count_tokens(f"tokens of {corpus.source}", text)
+        yield text, targets
+
+
+def check_examples(recipe: Recipe) -> None:
+    """Check that a recipe says what is needed to prepare labelled examples; no text is read."""
+    if not recipe.data.train:
+        raise InputError("the recipe names no training data; give it a [[data.train]] with source")
+    given_tokenizer(recipe)
+
+
+def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
+    """Yield sentences on odd examples among the `count` of a corpus: cut or empty texts, silent sounds."""
+    kinds = {
+        "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
+        "empty": "empty texts, of which nothing can be told",
+        "silent": "sounds in which nothing can be heard; leave them out unless they are examples of silence",
+    }
+    for remark, number, first in drops.remarks():
+        yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"

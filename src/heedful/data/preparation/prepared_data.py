@@ -5,22 +5,26 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.preparation.overlap import Texts, report_overlap
 from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import TABLE_ENDINGS, ending_of, open_bytes
-from heedful.data.readers.filters import DropReport, left_out_line
-from heedful.data.stores.arrays import MappedFile
+from heedful.data.readers.filters import DropReport, folded, left_out_line
+from heedful.data.stores import MappedFile
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.storage.compression import without_compression
 from heedful.storage.manifest import MANIFEST
 from heedful.text.coverage import unknown_lines
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.wording import counted
+
+Texts = Callable[[CorpusConfig], Iterable[str]]  # gives the texts of a corpus
 
 DIGEST_FORMAT = 2
 UNREAD = {
@@ -374,3 +378,86 @@ def at_least_one(
         yield item
     if empty:
         raise InputError(f"{name}: no {unit} are left ({drops}); {remedy}")
+
+
+# Overlap of held-out and training data. A held-out text is shared if the same text is in the training data, character
+# by character but for space around it, or almost: the same but for case, punctuation and space. Texts with different
+# numbers are different texts. Memory grows with the held-out text only.
+
+LOOKED_UP = 200_000  # held-out texts
+SHOWN = 3  # examples in a message
+SHOWN_CHARACTERS = 60
+SHORTEST_LINE = 40  # characters of a line of running text: shorter ones recur by chance
+
+
+@dataclass
+class Overlap:
+    """Counts of held-out texts that also stand in the training data, exactly or nearly, with a few examples."""
+
+    texts: int  # held-out texts that were looked up
+    exact: int = 0
+    near: int = 0  # near copies, exact ones left out
+    examples: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        shared = self.exact + self.near
+        shown = "; ".join(repr(shortened(text)) for text in self.examples)
+        return (
+            f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) also in the training data, "
+            f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {shown}. "
+            "They make its scores better than they would be on new text"
+        )
+
+
+def shortened(text: str) -> str:
+    """Shorten a text to its beginning, for messages to people."""
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Yield the lines of running text that are long enough to be looked up elsewhere: shorter ones recur by chance."""
+    return (line for line in text.split("\n") if len(line) >= SHORTEST_LINE)
+
+
+def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
+    """Count the held-out texts that also stand in the training data, exactly or nearly; both are read once."""
+    held = [text.strip() for text in islice(held_out, LOOKED_UP) if text.strip()]
+    exact, near = {_key(text) for text in held}, {_near_key(text) for text in held}
+    found_exact: set[int] = set()
+    found_near: set[int] = set()
+    for text in training:
+        if (key := _near_key(text.strip())) in near:
+            found_near.add(key)
+            if (key := _key(text.strip())) in exact:
+                found_exact.add(key)
+    found = Overlap(len(held))
+    for text in held:
+        is_exact = _key(text) in found_exact
+        is_near = not is_exact and _near_key(text) in found_near
+        found.exact += is_exact
+        found.near += is_near
+        if (is_exact or is_near) and len(found.examples) < SHOWN:
+            found.examples.append(text)
+    return found
+
+
+def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]) -> None:
+    """Report how much of the validation data and of the test data also stands in the training data, if any does."""
+    for name, corpus in (("validation", data.valid), ("test", data.test)):
+        if corpus is None:
+            continue
+        try:
+            found = overlap(texts(corpus), (text for part in data.train for text in texts(part)))
+        except InputError as error:
+            report(f"{name} data: not compared with the training data: {error}")
+            continue
+        if found.examples:
+            report(f"{name} data: {found}")
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
+
+
+def _near_key(text: str) -> int:
+    return _key(folded(text) or text)

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.preparation.overlap import lines_of
-from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
+from heedful.data.preparation.prepared_data import Preparation, PreparedData, lines_of, one_store_for_all, prepare_data
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream

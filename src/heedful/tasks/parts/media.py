@@ -20,7 +20,7 @@ from heedful.data.preparation.media import check_media, prepare_media, read_file
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.media_files import MediaFile, media_files
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.machine.process import map_on_cores
 from heedful.media.modality import medium_of, padded
 from heedful.random_numbers import AUGMENTATION, KeyedGenerator

@@ -16,7 +16,7 @@ from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_di
 from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import decode_lines, open_bytes
 from heedful.data.readers.filters import DropReport
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
 from heedful.storage.paths import no_folder

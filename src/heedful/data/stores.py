@@ -1,7 +1,9 @@
-"""Folders of memory-mapped arrays: written as a whole or not at all, and checked byte for byte when they are opened.
+"""Stores of prepared data: folders of memory-mapped arrays, written as a whole or not at all, and never changed.
 
 Such a folder holds `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.npy` files, perhaps `contents.bin` with
-the bytes of other files, and their manifest, see `heedful.storage.manifest`. It never changes.
+the bytes of other files, and their manifest (`heedful.storage.manifest`), with which all bytes are compared when the
+folder is opened (about 3 GB a second). `PairStore` holds encoded pairs, `MediaStore` the bytes of images, audio or
+videos with their targets.
 
 The files stay open while a training reads them. A memory map shows whatever another process writes into the file, and
 ends the process with SIGBUS where the file has become shorter. So the state of each file is compared before and after
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -28,7 +30,8 @@ from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_erro
 from heedful.storage.manifest import BLOCK, DamagedError, Entry, read_manifest
 
 IDS = "ids.bin"
-CONTENTS = "contents.bin"  # files as they are, one behind the other
+LENGTHS, OFFSETS, BOUNDS = "lengths.npy", "offsets.npy", "bounds.npy"
+CONTENTS = "contents.bin"  # files as they are, one after another
 SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
 CHUNK = 1 << 17  # tokens that are converted and written at a time, plus the rest of the last row
 REMEDY = "the same command prepares the data again, and goes on from the last checkpoint"
@@ -181,3 +184,121 @@ def _chunks(rows: Iterable[list[int]]) -> Iterator[list[list[int]]]:
             chunk, tokens = [], 0
     if chunk:
         yield chunk
+
+
+Rows = tuple[list[int], list[int]]  # the ids of a source and of its target
+
+
+@dataclass(frozen=True)
+class PairStore(MappedStore):
+    """Store of encoded sentence pairs, read-only: both rows of a pair end in <eos>, and none begins with <bos>."""
+
+    ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
+    lengths: np.ndarray  # (n, 2) int32, mapped: tokens of source and target
+    offsets: np.ndarray  # (n,) int64, mapped: where the source row begins; the target row follows it
+    files: tuple[MappedFile, ...]
+
+    @classmethod
+    def write(cls, folder: Path, pairs: Iterable[Rows], vocab_size: int) -> Self:
+        """Write a store of encoded sentence pairs, which appears as a whole or not at all, and open it.
+
+        Memory: one chunk of rows, and 8 bytes a pair for the lengths.
+        """
+        with new_store(folder) as writer:
+            lengths = write_ids(writer, chain.from_iterable(pairs), vocab_size).reshape(-1, 2)
+            if not len(lengths):
+                raise ValueError("a store needs at least one pair")
+            sizes = lengths.sum(axis=1, dtype=np.int64)
+            arrays = {LENGTHS: lengths, OFFSETS: np.cumsum(sizes) - sizes}
+            seal(writer, arrays, vocab_size, {"pairs": len(sizes), "tokens": int(sizes.sum())})
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a store of encoded sentence pairs after comparing all bytes with the manifest (about 3 GB a second)."""
+        arrays = open_arrays(folder, (LENGTHS, OFFSETS))
+        return cls(arrays.named[IDS], arrays.named[LENGTHS], arrays.named[OFFSETS], arrays.files)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """The target ids of all pairs, one after the other, (all target tokens,) uint16 or uint32."""
+        sides = np.tile([False, True], len(self))
+        return self.ids[np.repeat(sides, self.lengths.ravel())]
+
+    def source(self, index: int) -> np.ndarray:
+        """Return the source ids of pair `index` with <eos>, int64, shape (S,)."""
+        begin = self.offsets[index]
+        return self.ids[begin : begin + self.lengths[index, 0]].astype(np.int64)
+
+    def target(self, index: int) -> np.ndarray:
+        """Return the target ids of pair `index` with <eos>, int64, shape (T,)."""
+        begin = self.offsets[index] + self.lengths[index, 0]
+        return self.ids[begin : begin + self.lengths[index, 1]].astype(np.int64)
+
+
+class MediaExample(NamedTuple):
+    """A file of a picture or sound: its bytes, its number of positions in the stack, and its targets."""
+
+    content: bytes
+    tokens: int
+    target: list[int]
+
+
+@dataclass(frozen=True)
+class MediaStore(MappedStore):
+    """Store of the bytes of pictures or sounds with their targets, read-only."""
+
+    contents: np.ndarray  # (all bytes,) uint8, mapped
+    bounds: np.ndarray  # (n + 1,) int64, mapped: where the bytes of each file begin, and where the last ends
+    ids: np.ndarray  # (all targets,) uint16 or uint32, mapped
+    lengths: np.ndarray  # (n, 2) int32, mapped: positions of the input in the stack, and number of its targets
+    offsets: np.ndarray  # (n,) int64, mapped: where the targets of each file begin
+    files: tuple[MappedFile, ...]
+
+    @classmethod
+    def write(cls, folder: Path, examples: Iterable[MediaExample], vocab_size: int) -> Self:
+        """Write a store, which appears as a whole or not at all, and open it; one file is in memory at a time."""
+        bounds, tokens, targets = array("q", [0]), array("i"), []
+
+        def contents() -> Iterator[bytes]:
+            for example in examples:
+                bounds.append(bounds[-1] + len(example.content))
+                tokens.append(example.tokens)
+                targets.append(array("i", example.target))
+                yield example.content
+
+        with new_store(folder) as writer:
+            writer.write(CONTENTS, contents())
+            counts = write_ids(writer, map(list, targets), vocab_size)
+            lengths = np.stack([np.array(tokens, np.int32), counts], axis=1)
+            offsets = np.cumsum(counts, dtype=np.int64) - counts
+            arrays = {BOUNDS: np.array(bounds, np.int64), LENGTHS: lengths, OFFSETS: offsets}
+            seal(writer, arrays, vocab_size, {"files": len(lengths)})
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a store after comparing all bytes with the manifest."""
+        found = open_arrays(folder, (BOUNDS, LENGTHS, OFFSETS, CONTENTS))
+        named = found.named
+        return cls(named[CONTENTS], named[BOUNDS], named[IDS], named[LENGTHS], named[OFFSETS], found.files)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """The targets of all files, one after the other, (all targets,) uint16 or uint32."""
+        return self.ids
+
+    def content(self, index: int) -> bytes:
+        """The bytes of file `index`."""
+        return self.contents[self.bounds[index] : self.bounds[index + 1]].tobytes()
+
+    def target(self, index: int) -> np.ndarray:
+        """The targets of file `index`, int64: its class, or its text with <eos>."""
+        begin = self.offsets[index]
+        return self.ids[begin : begin + self.lengths[index, 1]].astype(np.int64)
