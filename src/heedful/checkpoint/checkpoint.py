@@ -14,7 +14,7 @@ from heedful.config.schema import Recipe
 from heedful.distributed import local
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import Content
-from heedful.storage.disk import MOST
+from heedful.storage.disk import MAX_SETTINGS_BYTES
 from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -65,7 +65,7 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
         tokenizers=tokenizers,
         weights=read_weights(manifest),
         optimizer=read_whole(manifest, OPTIMIZER),
-        state=parse(manifest.verified(STATE, MOST), _document),
+        state=parse(manifest.verified(STATE, MAX_SETTINGS_BYTES), _document),
     )
 
 

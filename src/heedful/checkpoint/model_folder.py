@@ -20,7 +20,7 @@ from heedful.config.user_code import errors_of_own_code
 from heedful.errors import InputError, RunError
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import Content, write_folder
-from heedful.storage.disk import DISK, MOST, Storage
+from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.tasks import find_task
 from heedful.tasks.task import check
@@ -121,7 +121,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     Raises:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
     """
-    path = manifest.verified(RECIPE, MOST)
+    path = manifest.verified(RECIPE, MAX_SETTINGS_BYTES)
     description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)

@@ -16,20 +16,15 @@ from heedful.random_numbers import PATCHES, KeyedGenerator, draw
 def masked_patches(
     grid: tuple[int, int], rate: float, seed: int, epoch: int, number: int
 ) -> Bool[np.ndarray, "rows columns"]:
-    """Choose the patches of a picture to hide: `rate` of them, but at least one, and never all.
+    """Choose the patches of an image to mask: `rate` of a grid of rows and columns, but at least one, and never all.
 
-    Args:
-        grid: Rows and columns of patches.
-        rate: The share to hide.
-        seed: The first part of the key.
-        epoch: The second part.
-        number: The third, the number of the example. The same key hides the same patches.
+    The same seed, epoch and number of the example mask the same patches.
     """
     count = grid[0] * grid[1]
-    hidden = np.zeros(count, bool)
-    wanted = min(max(1, round(rate * count)), count - 1)
-    hidden[np.argsort(draw(count, seed, PATCHES, epoch, number), kind="stable")[:wanted]] = True
-    return hidden.reshape(grid)
+    mask = np.zeros(count, bool)
+    masked = min(max(1, round(rate * count)), count - 1)
+    mask[np.argsort(draw(count, seed, PATCHES, epoch, number), kind="stable")[:masked]] = True
+    return mask.reshape(grid)
 
 
 Change = Callable[[Any, float], Any]  # a picture of Pillow and a strength to another picture
@@ -50,19 +45,11 @@ def trivially_augmented(pixels: Pixels, channels: int, chance: KeyedGenerator) -
 
 
 def changed(pixels: Pixels, change: Change, strength: float) -> Pixels:
-    """Apply a change to a picture of 1 or 3 channels."""
     plain = np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     return np.asarray(change(pillow().fromarray(plain), strength)).reshape(pixels.shape)
 
 
-def identical(picture: Any, strength: float) -> Any:
-    """Leave a picture as it is."""
-    del strength
-    return picture
-
-
 def grey(picture: Any) -> tuple[int, ...]:
-    """Return the grey of what comes into view, with as many channels as a picture."""
     return (GREY,) * len(picture.getbands())
 
 
@@ -86,17 +73,14 @@ def sheared_down(picture: Any, strength: float) -> Any:
 
 
 def shifted_across(picture: Any, strength: float) -> Any:
-    """Move a picture to the right or left."""
     return moved(picture, (1, 0, SHIFT * strength * picture.width, 0, 1, 0))
 
 
 def shifted_down(picture: Any, strength: float) -> Any:
-    """Move a picture down or up."""
     return moved(picture, (1, 0, 0, 0, 1, SHIFT * strength * picture.height))
 
 
 def turned(picture: Any, strength: float) -> Any:
-    """Turn a picture around its middle."""
     return picture.rotate(TURN * strength, pillow().Resampling.BILINEAR, fillcolor=grey(picture))
 
 
@@ -142,7 +126,7 @@ def equalized(picture: Any, strength: float) -> Any:
 
 
 CHANGES: tuple[Change, ...] = (
-    identical,
+    lambda picture, _: picture,
     sheared_across,
     sheared_down,
     shifted_across,

@@ -4,7 +4,7 @@ H height, W width, C channels.
 """
 
 import struct
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from threading import Lock
@@ -22,15 +22,8 @@ ENDINGS += (".avif", ".heic", ".heif", ".jp2", ".j2k", ".ico", ".tga")
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "TGA", "MPO")
 # of Pillow, whose others include programs such as EPS
 HEIC = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")  # brands of files that pillow-heif reads
-DAMAGE = (
-    EOFError,
-    IndexError,
-    OSError,
-    struct.error,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)  # what Pillow raises for bad bytes
+# what Pillow raises for bad bytes
+DAMAGE = (EOFError, IndexError, OSError, struct.error, SyntaxError, TypeError, ValueError)
 WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # in Pillow's modes of over 8 bits
 LARGEST_SCALED = 2**26  # pixels of a picture that is scaled before its middle is cut out
 ORIENTATION = 0x0112  # the EXIF tag that says how a camera was held
@@ -70,9 +63,16 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
     if not content:
         raise InputError("the file is empty; take it out, or save it again")
     if content[4:8] == b"ftyp" and content[8:12] in HEIC:
-        register_heif()
+        try:
+            import pillow_heif
+        except ImportError as error:
+            raise InputError(
+                "HEIC and HEIF images are read by pillow-heif, which is not installed: pip install 'heedful[media]'"
+            ) from error
+        pillow_heif.register_heif_opener()
     try:
-        known = [one for one in formats if one in known_formats()]
+        library.init()  # loads the plugins, by which Pillow knows more formats
+        known = [name for name in formats if name in library.OPEN]
         with without_foreign_messages(), library.open(BytesIO(content), formats=known) as picture:
             check_size(picture, max_pixels)
             yield picture
@@ -145,7 +145,15 @@ def upright(picture: Any) -> Any:
     if turn := TURNS.get(picture.getexif().get(ORIENTATION)):
         picture = picture.transpose(library.Transpose[turn])
     if picture.mode in WHITE:
-        return library.fromarray(of_8_bits(np.asarray(picture, dtype=np.float64), WHITE[picture.mode]))
+        values, white = np.asarray(picture, dtype=np.float64), WHITE[picture.mode]
+        if not np.isfinite(values).all():
+            raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are no finite numbers")
+        low, high = values.min(), values.max()
+        if low < 0 or high > white:
+            raise InputError(
+                f"its pixels go from {low:g} to {high:g}, and a picture of this kind from 0 to {white:g}; scale them"
+            )
+        return library.fromarray((values / white * 255).round().astype(np.uint8))
     if picture.has_transparency_data:
         picture = picture.convert("RGBA")
         white = library.new("RGBA", picture.size, "white")
@@ -153,24 +161,13 @@ def upright(picture: Any) -> Any:
     return picture
 
 
-def of_8_bits(values: np.ndarray, white: float) -> np.ndarray:
-    """Scale the pixels of a grey picture from 0 to `white` to 8 bits."""
-    if not np.isfinite(values).all():
-        raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are no finite numbers")
-    low, high = values.min(), values.max()
-    if low < 0 or high > white:
-        raise InputError(
-            f"its pixels go from {low:g} to {high:g}, and a picture of this kind from 0 to {white:g}; scale them"
-        )
-    return (values / white * 255).round().astype(np.uint8)
-
-
 def resized(picture: Any, config: ImageConfig) -> Any:
     """Bring a picture of Pillow to the size and the channels of the settings."""
     picture = picture.convert("L" if config.channels == 1 else "RGB")
     height, width = config.size
-    resample = pillow().Resampling[config.resample.upper()]
-    return RESIZES[config.resize](picture, (width, height), resample)
+    if picture.size == (width, height):
+        return picture
+    return RESIZES[config.resize](picture, (width, height), pillow().Resampling[config.resample.upper()])
 
 
 def cropped(picture: Any, size: tuple[int, int], resample: Any) -> Any:
@@ -193,21 +190,16 @@ def cropped(picture: Any, size: tuple[int, int], resample: Any) -> Any:
     return picture.resize(scaled, resample).crop((left, top, left + wide, top + high))
 
 
-def squashed(picture: Any, size: tuple[int, int], resample: Any) -> Any:
-    """Scale a picture to the size, whatever becomes of its ratio."""
-    return picture if picture.size == size else picture.resize(size, resample)
-
-
 def letterboxed(picture: Any, size: tuple[int, int], resample: Any) -> Any:
     """Scale a picture until it fits into the size, with black beside it."""
     from PIL import ImageOps
 
-    return picture if picture.size == size else ImageOps.pad(picture, size, resample, "black")
+    return ImageOps.pad(picture, size, resample, "black")
 
 
 RESIZES: dict[str, Callable[[Any, tuple[int, int], Any], Any]] = {
     "crop": cropped,
-    "squash": squashed,
+    "squash": lambda picture, size, resample: picture.resize(size, resample),
     "pad": letterboxed,
 }
 
@@ -219,26 +211,7 @@ def png(pixels: UInt8[np.ndarray, "H W *C"]) -> bytes:
     return stream.getvalue()
 
 
-def known_formats() -> Container[str]:
-    """Names of the formats that this Pillow opens, after its plugins were loaded."""
-    library = pillow()
-    library.init()
-    return library.OPEN
-
-
-def register_heif() -> None:
-    """Let Pillow open HEIC and HEIF files."""
-    try:
-        import pillow_heif
-    except ImportError as error:
-        raise InputError(
-            "HEIC and HEIF images are read by pillow-heif, which is not installed: pip install 'heedful[media]'"
-        ) from error
-    pillow_heif.register_heif_opener()
-
-
 def pillow() -> Any:
-    """Import Pillow's module of pictures."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -29,27 +29,20 @@ LONGEST = 36_000.0  # seconds of a sound that is read in parts
 
 
 class Medium(ABC):
-    """Base class of what is neither text nor numbers: how files become inputs of a model.
+    """Base class of what is neither text nor numbers: how files become inputs of a model."""
 
-    Attributes:
-        endings: endings of the names of files.
-        noun: the name of one file's content in messages.
-        window: how many a predictor decodes at a time.
-        mixup: strength of mixup; 0: none.
-    """
-
-    endings: ClassVar[tuple[str, ...]]
-    noun: ClassVar[str]
-    window: ClassVar[int] = 256
-    mixup: float = 0.0
+    endings: ClassVar[tuple[str, ...]]  # of the names of files
+    noun: ClassVar[str]  # the name of one file's content in messages
+    window: ClassVar[int] = 256  # how many a predictor decodes at a time
+    mixup: float = 0.0  # strength of mixup; 0: none
 
     @abstractmethod
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a file."""
+        """Decode the bytes of a file, at the size or rate of the settings."""
 
     @abstractmethod
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them."""
+        """Turn an array of a user, pixels of 8 bits or samples, into what `read` makes of a file with them."""
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
         """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part."""
@@ -60,8 +53,7 @@ class Medium(ABC):
         return [self.from_array(values)]
 
     def is_silent(self, decoded: np.ndarray) -> bool:
-        """True if what was decoded is a sound in which nothing can be heard."""
-        del decoded
+        """True if what was decoded is audio in which nothing can be heard."""
         return False
 
     @abstractmethod
@@ -90,11 +82,9 @@ class Pictures(Medium):
         self.mean, self.std = torch.tensor(config.mean), torch.tensor(config.std)
 
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a picture file, at the size of the settings."""
         return read_picture(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Bring pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4), to the size and channels of the settings."""
         return from_pixels(values, self.config)
 
     def tokens(self, decoded: np.ndarray) -> int:
@@ -126,15 +116,12 @@ class Videos(Pictures):
         self.video = video
 
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a video file: frames at the size of the settings, and at most so many."""
         return read_video(content, self.video, self.config)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Bring frames of 8 bits, (T H W) or (T H W C), to the number, size and channels of the settings."""
         return from_frames(values, self.video, self.config)
 
     def tokens(self, decoded: np.ndarray) -> int:
-        """Number of tubelets, and the class token if there is one."""
         return self.video.tokens(len(decoded), self.config)
 
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
@@ -156,11 +143,9 @@ class Sounds(Medium):
         self.truncated = truncated
 
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a sound file, at the rate of the settings."""
         return read_sound(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Check samples (N) of one channel at the rate of the settings."""
         return from_samples(values, self.config)
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
@@ -172,7 +157,6 @@ class Sounds(Medium):
         return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
 
     def is_silent(self, decoded: np.ndarray) -> bool:
-        """True if all samples are nearly equal."""
         return is_silent(decoded)
 
     def _parts(self, samples: np.ndarray) -> list[np.ndarray]:
@@ -188,9 +172,8 @@ class Sounds(Medium):
         return self.config.tokens(len(decoded))
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "T M"]:
-        """Cut samples into frames, or compute their log-mel spectrum."""
-        cut = {"log_mel": log_mel, "samples": sample_frames}[self.config.features]
-        return cut(torch.tensor(decoded), self.config)
+        frames = log_mel if self.config.features == "log_mel" else sample_frames
+        return frames(torch.tensor(decoded), self.config)
 
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
         """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
@@ -222,6 +205,5 @@ def medium_of(recipe: Recipe) -> Medium:
 def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
     """Put the rows of several examples into one batch, padded at the end; return it with its padding mask."""
     lengths = torch.tensor([len(example) for example in rows])
-    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), (
-        torch.arange(int(lengths.max())) < lengths[:, None]
-    )
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), mask

@@ -53,7 +53,6 @@ class Recording(ABC):
 
     @property
     def seconds(self) -> float:
-        """Length of the recording in seconds."""
         return self.length / self.rate
 
     @abstractmethod
@@ -72,7 +71,6 @@ class ArrayRecording(Recording):
         self.length = len(self._samples)
 
     def read(self, begin: int, end: int) -> Samples:
-        """Return a part of the array."""
         return self._samples[begin:end]
 
 
