@@ -76,9 +76,8 @@ class SentenceStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store of encoded sentences after comparing all bytes with the manifest (about 3 GB a second)."""
-        arrays = open_arrays(folder, (SENTENCES, DOCUMENTS))
-        return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS], arrays.files)
+        arrays, _, files = open_arrays(folder, (SENTENCES, DOCUMENTS))
+        return cls(arrays[IDS], arrays[SENTENCES], arrays[DOCUMENTS], files)
 
     def __len__(self) -> int:
         """The number of documents."""
@@ -146,10 +145,10 @@ class PassagePlan:
     def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         whole = begin, end = self._sentences(document)
         while begin < end:
-            wanted = self._wanted(chance)
-            stop = self._gathered(begin, end, wanted)
-            if stop == begin + 1:
-                if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= wanted:
+            size = self._size(chance)
+            stop = self._gathered(begin, end, size)
+            if stop == begin + 1:  # a single sentence has no place between two to be cut at
+                if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= size:
                     yield from self._halves(document, begin, chance)
                 begin = stop
                 continue
@@ -159,7 +158,7 @@ class PassagePlan:
                 second, begin = self._span(cut, stop), stop
             else:
                 sentence, last = self._elsewhere(document, chance)
-                second = self._span(sentence, self._gathered(sentence, last, wanted - first[1] + first[0]))
+                second = self._span(sentence, self._gathered(sentence, last, size - first[1] + first[0]))
                 begin = cut
             yield *_trimmed(first, second, self.room, chance), is_next
 
@@ -179,11 +178,11 @@ class PassagePlan:
     def _singles(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         begin, end = self._span(*self._sentences(document))
         while begin < end:
-            stop = min(end, begin + self._wanted(chance))
+            stop = min(end, begin + self._size(chance))
             yield (begin, stop), (stop, stop), False
             begin = stop
 
-    def _wanted(self, chance: KeyedGenerator) -> int:
+    def _size(self, chance: KeyedGenerator) -> int:
         """The number of tokens that the next sequence is to have, without special ones."""
         return 2 + chance.integer(self.room - 1) if chance.bernoulli(self.masking.short) else self.room
 
@@ -195,9 +194,9 @@ class PassagePlan:
         """The tokens of some sentences."""
         return int(self.bounds[begin]), int(self.bounds[end])
 
-    def _gathered(self, begin: int, end: int, wanted: int) -> int:
-        """The end of the sentences from `begin` on, one at least, that have as many tokens as wanted; `end` at most."""
-        return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + wanted))))
+    def _gathered(self, begin: int, end: int, size: int) -> int:
+        """The end of the sentences from `begin` on, one at least, that have `size` tokens; `end` at most."""
+        return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + size))))
 
     def _elsewhere(self, document: int, chance: KeyedGenerator) -> Span:
         """A random sentence of the other documents, and where its document ends."""
@@ -245,8 +244,8 @@ def _trimmed(first: Span, second: Span, room: int, chance: KeyedGenerator) -> tu
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
         return first, second
-    kept = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
-    return _shortened(first, kept, chance), _shortened(second, room - kept, chance)
+    length = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
+    return _shortened(first, length, chance), _shortened(second, room - length, chance)
 
 
 def _shortened(span: Span, size: int, chance: KeyedGenerator) -> Span:
@@ -286,28 +285,24 @@ def mask_tokens(
         raise ValueError(f"no tokens from {first_piece} on in a vocabulary of {vocab_size}")
     if masking.whole_words and words is None:
         raise ValueError("whole words need the word of each token")
-    inputs, chosen = ids.copy(), np.zeros(ids.shape, bool)
-    places = np.arange(ids.shape[1])
+    inputs, mask = ids.copy(), np.zeros(ids.shape, bool)
+    columns = np.arange(ids.shape[1])
     for row, (seed, epoch, number) in enumerate(keys):
-        candidates = places[ids[row] > MASK]  # the special tokens are the first ids
+        candidates = columns[ids[row] > MASK]  # the special tokens are the first ids
         order, action, piece = draw(3 * len(candidates), seed, MASKS, epoch, number).reshape(3, -1)
+
+        # Whole units, words or tokens, are masked in random order until `rate` of the tokens are reached.
         units = words[row, candidates] if words is not None and masking.whole_words else candidates
-        taken = _choose(units, order, masking.rate)
-        random = first_piece + (piece[taken] % (vocab_size - first_piece)).astype(ids.dtype)
-        inputs[row, candidates[taken]] = _hide(ids[row, candidates[taken]], random, action[taken] * 2.0**-64, masking)
-        chosen[row, candidates[taken]] = True
-    return inputs, chosen
+        _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
+        shuffled = np.argsort(order[: len(sizes)], kind="stable")
+        count = 1 + np.searchsorted(np.cumsum(sizes[shuffled]), round(masking.rate * len(units)))
+        selection = np.isin(unit, shuffled[:count])
 
-
-def _choose(units: np.ndarray, random: np.ndarray, rate: float) -> np.ndarray:
-    """Choose tokens, bool, shape (n,): whole units in random order until `rate` of the tokens are reached."""
-    _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
-    order = np.argsort(random[: len(sizes)], kind="stable")
-    count = 1 + np.searchsorted(np.cumsum(sizes[order]), round(rate * len(units)))
-    return np.isin(unit, order[:count])
-
-
-def _hide(tokens: np.ndarray, random: np.ndarray, share: np.ndarray, masking: MaskingConfig) -> np.ndarray:
-    """Replace chosen tokens, shape (n,), by <mask>, a random token or the same, as `share` in [0, 1) says."""
-    kept = np.where(share < masking.mask + masking.random, random, tokens)
-    return np.where(share < masking.mask, MASK, kept)
+        # Most become <mask>, some a random token, and the rest stay, so that the model cannot trust what it reads.
+        masked = candidates[selection]
+        random = first_piece + (piece[selection] % (vocab_size - first_piece)).astype(ids.dtype)
+        share = action[selection] * 2.0**-64
+        visible = np.where(share < masking.mask + masking.random, random, ids[row, masked])
+        inputs[row, masked] = np.where(share < masking.mask, MASK, visible)
+        mask[row, masked] = True
+    return inputs, mask

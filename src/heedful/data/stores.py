@@ -38,14 +38,14 @@ REMEDY = "the same command prepares the data again, and goes on from the last ch
 
 
 class MappedFile:
-    """Open file of a data folder whose bytes must stay those of its manifest."""
+    """Open file of a data folder, verified against its entry of the manifest, whose bytes it must keep."""
 
     def __init__(self, path: Path, entry: Entry) -> None:
         self.path = path
         self.entry = entry
         self._descriptor = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._descriptor)
-        self._state = self._found()
+        self._state = self._current_state()
 
     def array(self, dtype: str | None = None) -> np.ndarray:
         """Map the array of the file into memory: an .npy file, or a flat row of a given type."""
@@ -62,34 +62,24 @@ class MappedFile:
     def check(self) -> None:
         """Check that the file has not changed since it was opened; it is read again only if its dates differ."""
         try:
-            found = self._found()
-            if found == self._state:
+            state = self._current_state()
+            if state == self._state:
                 return
-            changed = found[0] != self.entry.bytes or self._checksum() != self.entry.crc32
+            changed = state[0] != self.entry.bytes
+            if not changed:
+                content, checksum = self.array("u1"), 0
+                for begin in range(0, len(content), BLOCK):
+                    checksum = zlib.crc32(content[begin : begin + BLOCK].data, checksum)
+                changed = f"{checksum:08x}" != self.entry.crc32
         except OSError as error:
             raise RunError(f"{self.path} cannot be read any more ({error.strerror}): {REMEDY}") from error
         if changed:
             raise RunError(f"{self.path} was changed while training reads it: {REMEDY}")
-        self._state = found
+        self._state = state
 
-    def _found(self) -> tuple[int, int, int]:
+    def _current_state(self) -> tuple[int, int, int]:
         status = os.fstat(self._descriptor)
         return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-    def _checksum(self) -> str:
-        content, checksum = self.array("u1"), 0
-        for begin in range(0, len(content), BLOCK):
-            checksum = zlib.crc32(content[begin : begin + BLOCK].data, checksum)
-        return f"{checksum:08x}"
-
-
-@dataclass(frozen=True)
-class Arrays:
-    """Memory-mapped arrays of an opened data folder, with their files and the facts of its manifest."""
-
-    named: dict[str, np.ndarray]  # memory-mapped arrays by file name
-    facts: dict[str, Any]  # about the whole folder, such as the type of the ids
-    files: tuple[MappedFile, ...]
 
 
 class MappedStore(ABC):
@@ -99,6 +89,9 @@ class MappedStore(ABC):
 
     def __reduce__(self) -> tuple[Callable[[Path], Self], tuple[Path]]:
         return type(self).open, (self.files[0].path.parent,)
+
+    @abstractmethod
+    def __len__(self) -> int: ...
 
     @classmethod
     @abstractmethod
@@ -113,7 +106,7 @@ def id_type(vocab_size: int) -> str:
 
 @contextmanager
 def new_store(folder: Path) -> Iterator[FolderWriter]:
-    """Write a data folder, which appears as a whole or not at all; see `heedful.storage.atomic_folder`."""
+    """Write a data folder, which appears as a whole or not at all, where nothing may be yet."""
     if folder.exists():
         raise RunError(f"{folder}: cannot be written, as something is there already; name another folder")
     with named_write_errors(folder), atomic_folder(folder) as writer:
@@ -124,15 +117,25 @@ def write_ids(writer: FolderWriter, rows: Iterable[list[int]], vocab_size: int) 
     """Write rows of token ids one after another into `ids.bin`, a chunk at a time; return their lengths, int32 (n,)."""
     lengths = array("i")
 
-    def encoded() -> Iterator[memoryview]:
-        for chunk in _chunks(rows):
-            lengths.extend(map(len, chunk))
-            ids = np.fromiter(chain.from_iterable(chunk), np.int64)
-            if not 0 <= ids.min() <= ids.max() < vocab_size:
-                raise ValueError(f"ids from {ids.min()} to {ids.max()} in a vocabulary of {vocab_size}")
-            yield _bytes(ids.astype(id_type(vocab_size)))
+    def encoded(chunk: list[list[int]]) -> memoryview:
+        lengths.extend(map(len, chunk))
+        ids = np.fromiter(chain.from_iterable(chunk), np.int64)
+        if not 0 <= ids.min() <= ids.max() < vocab_size:
+            raise ValueError(f"ids from {ids.min()} to {ids.max()} in a vocabulary of {vocab_size}")
+        return _bytes(ids.astype(id_type(vocab_size)))
 
-    writer.write(IDS, encoded())
+    def chunks() -> Iterator[memoryview]:
+        chunk, tokens = [], 0
+        for row in rows:
+            chunk.append(row)
+            tokens += len(row)
+            if tokens >= CHUNK:
+                yield encoded(chunk)
+                chunk, tokens = [], 0
+        if chunk:
+            yield encoded(chunk)
+
+    writer.write(IDS, chunks())
     return np.array(lengths, dtype=np.int32)
 
 
@@ -145,10 +148,12 @@ def seal(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_size: int, f
     writer.seal({"kind": "data", "dtype": id_type(vocab_size), **facts})
 
 
-def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
+def open_arrays(
+    folder: Path, names: Collection[str]
+) -> tuple[dict[str, np.ndarray], dict[str, Any], tuple[MappedFile, ...]]:
     """Memory-map `ids.bin` and further named files of a data folder, all bytes of which are compared with the manifest.
 
-    That takes a second for 3 GB.
+    Returns the arrays by file name, the facts of the manifest about the whole folder, and the open files.
     """
     try:
         manifest = read_manifest(folder)
@@ -156,34 +161,16 @@ def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
             raise ValueError(f"it holds {', '.join(sorted(manifest.files))}: data of another kind")
         files = {name: MappedFile(manifest.verified(name), manifest.files[name]) for name in (*names, IDS)}
         types = {IDS: manifest.facts["dtype"], CONTENTS: "u1"}
-        named = {name: files[name].array(types.get(name)) for name in files}
-    except DamagedError as error:
-        raise _unsound(folder, error.reason) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _unsound(folder, error) from error
-    return Arrays(named, manifest.facts, tuple(files.values()))
-
-
-def _unsound(folder: Path, reason: object) -> InputError:
-    return InputError(f"{folder}: no sound prepared data ({reason}); prepare it again")
+        arrays = {name: files[name].array(types.get(name)) for name in files}
+    except (DamagedError, OSError, ValueError, KeyError, TypeError) as error:
+        reason = error.reason if isinstance(error, DamagedError) else error
+        raise InputError(f"{folder}: no sound prepared data ({reason}); prepare it again") from error
+    return arrays, manifest.facts, tuple(files.values())
 
 
 def _bytes(values: np.ndarray) -> memoryview:
     """The bytes of an array in memory, without a copy if it is contiguous."""
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
-
-
-def _chunks(rows: Iterable[list[int]]) -> Iterator[list[list[int]]]:
-    """Yield the rows in chunks of about `CHUNK` tokens."""
-    chunk, tokens = [], 0
-    for row in rows:
-        chunk.append(row)
-        tokens += len(row)
-        if tokens >= CHUNK:
-            yield chunk
-            chunk, tokens = [], 0
-    if chunk:
-        yield chunk
 
 
 Rows = tuple[list[int], list[int]]  # the ids of a source and of its target
@@ -215,9 +202,8 @@ class PairStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store of encoded sentence pairs after comparing all bytes with the manifest (about 3 GB a second)."""
-        arrays = open_arrays(folder, (LENGTHS, OFFSETS))
-        return cls(arrays.named[IDS], arrays.named[LENGTHS], arrays.named[OFFSETS], arrays.files)
+        arrays, _, files = open_arrays(folder, (LENGTHS, OFFSETS))
+        return cls(arrays[IDS], arrays[LENGTHS], arrays[OFFSETS], files)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -240,7 +226,7 @@ class PairStore(MappedStore):
 
 
 class MediaExample(NamedTuple):
-    """A file of a picture or sound: its bytes, its number of positions in the stack, and its targets."""
+    """A file of an image or sound: its bytes, its number of positions in the stack, and its targets."""
 
     content: bytes
     tokens: int
@@ -249,7 +235,7 @@ class MediaExample(NamedTuple):
 
 @dataclass(frozen=True)
 class MediaStore(MappedStore):
-    """Store of the bytes of pictures or sounds with their targets, read-only."""
+    """Store of the bytes of images or sounds with their targets, read-only."""
 
     contents: np.ndarray  # (all bytes,) uint8, mapped
     bounds: np.ndarray  # (n + 1,) int64, mapped: where the bytes of each file begin, and where the last ends
@@ -281,10 +267,8 @@ class MediaStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store after comparing all bytes with the manifest."""
-        found = open_arrays(folder, (BOUNDS, LENGTHS, OFFSETS, CONTENTS))
-        named = found.named
-        return cls(named[CONTENTS], named[BOUNDS], named[IDS], named[LENGTHS], named[OFFSETS], found.files)
+        arrays, _, files = open_arrays(folder, (BOUNDS, LENGTHS, OFFSETS, CONTENTS))
+        return cls(arrays[CONTENTS], arrays[BOUNDS], arrays[IDS], arrays[LENGTHS], arrays[OFFSETS], files)
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -57,9 +57,8 @@ class TokenStream(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a token stream after comparing all of its bytes with the manifest (about 3 GB a second)."""
-        arrays = open_arrays(folder, (OFFSETS,))
-        return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"], arrays.files)
+        arrays, facts, files = open_arrays(folder, (OFFSETS,))
+        return cls(arrays[IDS], arrays[OFFSETS], facts["bytes"], files)
 
     def __len__(self) -> int:
         """The number of tokens of the stream, each <eos> included."""

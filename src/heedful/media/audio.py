@@ -59,7 +59,7 @@ CANCELLED = 1e-4  # power of the mean, as a share of the power of the channels: 
 class ChannelMixer:
     """Makes one channel of several, block by block, and notices channels that cancel.
 
-    Two microphones or two wires of opposite polarity give the same sound with opposite signs, whose mean is silence.
+    Two microphones or two wires of opposite polarity give the same audio with opposite signs, whose mean is silence.
     """
 
     def __init__(self, channel: int | None) -> None:
@@ -167,7 +167,7 @@ BLOCK = 1 << 16  # samples that are read at a time
 SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block with the damage is lost
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
 QUIETEST = 1e-4  # samples of 16 bits that are this near to each other are silence, or the noise of rounding
-LOUDEST = 8.0  # the largest sample; sound is from -1 to 1, and loud music saved without clipping reaches 2 or 3
+LOUDEST = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
 LONGEST_HEAD = 256  # bytes of a file that say how many it has
 
@@ -219,7 +219,7 @@ def au(samples: Samples, rate: int) -> bytes:
 
 
 def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> int:
-    """Find the number of samples of each channel of an open sound file, made of `source`.
+    """Find the number of samples of each channel of an open audio file, made of `source`.
 
     A file that may be cut off or does not tell, as FLAC that was written into a pipe, is read to its end for that.
     """
@@ -237,7 +237,7 @@ def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> i
 
 
 def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndarray, "N C"]]:
-    """Read at most so many samples of an open sound file (N C), block by block; behind them may stand other things."""
+    """Read at most so many samples of an open audio file (N C), block by block; behind them may stand other things."""
     with named_damage():
         while len(block := sound.read(min(size, most), dtype="float32", always_2d=True)):
             yield block
@@ -245,7 +245,7 @@ def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndar
 
 
 def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
-    """Open a sound file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet."""
+    """Open an audio file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet."""
     library = soundfile()
     try:
         with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:

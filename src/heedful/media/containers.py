@@ -17,7 +17,7 @@ from heedful.errors import InputError
 SOUND_ENDINGS = (".m4a", ".m4b", ".aac", ".mp4", ".m4v", ".mov", ".3gp", ".webm", ".weba", ".mka", ".mkv", ".avi")
 VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
 ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
-MISSING = 0.25  # seconds that may be missing of what a file announces: its numbers are rounded, and sound starts late
+MISSING = 0.25  # seconds that may be missing of what a file announces: its numbers are rounded, and audio starts late
 EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"  # the first two elements of Matroska and WebM
 HEAD = 12  # bytes that tell the kind
 UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are
@@ -52,7 +52,7 @@ def announced_seconds(container: Any, stream: Any) -> float:
 def matroska_bytes(head: bytes) -> int | None:
     """Read how many bytes a Matroska or WebM file has from its first ones; None where they do not say.
 
-    Where there is a video as well, its stream of sound does not say how long it is.
+    Where there is a video as well, its stream of audio does not say how long it is.
     """
     place, size = element_size(head, len(EBML))
     place += size
@@ -90,7 +90,7 @@ def opened_container(source: bytes | Path, kind: str) -> Iterator[Any]:
 
 
 class ContainerSound:
-    """The sound of a container, read like an open file of soundfile: block by block, from its beginning."""
+    """The audio of a container, read like an open file of soundfile: block by block, from its beginning."""
 
     frames = UNTOLD  # containers tell their length in rounded seconds
 

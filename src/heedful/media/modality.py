@@ -1,7 +1,7 @@
-"""Pictures, sounds and videos as a model reads them: decoded from files, augmented, and put together in batches.
+"""Images, audio clips and videos as a model reads them: decoded from files, augmented, and put together in batches.
 
 B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a
-frame of sound.
+frame of audio.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
 from heedful.random_numbers import KeyedGenerator
 
-LONGEST = 36_000.0  # seconds of a sound that is read in parts
+LONGEST = 36_000.0  # seconds of an audio clip that is read in parts
 
 
 class Medium(ABC):
@@ -70,7 +70,7 @@ class Medium(ABC):
 
 
 class Pictures(Medium):
-    """Pictures: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
+    """Images: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
 
     endings = images.ENDINGS
     noun = "picture"
@@ -88,7 +88,7 @@ class Pictures(Medium):
         return from_pixels(values, self.config)
 
     def tokens(self, decoded: np.ndarray) -> int:
-        """Number of patches, and the class token if there is one: the same for every picture."""
+        """Number of patches, and the class token if there is one: the same for every image."""
         return self.config.tokens
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "*T H W C"]:
@@ -100,12 +100,12 @@ class Pictures(Medium):
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
-        """Change a picture at random as the settings say, then scale."""
+        """Change an image at random as the settings say, then scale."""
         return self.features(augmented(decoded, self.config, chance))
 
 
 class Videos(Pictures):
-    """Videos: frames (T H W C) of 8 bits, each of them a picture; what augments one does the same to all."""
+    """Videos: frames (T H W C) of 8 bits, each of them an image; what augments one does the same to all."""
 
     endings = videos.ENDINGS
     noun = "video"
@@ -133,7 +133,7 @@ class Videos(Pictures):
 
 
 class Sounds(Medium):
-    """Sounds: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
+    """Audio clips: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
 
     endings = audio.ENDINGS
     noun = "sound"
@@ -149,7 +149,7 @@ class Sounds(Medium):
         return from_samples(values, self.config)
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode the bytes of a sound file; one that is longer than `max_seconds` is cut into parts of that length."""
+        """Decode the bytes of an audio file; one that is longer than `max_seconds` is cut into parts of that length."""
         return self._parts(read_sound(content, replace(self.config, max_seconds=LONGEST), truncated=self.truncated))
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
@@ -198,7 +198,7 @@ MEDIA: dict[str, Callable[[Recipe], Medium]] = {  # by `data.modality`
 
 
 def medium_of(recipe: Recipe) -> Medium:
-    """Return what the model of a recipe reads: pictures, sounds or videos."""
+    """Return what the model of a recipe reads: images, audio clips or videos."""
     return MEDIA[recipe.data.modality](recipe)
 
 

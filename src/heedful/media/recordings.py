@@ -190,7 +190,7 @@ def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False)
 
 
 def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) -> FileRecording:
-    """Open a file of sound."""
+    """Open an audio file."""
     if not path.is_file():
         raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

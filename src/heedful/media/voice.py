@@ -1,7 +1,7 @@
 """Where a recording holds speech: stretches between pauses, by the network of silero-vad, or by digital silence alone.
 
 The network (Silero Team 2021-2025, MIT licence) is read from the package silero-vad: a Fourier transform, four
-convolutions and an LSTM give a probability of speech for each 32 ms of sound at 16 kHz.
+convolutions and an LSTM give a probability of speech for each 32 ms of audio at 16 kHz.
 N samples, C chunks of 512 samples, F frequencies, D features.
 """
 

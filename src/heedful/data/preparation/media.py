@@ -1,4 +1,4 @@
-"""Preparation of pictures, sounds and videos: each file is decoded once, to find bad ones, and stored as it is."""
+"""Preparation of images, audio clips and videos: each file is decoded once, to find bad ones, and stored as it is."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing

@@ -60,7 +60,7 @@ def data_digest(recipe: Recipe) -> str:
         "train": [_corpus_key(corpus, data) for corpus in data.train],
         "valid": _corpus_key(data.valid, data) if data.valid else None,
         "data": {key: value for key, value in asdict(data).items() if key not in UNREAD},
-        "tokenizer": asdict(recipe.tokenizer) | {"dropout": 0.0},
+        "tokenizer": asdict(recipe.tokenizer) | {"dropout": 0.0, "path": None},
     }
     if recipe.tokenizer.path:
         tokenizers = TokenizerPair.load(Path(recipe.tokenizer.path))
@@ -101,7 +101,7 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
 
 
 def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the paths of all files of a corpus: its texts, or its pictures or sounds."""
+    """Return the paths of all files of a corpus: its texts, or its images or audio clips."""
     if data.modality == "text":
         return text_files(corpus, data)
     from heedful.data.readers.media_files import media_files
