@@ -28,7 +28,7 @@ from heedful.random_numbers import KeyedGenerator
 LONGEST = 36_000.0  # seconds of an audio clip that is read in parts
 
 
-class Medium(ABC):
+class Modality(ABC):
     """Base class of what is neither text nor numbers: how files become inputs of a model."""
 
     endings: ClassVar[tuple[str, ...]]  # of the names of files
@@ -69,7 +69,7 @@ class Medium(ABC):
         """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
 
 
-class Pictures(Medium):
+class Images(Modality):
     """Images: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
 
     endings = images.ENDINGS
@@ -104,7 +104,7 @@ class Pictures(Medium):
         return self.features(augmented(decoded, self.config, chance))
 
 
-class Videos(Pictures):
+class Videos(Images):
     """Videos: frames (T H W C) of 8 bits, each of them an image; what augments one does the same to all."""
 
     endings = videos.ENDINGS
@@ -132,7 +132,7 @@ class Videos(Pictures):
         return self.features(changed.transpose(2, 0, 1, 3))
 
 
-class Sounds(Medium):
+class AudioClips(Modality):
     """Audio clips: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
 
     endings = audio.ENDINGS
@@ -190,16 +190,16 @@ def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float3
     return samples[: frames * config.hop].unflatten(0, (frames, config.hop))
 
 
-MEDIA: dict[str, Callable[[Recipe], Medium]] = {  # by `data.modality`
-    "image": lambda recipe: Pictures(recipe.image, truncated=recipe.data.truncated_files == "read"),
-    "audio": lambda recipe: Sounds(recipe.audio, truncated=recipe.data.truncated_files == "read"),
+MODALITIES: dict[str, Callable[[Recipe], Modality]] = {  # by `data.modality`
+    "image": lambda recipe: Images(recipe.image, truncated=recipe.data.truncated_files == "read"),
+    "audio": lambda recipe: AudioClips(recipe.audio, truncated=recipe.data.truncated_files == "read"),
     "video": lambda recipe: Videos(recipe.image, recipe.video),
 }
 
 
-def medium_of(recipe: Recipe) -> Medium:
+def modality_of(recipe: Recipe) -> Modality:
     """Return what the model of a recipe reads: images, audio clips or videos."""
-    return MEDIA[recipe.data.modality](recipe)
+    return MODALITIES[recipe.data.modality](recipe)
 
 
 def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:

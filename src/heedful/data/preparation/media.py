@@ -23,7 +23,7 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.media_files import MediaFile, media_files, other_files, read_content
 from heedful.data.stores import SMALL_VOCABULARY, MediaExample, MediaStore
 from heedful.errors import InputError
-from heedful.media.modality import medium_of
+from heedful.media.modality import modality_of
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 from heedful.workers import map_ahead
@@ -124,7 +124,7 @@ def read_files(
     corpus: CorpusConfig, recipe: Recipe, drops: DropReport, *, skip: bool
 ) -> Iterator[tuple[MediaFile, bytes, int]]:
     """Yield each file of a corpus with its bytes and its number of positions in the stack, in order."""
-    medium = medium_of(recipe)
+    modality = modality_of(recipe)
 
     def tokens(file: MediaFile) -> tuple[int, bool] | InputError:
         try:
@@ -132,8 +132,8 @@ def read_files(
         except InputError as error:
             return error
         try:
-            decoded = medium.read(content)
-            return medium.tokens(decoded), medium.is_silent(decoded)
+            decoded = modality.read(content)
+            return modality.tokens(decoded), modality.is_silent(decoded)
         except InputError as error:
             return InputError(f"{file.place(corpus)}: {error}")
 

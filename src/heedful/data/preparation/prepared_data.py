@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.readers.documents import text_files
@@ -80,7 +80,7 @@ def file_dates(data: DataConfig) -> list[tuple[int, ...]]:
     return [(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino) for state in states]
 
 
-def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
+def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, Any]:
     files: list[list[str]] = []
     if data.modality == "text":
         for path in text_files(corpus, data):
