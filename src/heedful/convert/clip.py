@@ -1,6 +1,6 @@
-"""Read and write CLIP in the format of Hugging Face: `CLIPModel`, with the settings of its tokenizer and pictures.
+"""Read and write CLIP in the format of Hugging Face: `CLIPModel`, with the settings of its tokenizer and images.
 
-D model, C channels, P pixels on the side of a patch, S positions of a picture.
+D model, C channels, P pixels on the side of a patch, S positions of an image.
 """
 
 import math
@@ -79,7 +79,7 @@ SETTINGS = Settings(
         f"{VISION}.intermediate_size": "d_ff",
         f"{VISION}.num_attention_heads": "heads",
         f"{VISION}.num_hidden_layers": "encoder_layers",
-        f"{VISION}.positions": "max_positions",  # follows from the size of a picture and of its patches
+        f"{VISION}.positions": "max_positions",  # follows from the size of an image and of its patches
         f"{TEXT}.hidden_size": "text_d_model",
         f"{TEXT}.intermediate_size": "text_d_ff",
         f"{TEXT}.num_attention_heads": "text_heads",

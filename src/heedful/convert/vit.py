@@ -67,11 +67,11 @@ SETTINGS = Settings(
     needed={"pooler_act": "tanh"},
     also=("image_size", "patch_size", "num_channels"),
 )
-TEXT_ONLY = ("tie", "output_bias", "scale_embeddings", "source_eos", "max_positions")  # keys that no picture depends on
+TEXT_ONLY = ("tie", "output_bias", "scale_embeddings", "source_eos", "max_positions")  # keys that no image depends on
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Vision Transformer of Hugging Face as a classifier of pictures.
+    """Read a Vision Transformer of Hugging Face as a classifier of images.
 
     The pooler of a model without classes stays, as `model.pooler = "dense"`.
     """
@@ -105,7 +105,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> int:
-    """Write a classifier of pictures as a folder of Hugging Face, and return the number of values in the weights.
+    """Write a classifier of images as a folder of Hugging Face, and return the number of values in the weights.
 
     It becomes a `ViTForImageClassification`. With `model.pooler = "dense"`, for which that class has no place, it
     becomes a `ViTModel`, if its head was never trained. Biases that the model lacks become zeros.

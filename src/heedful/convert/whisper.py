@@ -94,9 +94,9 @@ def converted(folder: Path, description: Description, ours: Weights, task: str |
     # heedful's projections to keys have biases, which change no attention weight.
     keys = [name for name in ours if name.endswith("attention.k.weight")]
     ours = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys} | ours
-    known = expected(lambda: media_to_text(recipe, description.rows))
-    known.pop(OUTPUT_BIAS, None)
-    compare(ours, known, str(folder))
+    theirs = expected(lambda: media_to_text(recipe, description.rows))
+    theirs.pop(OUTPUT_BIAS, None)
+    compare(ours, theirs, str(folder))
     guess = "no file of the model names its languages: they are taken from the vocabulary"
     return Model(
         recipe=recipe,
@@ -319,7 +319,7 @@ def write(model: Model, folder: Path) -> int:
 
 
 def check_sound(recipe: Recipe) -> None:
-    """Check that a model reads sound as a Whisper does."""
+    """Check that a model reads audio as a Whisper does."""
     audio, positions = recipe.audio, recipe.model.learned_positions or 0
     fitting = {
         "features": "log_mel",
