@@ -20,16 +20,6 @@ def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], ob
 
     Files that are there already are compared before anything is written, and left as they are. Files are whole or not
     there, however the command ends; only the loss of power may leave damaged ones, which are then refused.
-
-    Args:
-        folder: The folder, which is made if it is not there.
-        files: The files. Each is made when it is its turn, so that they need not fit into memory together.
-        what: The kind of corpus, for messages: "scenes", "stories" or "shapes".
-        done: Called with the number of files that are compared or written.
-
-    Raises:
-        InputError: The folder holds something else.
-        RunError: Writing failed; once the cause is repaired, the same command goes on.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

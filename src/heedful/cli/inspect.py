@@ -1,4 +1,4 @@
-"""`heedful inspect`: serve the inspector, a web page that looks inside a model, or write one HTML file of it."""
+"""`heedful inspect`: the inspector, as a web page or one HTML file; `heedful attention`: heat maps of attention."""
 
 import secrets
 import socket
@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 
 import typer
 
-from heedful.cli.evaluate import recipe_of, recipe_test_set
+from heedful.cli.answering import recipe_of
+from heedful.cli.evaluate import recipe_test_set
 from heedful.cli.options import Device, Force, folder_to_read
-from heedful.cli.output import check_output, writing
+from heedful.cli.output import check_output, warn_of_missing_glyphs, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
@@ -20,6 +21,8 @@ from heedful.storage.paths import unreadable
 from heedful.wording import counted, shown_name
 
 if TYPE_CHECKING:
+    from heedful.checkpoint import LoadedModel
+    from heedful.inspector.capture.sources import Writer
     from heedful.inspector.capture.trace import Trace
 
 INPUTS = {
@@ -138,11 +141,7 @@ class Opening(NamedTuple):
 
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
-    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file.
-
-    Raises:
-        InputError: there is no such model, or the file cannot be read.
-    """
+    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file."""
     if text is None or recipe_of(model).data.modality == "text":
         return None
     try:
@@ -152,11 +151,7 @@ def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
 
 
 def head_of(text: str) -> tuple[str, int]:
-    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0.
-
-    Raises:
-        InputError: the text names no head.
-    """
+    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0."""
     block, _, number = text.rpartition(".")
     if block.count(".") != 2 or not number.isdecimal() or len(number) > 9 or int(number) < 1:
         raise InputError(f"--head {text}: a head is a block and a number from 1, such as dec.1.cross.1")
@@ -164,11 +159,7 @@ def head_of(text: str) -> tuple[str, int]:
 
 
 def check_head(head: tuple[str, int], trace: "Trace") -> None:
-    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked.
-
-    Raises:
-        InputError: the block has fewer heads.
-    """
+    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked."""
     block, number = head
     attention = f"{block}.attn"
     if attention in trace and number >= (heads := len(trace[attention])):
@@ -176,11 +167,7 @@ def check_head(head: tuple[str, int], trace: "Trace") -> None:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here.
-
-    Raises:
-        InputError: there is no such model, or the test set cannot be read in the folder `data`.
-    """
+    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here."""
     recipe = recipe_of(model)
     if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []
@@ -204,12 +191,7 @@ def serve(
     open_browser: bool,
     device: str,
 ) -> None:
-    """Serve the inspector's web page until the user presses Ctrl-C.
-
-    Raises:
-        InputError: the extra heedful[serve] is not installed, or a model is not there.
-        RunError: the server cannot listen at that address.
-    """
+    """Serve the inspector's web page until the user presses Ctrl-C."""
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
@@ -240,12 +222,7 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a TCP socket that listens at a host and a port.
-
-    Raises:
-        InputError: no host can have such a name, or it is empty.
-        RunError: the address is taken, or there is no such address.
-    """
+    """Open a TCP socket that listens at a host and a port."""
     if not host.strip():
         raise InputError("--host is empty; give an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -258,3 +235,66 @@ def listen(host: str, port: int) -> socket.socket:
         raise RunError(
             f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 takes a free one"
         ) from error
+
+
+def attention(
+    text: Annotated[str, typer.Argument(help="Sentence in the source language; or the file of a picture or sound.")],
+    model: Annotated[
+        str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
+    ] = "en-de",
+    out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("attention.png"),
+    target: Annotated[
+        str | None, typer.Option(help="Translation or caption to draw.", show_default="the model's own")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Decoder layer, from 1.", show_default="the layer with the sharpest attention")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Attention head, from 1.", show_default="the mean of all heads")
+    ] = None,
+    device: Device = "auto",
+    _force: Force = False,
+) -> None:
+    """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
+    try:
+        from heedful.inspector.plots.attention import FORMATS, HeatMap, draw
+    except ModuleNotFoundError as error:
+        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
+    if out.suffix not in FORMATS:
+        raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
+    check_output(out, option="--out")
+
+    from heedful.checkpoint import load_model
+    from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
+    from heedful.inspector.capture.media_inputs import PictureInput
+    from heedful.inspector.measures.attention import cross_attention, view
+    from heedful.inspector.plots.attention import PictureMaps, draw_maps
+    from heedful.storage.written_files import note_written
+
+    subject = writer_of(load_model(model, device))
+    seen = cross_attention(subject, user_input(subject, text), target)
+    weights, title = view(seen.by_word(), seen.layers, layer, head)
+    subtitle = f"model {model}"
+    try:
+        if isinstance(seen.media, PictureInput):
+            maps = seen.media.laid(weights.numpy())
+            subtitle += "\nframed: the largest weight, in brackets"
+            missing = draw_maps(PictureMaps(seen.media.pixels, maps, seen.target.words, title, subtitle), out)
+        else:
+            missing = draw(HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, subtitle), out)
+        note_written(out)
+    except OSError as error:
+        raise RunError(f"cannot write {out}: {error.strerror or error}") from error
+    typer.echo(tokenizers_of(subject).target.decode(seen.target.ids))
+    typer.echo(f"{out}: {title}", err=True)
+    warn_of_missing_glyphs("Words", missing)
+
+
+def writer_of(loaded: "LoadedModel") -> "Writer":
+    """Return the translator, captioner or transcriber of a loaded model."""
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.transcriber import Transcriber
+    from heedful.predictors.translator import Translator
+
+    kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
+    return loaded.use_as(kinds[loaded.recipe.data.modality])

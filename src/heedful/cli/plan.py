@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.config import Data, Overrides
+from heedful.cli.options import AsJson, Data, Overrides
 from heedful.wording import counted, duration, speed
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def plan(
         typer.Option(help="Folder of prepared data, such as RUN/data, whose batches are real.", show_default="none"),
     ] = None,
     overrides: Overrides = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a run on paper: memory, FLOPs, time, checkpoints and data. Nothing is trained, and no GPU is needed.
 
@@ -167,9 +167,9 @@ def plan(
     tensors without memory. Times are estimates from the utilisation.
     """
     from heedful.cli.config import recipe_or_preset
-    from heedful.tools.plan import Circumstances, make_plan
+    from heedful.tools.plan import Hardware, make_plan
 
-    circumstances = Circumstances(
+    hardware = Hardware(
         gpus=gpus,
         gpu=gpu,
         utilisation=utilisation,
@@ -178,5 +178,5 @@ def plan(
         disk=disk * 1e9,
         failure_hours=failure_hours,
     )
-    made = make_plan(recipe_or_preset(recipe, overrides or [], data), circumstances, prepared)
+    made = make_plan(recipe_or_preset(recipe, overrides or [], data), hardware, prepared)
     typer.echo(json.dumps(asdict(made), indent=2) if as_json else "\n".join(lines(made)))

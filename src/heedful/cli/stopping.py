@@ -27,9 +27,6 @@ class Stopping:
 
     Where that takes too long, because code that is not Python runs, a thread ends the process. A handler that is set
     within the block, such as that of training, is left in charge. Main thread only.
-
-    Args:
-        requeue: the exit code is that for a supervisor.
     """
 
     def __init__(self, requeue: bool) -> None:
@@ -60,11 +57,7 @@ class Stopping:
         self.inner.close()
 
     def stop(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: the first one ends the block.
-
-        Raises:
-            Interrupted: always, once.
-        """
+        """Handle a signal: the first one ends the block."""
         if not self.stopped:
             self.stopped = True
             error = Interrupted(stopped_by(number))

@@ -9,8 +9,7 @@ import typer
 
 from heedful.cli.inputs import input_lines, progress_of
 from heedful.cli.options import STDIN, folder_to_write
-from heedful.cli.output import print_table, writing
-from heedful.cli.tables import one_line
+from heedful.cli.output import one_line, print_table, writing
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 
@@ -113,11 +112,7 @@ def stats(tokenizer: Folder, files: Texts) -> None:
 
 
 def load(folder: Path) -> "Tokenizer":
-    """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair.
-
-    Raises:
-        InputError: there is no tokenizer, it is damaged, or the folder holds two.
-    """
+    """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair."""
     from heedful.text.tokenizer_pair import TokenizerPair
 
     pair = TokenizerPair.load(folder)
@@ -140,11 +135,7 @@ def write(texts: Iterable[str]) -> None:
 
 
 def text_of(row: str, number: int, tokenizer: "Tokenizer") -> str:
-    """Decode a line of token ids, separated by spaces, into a line of text.
-
-    Raises:
-        InputError: a word is not an id.
-    """
+    """Decode a line of token ids, separated by spaces, into a line of text."""
     try:
         text = tokenizer.decode([int(word) for word in row.split()])
     except ValueError as error:

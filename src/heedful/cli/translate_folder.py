@@ -1,6 +1,7 @@
 """`heedful translate` for a folder: a job that goes on after a stop, and that processes and machines may share."""
 
 import hashlib
+import json
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from heedful.cli.answering import changed, load
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.tables import one_line
-from heedful.cli.translate import Said, changed, json_line, line_translator, load
+from heedful.cli.output import one_line
+from heedful.cli.translate import OutputCounts, line_translator, translation_fields
 from heedful.errors import InputError, Interrupted, Terminated
 from heedful.progress import show_progress
 from heedful.wording import counted
@@ -28,43 +30,27 @@ LOOKED_AT = 1000  # lines of the first file that tell whether the vocabulary kno
 
 @dataclass(frozen=True)
 class FolderTranslation:
-    """Task of a process that translates a folder: model, folders and settings of the search.
-
-    Attributes:
-        source: The input folder.
-        output: The output folder.
-        model: Folder of a model, or name of a built-in one.
-        device: Device to compute on.
-        precision: Number format of the weights.
-        changes: Settings of the search that are not those of the model.
-        as_json: True if results are lines of JSON.
-        shard_lines: Lines that a worker translates at a time.
-        literals: True to leave what is not language as it is, in plain results.
-    """
+    """Task of a process that translates a folder: model, folders and settings of the search."""
 
     source: Path
     output: Path
     model: str
     device: str
     precision: str
-    changes: dict[str, Any]
-    as_json: bool
-    shard_lines: int
-    literals: bool
+    search: dict[str, Any]  # settings that are not those of the model
+    as_json: bool  # results are lines of JSON
+    shard_lines: int  # lines that a worker translates at a time
+    literals: bool  # leave what is not language as it is, in plain results
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
-        """Load the model and begin the job, or join it.
-
-        Raises:
-            InputError: There is no such model, device or folder, or the job was begun with another one.
-        """
+        """Load the model and begin the job, or join it; one that was begun with another model is refused."""
         from heedful.jobs import open_job
         from heedful.predictors.translator import Translator
         from heedful.storage.manifest import MANIFEST
 
         loaded = load(self.model, self.device, self.precision)
         translator = loaded.use_as(Translator)
-        translator.config = changed(loaded, "decode", self.changes).decode
+        translator.config = changed(loaded, "decode", self.search).decode
         settings = {
             "model": hashlib.sha256((loaded.path / MANIFEST).read_bytes()).hexdigest(),
             "device": translator.device.type,
@@ -85,7 +71,7 @@ class FolderTranslator:
     def __init__(self, translator: "Translator", lines: "Translator | LiteralTranslator", as_json: bool) -> None:
         self.translator = translator
         self.lines = lines
-        self.said = Said()
+        self.counts = OutputCounts()
         self.truncated = 0
         self._as_json = as_json
 
@@ -94,14 +80,15 @@ class FolderTranslator:
         from heedful.jobs import WINDOW
 
         for translation in self.lines.translate_lines(lines, WINDOW, done):
-            self.said.count(translation)
+            self.counts.add(translation)
             self.truncated += translation.truncated
             if self._as_json:
-                yield json_line(translation, self.translator.tokenizers.target)
+                fields = translation_fields(translation, self.translator.tokenizers.target)
+                yield json.dumps(fields, ensure_ascii=False)
             else:
                 yield one_line(translation.text)
 
-    def tell(self, model: str) -> None:
+    def warn(self, model: str) -> None:
         """Warn of lines that are too long, and of empty translations, among those of this process."""
         if self.truncated:
             typer.echo(
@@ -109,21 +96,21 @@ class FolderTranslator:
                 "tokens of a line are translated; split long lines into sentences",
                 err=True,
             )
-        self.said.tell(model, self.translator)
+        self.counts.warn(model, self.translator)
 
 
 def translate_folder(task: FolderTranslation, ray: bool) -> None:
-    """Translate the files of a folder until all are done, by this process, others, or the machines of a Ray cluster.
+    """Translate the files of a folder until all are done, by this process, others, or the machines of a Ray cluster."""
+    from heedful.data.readers.files import read_lines
 
-    Raises:
-        InputError: As in `FolderTranslation.open`, or the input has changed.
-        RunError: Results cannot be written.
-        Interrupted: The user pressed Ctrl-C, or SIGTERM came.
-    """
     with stopping(task.output):
         with show_progress(f"reading {task.source}", "lines") as reading:
             job, translator = task.open(reading.advance)
-        look_at_text(job, task.source, translator.translator)
+        # Warns if the vocabulary does not know the beginning of the first file that is not translated yet.
+        for file in job.unfinished()[:1]:
+            beginning = islice(read_lines(task.source / file), LOOKED_AT)
+            for _ in warning_if_unknown(beginning, translator.translator.tokenizers.source):
+                pass
         missing = sum(shard.lines for file in job.plan.files for shard in job.missing(file))
         done = job.plan.lines - missing
         with show_progress(f"translating {task.source}", "lines", job.plan.lines, done) as progress:
@@ -135,28 +122,14 @@ def translate_folder(task: FolderTranslation, ray: bool) -> None:
                 from heedful.jobs import Worker
 
                 Worker(job, progress).run(translator)
-    translator.tell(task.model)
+    translator.warn(task.model)
     files = counted(len(job.plan.files), "files")
     typer.echo(f"{files} with {counted(job.plan.lines, 'lines')} are in {task.output}", err=True)
 
 
-def look_at_text(job: "FolderJob", source: Path, translator: "Translator") -> None:
-    """Warn if the vocabulary does not know the beginning of the first file that is not translated yet."""
-    from heedful.data.readers.files import read_lines
-
-    for file in job.unfinished()[:1]:
-        lines = islice(read_lines(source / file), LOOKED_AT)
-        for _ in warning_if_unknown(lines, translator.tokenizers.source):
-            pass
-
-
 @contextmanager
 def stopping(output: Path) -> Iterator[None]:
-    """End a block after Ctrl-C or SIGTERM, when claims are given back, with a message on how to go on.
-
-    Raises:
-        Interrupted: The user pressed Ctrl-C, or SIGTERM came.
-    """
+    """End a block after Ctrl-C or SIGTERM, when claims are given back, with a message on how to go on."""
     terminated = []
 
     def stop(*_: object) -> None:
@@ -174,11 +147,7 @@ def stopping(output: Path) -> Iterator[None]:
 
 
 def check_options(text: list[str] | None, source: Path | None, output: Path | None) -> tuple[Path, Path]:
-    """Check that input and output are folders, and return both.
-
-    Raises:
-        InputError: There are texts, --input is not a folder, it holds a table, or there is no --output.
-    """
+    """Check that input and output are folders, and return both."""
     if source is None or not source.is_dir():
         raise InputError("--shard-lines and --ray are for folders: give the folder as --input")
     if text:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import Force
+from heedful.cli.options import AsJson, Force
 from heedful.cli.output import check_output, writing
 from heedful.errors import InputError
 from heedful.storage.paths import no_file
@@ -35,7 +35,6 @@ Vectors = Annotated[
     ),
 ]
 Count = Annotated[int, typer.Option(min=1, help="Words to find.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
 
 
 @app.command()
@@ -225,11 +224,7 @@ def space_of(model: str) -> "VectorSpace":
 
 
 def table_of(model: str) -> "VectorTable":
-    """Load the vectors of a model folder, or read those of a file.
-
-    Raises:
-        InputError: there is no such model or file, or it holds no vectors.
-    """
+    """Load the vectors of a model folder, or read those of a file."""
     if Path(model).is_file():
         from heedful.data.word_vectors.vector_files import read_vectors
 

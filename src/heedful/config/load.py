@@ -274,7 +274,7 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
 
     defaults = dict(OF_TASKS.get(str(whole.get("task")), {}))
     optimizer = whole.get("optimizer")
-    if "optimizer" in defaults and isinstance(optimizer, Mapping) and optimizer.get("schedule") == "vaswani":
+    if "optimizer" in defaults and isinstance(optimizer, Mapping) and optimizer.get("schedule") in ("noam", "vaswani"):
         # The rate and the warm-up of the defaults are for other schedules than the paper's.
         others = {key: value for key, value in defaults["optimizer"].items() if key not in ("lr", "warmup", "min_lr")}
         defaults["optimizer"] = others

@@ -108,8 +108,8 @@ class TextModelConfig(ArchitectureConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig(TextModelConfig):
-    """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""
+class TransformerSettings(ArchitectureConfig):
+    """Settings of the blocks of a Transformer, in a model by itself or as a part of another one."""
 
     d_ff: Annotated[Count, Setting(aliases=("dim_feedforward", "ffn_dim", "intermediate_size"))] = 2048
     """Size of the hidden layer of feed-forward networks."""
@@ -197,3 +197,8 @@ class ModelConfig(TextModelConfig):
             f"{layers}, d_model {self.d_model}, d_ff {self.d_ff}, "
             f"{counted(self.heads, 'heads')} of {self.head_size}{values}, {self.norm}-norm"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(TransformerSettings, TextModelConfig):
+    """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""

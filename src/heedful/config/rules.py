@@ -13,7 +13,7 @@ from typing import Any
 from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
-from heedful.config.schema import ArchitectureConfig, FilterConfig, ModelConfig, Recipe, TextModelConfig
+from heedful.config.schema import ArchitectureConfig, FilterConfig, Recipe, TextModelConfig, TransformerSettings
 from heedful.registry import ARCHITECTURES, TASKS
 
 
@@ -178,7 +178,7 @@ OF_MEDIA = (
     ),
     Rule(
         KEYS.task,
-        lambda r: r.task == "masked_patches" and not isinstance(r.model, ModelConfig),
+        lambda r: r.task == "masked_patches" and not isinstance(r.model, TransformerSettings),
         'masked patches are learned by a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer"',
     ),
@@ -328,20 +328,20 @@ RULES[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.optimizer.lr,
-        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.lr < 0.01,
-        'with optimizer.schedule = "vaswani" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
+        lambda r: r.optimizer.schedule == "noam" and r.optimizer.lr < 0.01,
+        'with optimizer.schedule = "noam" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
         'with {r.optimizer.lr} nothing would be learned; for a peak rate set optimizer.schedule = "inverse_sqrt"',
     ),
     Rule(
         KEYS.optimizer.lr,
-        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.lr > 0.1,
+        lambda r: r.optimizer.schedule != "noam" and r.optimizer.lr > 0.1,
         'with optimizer.schedule = "{r.optimizer.schedule}" optimizer.lr is the peak rate, and {r.optimizer.lr} '
         "would diverge; 0.0005 is usual",
     ),
     Rule(
         KEYS.optimizer.warmup,
-        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.warmup < 1,
-        'optimizer.schedule = "vaswani" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
+        lambda r: r.optimizer.schedule == "noam" and r.optimizer.warmup < 1,
+        'optimizer.schedule = "noam" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
     ),
     Rule(
         KEYS.optimizer.min_lr,
@@ -413,7 +413,7 @@ RULES[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.train.activation_checkpointing,
-        lambda r: r.train.activation_checkpointing and not isinstance(r.model, ModelConfig),
+        lambda r: r.train.activation_checkpointing and not isinstance(r.model, TransformerSettings),
         "train.activation_checkpointing computes the blocks of a Transformer again, and model.architecture = "
         '"{r.model.architecture}" has none; leave train.activation_checkpointing out',
     ),
@@ -457,13 +457,13 @@ RULES[TextModelConfig] = (
     ),
     Rule(
         KEYS.task,
-        lambda r: r.task == "masked_lm" and not isinstance(r.model, ModelConfig),
+        lambda r: r.task == "masked_lm" and not isinstance(r.model, TransformerSettings),
         'a masked language model is a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer", or task = "language_model"',
     ),
 )
 
-RULES[ModelConfig] = (
+RULES[TransformerSettings] = (
     Rule(
         KEYS.model.max_target_positions,
         lambda r: r.model.max_target_positions is not None and not (pairs(r) and r.model.learned_positions),

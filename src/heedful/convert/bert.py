@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 
 from heedful.architectures import MaskedLanguageModel, SentenceEncoder
-from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.config.schema import Recipe
 from heedful.convert.model import (
     Format,
@@ -21,6 +20,7 @@ from heedful.convert.model import (
 )
 from heedful.convert.sentence_transformers import read_sentence_settings, sentence_files
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.convert.weights import NOTHING, Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import torch
 
-from heedful.architectures.dual_encoder.model import LARGEST_SCALE, DualEncoder
+from heedful.architectures.dual_encoder.model import MAX_SCALE, DualEncoder
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
-from heedful.architectures.vocabulary import check_rows, reorder
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
 from heedful.convert.image_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
 from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
+from heedful.convert.vocabulary import check_rows, reorder
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.nn.patches import PatchEmbedding
@@ -28,7 +28,7 @@ from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "image_text_retrieval"
-LARGEST_LOG_SCALE = math.log(LARGEST_SCALE)
+LARGEST_LOG_SCALE = math.log(MAX_SCALE)
 
 
 def blocks(ours: str, theirs: str) -> dict[str, str]:

@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.architectures import LanguageModel
-from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.model import (
     Format,
     Model,
@@ -24,6 +23,7 @@ from heedful.convert.model import (
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.nn.embedding import only_silences
 from heedful.tasks.language_model import CausalLanguageModelling

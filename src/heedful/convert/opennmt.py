@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.architectures import EncoderDecoder
-from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.config.schema import ModelConfig
 from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
 from heedful.convert.model import Format, Model, expected, recipe_of
+from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.convert.weights import Names, Weights, compare
 from heedful.errors import InputError
 from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config.families import FAMILIES
-from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
+from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig, TransformerSettings
 from heedful.errors import InputError
 from heedful.storage.disk import read_small
 from heedful.tasks import TASKS, find_task
@@ -86,7 +86,7 @@ class Settings:
     fixed: Mapping[str, Any]
     needed: Mapping[str, Any]
     also: tuple[str, ...] = ("vocab_size",)
-    options: type[ModelConfig] = ModelConfig
+    options: type[TransformerSettings] = ModelConfig
 
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`."""

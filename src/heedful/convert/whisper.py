@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.architectures.input_layers import media_to_text
-from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.config.modalities import AudioConfig
 from heedful.config.schema import EXTRA, FilterConfig, Recipe
 from heedful.convert.marian import BLOCK
@@ -27,6 +26,7 @@ from heedful.convert.model import (
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.weights import (
     Names,
     Weights,

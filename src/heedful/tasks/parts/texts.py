@@ -22,7 +22,8 @@ from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, ScoredText
 from heedful.data.stores.pair_store import PairStore, Rows
-from heedful.tasks.dataset import B, BatchesByLength, Dataset, Report
+from heedful.tasks.dataset import B, Dataset, Report
+from heedful.tasks.parts.batches import BatchesByLength
 from heedful.text.sequences import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair

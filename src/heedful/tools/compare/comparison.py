@@ -13,7 +13,7 @@ from heedful.tasks import find_task
 from heedful.tools.compare.job import METHOD, Job, Result, run_process, write_bytes, write_json
 from heedful.tools.compare.pages import html_page, markdown_page
 from heedful.tools.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
-from heedful.tools.compare.setup import Budget, System, Terms, trained_on
+from heedful.tools.compare.setup import Budget, ComparisonSetup, System, trained_on
 from heedful.training.preflight import preflight
 
 PAGE, TEXT, NUMBERS = "report.html", "report.md", "report.json"
@@ -63,7 +63,7 @@ class ComparisonRun:
     data files are in the folder `data`, or else where each recipe says.
     """
 
-    terms: Terms  # found by `check`
+    setup: ComparisonSetup  # found by `check`
 
     def __init__(self, systems: Sequence[System], budget: Budget, out: Path, data: Path | None, say: Say) -> None:
         self.entries = [Entry(system) for system in systems]
@@ -103,30 +103,30 @@ class ComparisonRun:
             raise InputError("\n  ".join(["none of these systems can be compared", *map(failure, self.entries)]))
         first = next((entry for entry in sound if not entry.system.is_trained), sound[0])
         recipes, is_trained = [entry.loaded for entry in sound], first.system.is_trained
-        self.terms = Terms.of(first.system.name, first.loaded, recipes, is_trained=is_trained)
+        self.setup = ComparisonSetup.of(first.system.name, first.loaded, recipes, is_trained=is_trained)
         for entry in sound:
             self.attempt(entry, self.agree)
         if not is_trained:
             self.prepare(first.loaded)
         for entry in sound:
             if entry.is_sound and entry.system.is_trained:
-                self.attempt(entry, lambda entry: self.terms.check_labels(entry.loaded))
+                self.attempt(entry, lambda entry: self.setup.check_labels(entry.loaded))
 
     def agree(self, entry: Entry) -> None:
-        """Check that a system agrees to the terms of the comparison; a trained model may come from other data."""
+        """Check that a system agrees to the setup of the comparison; a trained model may come from other data."""
         recipe, is_trained = entry.loaded, entry.system.is_trained
-        self.terms.check(recipe)
+        self.setup.check(recipe)
         if is_trained:
-            entry.shares_data = self.terms.data is not None and trained_on(recipe) == self.terms.data
+            entry.shares_data = self.setup.data is not None and trained_on(recipe) == self.setup.data
         else:
-            self.terms.check_data(recipe)
-        entry.recipe = self.terms.applied(recipe, is_trained=is_trained)
+            self.setup.check_data(recipe)
+        entry.recipe = self.setup.applied(recipe, is_trained=is_trained)
 
     def prepare(self, recipe: Recipe) -> None:
         """Prepare the data of all systems that are to be trained, and check the sizes of their models."""
         self.prepared = self.out / "data"
         task = find_task(recipe.task).prepare(recipe, self.prepared, self.say)
-        self.terms = replace(self.terms, labels=task.recipe.data.labels)
+        self.setup = replace(self.setup, labels=task.recipe.data.labels)
         for entry in self.entries:
             if entry.is_sound and not entry.system.is_trained:
                 self.attempt(entry, lambda entry: self.budget.check_size(entry.loaded, task.tokenizers))
@@ -185,12 +185,12 @@ class ComparisonRun:
             data=self.prepared if entry.shares_data else None,
             trains=trains,
             result=self.out / "results" / f"{name}.json",
-            inputs={"data": self.terms.data, "test": self.terms.test_digest, "model": entry.model, "method": METHOD},
+            inputs={"data": self.setup.data, "test": self.setup.test_digest, "model": entry.model, "method": METHOD},
         )
 
     def write(self) -> Report:
         """Write the report on what is known so far, as HTML, Markdown and JSON."""
-        report = gather([self.reported(entry) for entry in self.entries], self.terms.test_name, self.budget)
+        report = gather([self.reported(entry) for entry in self.entries], self.setup.test_name, self.budget)
         write_json(self.out / NUMBERS, report.to_json())
         write_bytes(self.out / TEXT, markdown_page(report).encode())
         write_bytes(self.out / PAGE, html_page(report).encode())

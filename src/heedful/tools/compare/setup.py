@@ -1,4 +1,4 @@
-"""What is compared: systems, budgets, and the terms of a fair comparison: task, data, test set, classes."""
+"""What is compared: systems, budgets, and what they have in common: task, data, test set, classes."""
 
 import os
 import re
@@ -103,8 +103,8 @@ UNSAID = DataConfig.target_language  # of a recipe that names no language
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Terms of a comparison, which its first system sets."""
+class ComparisonSetup:
+    """What all systems of a comparison have in common; the first one sets it."""
 
     system: str  # the name of that system
     task: str
@@ -116,7 +116,7 @@ class Terms:
     labels: tuple[str, ...]  # the classes that are told apart; empty for a task without classes
 
     @classmethod
-    def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "Terms":
+    def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "ComparisonSetup":
         test, name = test_set(recipes)
         languages = (one.data.target_language for one in recipes if one.data.target_language != UNSAID)
         return cls(
@@ -131,7 +131,7 @@ class Terms:
         )
 
     def check(self, recipe: Recipe) -> None:
-        """Check that a system has the task of the terms, and writes their language."""
+        """Check that a system has the task of the comparison, and writes its language."""
         if recipe.task != self.task:
             raise InputError(
                 f'its task is "{recipe.task}", and that of {self.system} is "{self.task}"; compare one task'
@@ -143,7 +143,7 @@ class Terms:
             )
 
     def check_data(self, recipe: Recipe) -> None:
-        """Check that a system that is to be trained has the training data and the test set of the terms."""
+        """Check that a system that is to be trained has the training data and the test set of the comparison."""
         if data_digest(recipe) != self.data:
             raise InputError(
                 f"its training text, validation text or tokenizer differ from those of {self.system}; give all recipes "
@@ -153,7 +153,7 @@ class Terms:
             raise InputError(f"its test set (data.test) differs from that of {self.system}; name the same or none")
 
     def check_labels(self, recipe: Recipe) -> None:
-        """Check that a trained classifier or tagger tells apart the classes of the terms."""
+        """Check that a trained classifier or tagger has the classes of the comparison."""
         if recipe.data.labels != self.labels:
             raise InputError(
                 f"it tells apart {', '.join(recipe.data.labels)}, and {self.system} {', '.join(self.labels)}; compare "

@@ -49,40 +49,20 @@ ACCELERATORS = {
 }
 
 
-def at_hand(name: str) -> str:
-    """Return the name of an accelerator, with `CPU` for `HERE` on a machine without a GPU."""
-    return CPU if name == HERE and not torch.cuda.is_available() else name
-
-
 def find_accelerator(name: str, precision: str) -> Accelerator:
-    """Find an accelerator by its name, or measure this machine's, with its speed in a precision of training."""
+    """Find an accelerator by its name, with its speed in a precision of training; this machine's is measured now."""
     dtype = torch.float32 if precision == "float32" else torch.bfloat16
     if name == CPU:
-        return this_machine(dtype)
+        flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
+        return Accelerator("this machine's CPU", flops, flops, total_memory(), 1e9, "measured now")
     if name == HERE:
-        return this_gpu(dtype)
+        flops = matmul_speed(GPU_SIZE, GPU_SIZE, GPU_SIZE, dtype, torch.device("cuda", 0))
+        properties = torch.cuda.get_device_properties(0)
+        return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
     if name not in ACCELERATORS:
         raise InputError(f"--gpu {name}: known are {', '.join(ACCELERATORS)}, and {HERE} and {CPU} for this machine")
-    found = ACCELERATORS[name]
-    return replace(found, flops=found.float32) if precision == "float32" else found
-
-
-def this_machine(dtype: torch.dtype) -> Accelerator:
-    """Measure the FLOPs per second of this machine's CPU in products of matrices, for a fraction of a second."""
-    flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
-    return Accelerator("this machine's CPU", flops, flops, total_memory(), 1e9, "measured now")
-
-
-def this_gpu(dtype: torch.dtype) -> Accelerator:
-    """Measure the FLOPs per second of this machine's first GPU in products of matrices."""
-    flops = matmul_speed(GPU_SIZE, GPU_SIZE, GPU_SIZE, dtype, torch.device("cuda", 0))
-    properties = torch.cuda.get_device_properties(0)
-    return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
-
-
-def link_of(accelerator: Accelerator, count: int) -> float:
-    """Return the bytes per second that each of some accelerators can send to the others: within a node, or between."""
-    return accelerator.link if count <= NODE else min(accelerator.link, BETWEEN_NODES)
+    accelerator = ACCELERATORS[name]
+    return replace(accelerator, flops=accelerator.float32) if precision == "float32" else accelerator
 
 
 USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, communication and fragmentation
@@ -96,8 +76,8 @@ class Layout:
     weights: float  # the float32 weights that it keeps
     # the weights that compute, where they are others: a bfloat16 copy, or the gathered weights of blocks
     working: float
-    optimizer: float  # the state of the optimiser
-    gradients: float  # the gradients, in float32
+    optimizer: float
+    gradients: float
     batch: float  # what the largest batch takes: activations and work space
     total: float  # the most at a time
     fits: bool  # True if that is no more than the usable share of its memory
@@ -160,8 +140,7 @@ def checkpointed(recipe: Recipe, memory: Memory, total: float) -> float | None:
         return None
     bytes_of_number = 4 if recipe.train.precision == "float32" else 2
     inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * bytes_of_number
-    kept = inputs + memory.activations / memory.depth
-    return total - max(0.0, memory.activations - kept)
+    return total - max(0.0, memory.activations - inputs - memory.activations / memory.depth)
 
 
 UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
@@ -169,14 +148,12 @@ ON_CPU = 0.5
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """Circumstances of a run that its recipe does not know."""
+class Hardware:
+    """What a recipe does not know of the run: the GPUs, their links, the disk, and how often something fails."""
 
-    gpus: int = 1  # the number of GPUs, of which each has a process
-    # the name of an accelerator, see `heedful.tools.plan.plan`; by default this machine's GPU, or else its CPU
-    gpu: str = HERE
-    # the share of the peak FLOPs that is used; None: an assumption by the size of the model
-    utilisation: float | None = None
+    gpus: int = 1  # each has a process
+    gpu: str = HERE  # one of ACCELERATORS, HERE or CPU
+    utilisation: float | None = None  # share of the peak FLOPs; None: an assumption by the size of the model
     length: int = 27  # tokens of a typical sentence of a translator, where there is no prepared data
     # bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes
     link: float | None = None
@@ -186,10 +163,8 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Work:
-    """Work of a run, and of each of its updates."""
-
-    updates: int  # the number of updates of the run
-    batches: int  # the batches of an update
+    updates: int
+    batches: int
     batches_per_gpu: int  # the most batches of an update that one GPU computes
     tokens: float  # real tokens of an update
     flops: float  # FLOPs of an update on all GPUs, forward, backward and optimiser
@@ -206,14 +181,12 @@ class Speed:
     layout: str  # the layout whose communication is reckoned with
     seconds: float  # seconds of an update: computing, then communication
     tokens_per_second: float  # real tokens per second on all GPUs
-    hours: float  # hours of the whole run
+    hours: float
     gpu_hours: float  # the same times the number of GPUs
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Checkpoints of a run."""
-
     bytes: int  # the size of one, with the state of the optimiser
     model: int  # the size of the final model
     kept: int  # the most that are on disk at a time: the last ones, the best one, and the one that is being written
@@ -227,73 +200,70 @@ class Checkpoints:
 class Plan:
     """Plan of a run; sizes are in bytes, and each part gives the unit of its times."""
 
-    name: str  # the name of the recipe
-    shape: str  # the shape of the model in words
-    parameters: int  # the number of its weights
-    precision: str  # the precision of training
-    gpus: int  # the number of GPUs
+    name: str
+    shape: str
+    parameters: int
+    precision: str
+    gpus: int
     accelerator: Accelerator  # one of them, or this machine's CPU
     link: float  # bytes per second that each GPU can send to the others
-    memory: Memory  # the memory of one process
+    memory: Memory
     layouts: tuple[Layout, ...]  # all weights on each GPU, and a share of them on each
-    work: Work  # the work of an update
-    speed: Speed  # the times of training
-    checkpoints: Checkpoints  # the sizes and times of saving
+    work: Work
+    speed: Speed
+    checkpoints: Checkpoints
     data: DataVolume | None  # the volume of the training text; None where it is not here
 
 
 @own_random_numbers()
-def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | None = None) -> Plan:
-    """Plan a run.
-
-    Args:
-        recipe: the recipe.
-        circumstances: what the recipe does not know.
-        prepared: the folder of the prepared data, `data` in the folder of a run; None: batches are made up.
-    """
-    circumstances = replace(circumstances, gpu=at_hand(circumstances.gpu))
-    check_circumstances(recipe, circumstances)
+def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) -> Plan:
+    """Plan a run with batches of prepared data, `data` in the folder of a run, or with batches that are made up."""
+    if hardware.gpu == HERE and not torch.cuda.is_available():
+        hardware = replace(hardware, gpu=CPU)
+    check_hardware(recipe, hardware)
     check(import_task(recipe.task), recipe)
-    on_cpu = circumstances.gpu == CPU
-    recipe = replace(recipe, train=replace(recipe.train, precision=precision_of(recipe, on_cpu)))
-    accelerator = find_accelerator(circumstances.gpu, recipe.train.precision)
-    batches = batches_of(recipe, circumstances.length, prepared)
+    on_cpu = hardware.gpu == CPU
+    if recipe.train.precision == "auto":  # on a CPU what is faster on this machine
+        precision = choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
+        recipe = replace(recipe, train=replace(recipe.train, precision=precision))
+    accelerator = find_accelerator(hardware.gpu, recipe.train.precision)
+    batches = batches_of(recipe, hardware.length, prepared)
     recipe = replace(recipe, data=batches.task.recipe.data)
     update = UpdateOnPaper(batches.task, recipe, CPU_DEVICE if on_cpu else GPU)
-    per_gpu = math.ceil(recipe.train.accumulate / circumstances.gpus)
+    per_gpu = math.ceil(recipe.train.accumulate / hardware.gpus)
     memory = update.memory(batches.largest, accumulates=per_gpu > 1)
     parameters = sum(parameter.numel() for parameter in update.model.parameters())
-    link = circumstances.link or link_of(accelerator, circumstances.gpus)
+    in_a_node = hardware.gpus <= NODE
+    link = hardware.link or (accelerator.link if in_a_node else min(accelerator.link, BETWEEN_NODES))
     layouts = (
-        replicated(recipe, memory, circumstances.gpus, accelerator, link),
-        sharded(recipe, memory, circumstances.gpus, accelerator, link, per_gpu),
+        replicated(recipe, memory, hardware.gpus, accelerator, link),
+        sharded(recipe, memory, hardware.gpus, accelerator, link, per_gpu),
     )
-    work = work_of(recipe, batches, update, circumstances.gpus)
-    speed = speed_of(work, layouts, parameters, accelerator, circumstances)
+    work = work_of(recipe, batches, update, hardware.gpus)
+    speed = speed_of(work, layouts, parameters, accelerator, hardware)
     work, speed = within_minutes(recipe.train.max_minutes, work, speed)
     return Plan(
         name=recipe.name,
         shape=recipe.model.shape(),
         parameters=parameters,
         precision=recipe.train.precision,
-        gpus=circumstances.gpus,
+        gpus=hardware.gpus,
         accelerator=accelerator,
         link=link,
         memory=memory,
         layouts=layouts,
         work=work,
         speed=speed,
-        checkpoints=checkpoints_of(recipe, memory.optimizer, parameters, circumstances),
+        checkpoints=checkpoints_of(recipe, memory.optimizer, parameters, hardware),
         data=data_volume(recipe),
     )
 
 
-def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
-    """Check that a recipe can be planned for a number of GPUs."""
-    train, gpus = recipe.train, circumstances.gpus
+def check_hardware(recipe: Recipe, hardware: Hardware) -> None:
+    train, gpus = recipe.train, hardware.gpus
     if recipe.model.family == "word_vectors":
         raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
-    if circumstances.gpu == CPU and gpus > 1:
+    if hardware.gpu == CPU and gpus > 1:
         raise InputError(f"--gpus {gpus}: a CPU is one machine; leave --gpus out, or name the GPUs, such as --gpu h100")
     if train.accumulate < gpus:
         size = max(1, train.batch_tokens * train.accumulate // gpus)
@@ -303,15 +273,7 @@ def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
         )
 
 
-def precision_of(recipe: Recipe, on_cpu: bool) -> str:
-    """Return the precision of a recipe; for "auto" bfloat16 on a GPU, and on the CPU what is faster on this machine."""
-    if recipe.train.precision != "auto":
-        return recipe.train.precision
-    return choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
-
-
 def work_of(recipe: Recipe, batches: PlannedBatches, update: UpdateOnPaper, gpus: int) -> Work:
-    """Count the work of an update, from a typical batch."""
     train = recipe.train
     passes, step = update.flops(batches.typical)
     passes = passes * batches.tokens / batches.typical.tokens
@@ -333,15 +295,15 @@ def work_of(recipe: Recipe, batches: PlannedBatches, update: UpdateOnPaper, gpus
 
 
 def speed_of(
-    work: Work, layouts: tuple[Layout, ...], parameters: int, accelerator: Accelerator, circumstances: Circumstances
+    work: Work, layouts: tuple[Layout, ...], parameters: int, accelerator: Accelerator, hardware: Hardware
 ) -> Speed:
     """Compute the speed of a run in the first layout that fits, or in the first of all if none does."""
-    assumed = ON_CPU if circumstances.gpu == CPU else next(share for size, share in UTILISATION if parameters < size)
-    utilisation = circumstances.utilisation or assumed
+    assumed = ON_CPU if hardware.gpu == CPU else next(share for size, share in UTILISATION if parameters < size)
+    utilisation = hardware.utilisation or assumed
     layout = next((layout for layout in layouts if layout.fits), layouts[0])
     seconds = work.flops_per_gpu / (utilisation * accelerator.flops) + layout.communication
     hours = work.updates * seconds / 3600
-    return Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * circumstances.gpus)
+    return Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * hardware.gpus)
 
 
 def within_minutes(minutes: float | None, work: Work, speed: Speed) -> tuple[Work, Speed]:
@@ -353,10 +315,9 @@ def within_minutes(minutes: float | None, work: Work, speed: Speed) -> tuple[Wor
     return work, replace(speed, hours=speed.hours * share, gpu_hours=speed.gpu_hours * share)
 
 
-def checkpoints_of(recipe: Recipe, optimizer: int, parameters: int, circumstances: Circumstances) -> Checkpoints:
-    """Compute the size of checkpoints and how often to write one."""
-    model, kept = 4 * parameters, recipe.train.keep_last + 2
+def checkpoints_of(recipe: Recipe, optimizer: int, parameters: int, hardware: Hardware) -> Checkpoints:
+    model, count = 4 * parameters, recipe.train.keep_last + 2
     size = model + optimizer
-    seconds = size / circumstances.disk
-    to_failure = 3600 * circumstances.failure_hours / circumstances.gpus
-    return Checkpoints(size, model, kept, kept * size + model, seconds, math.sqrt(2 * seconds * to_failure))
+    seconds = size / hardware.disk
+    to_failure = 3600 * hardware.failure_hours / hardware.gpus
+    return Checkpoints(size, model, count, count * size + model, seconds, math.sqrt(2 * seconds * to_failure))
