@@ -1,6 +1,5 @@
 """Read and write Vision Transformers in the format of Hugging Face: `ViTModel` and `ViTForImageClassification`."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.image_settings import PREPROCESSOR, VIT, picture_settings, preprocessor
 from heedful.convert.model import Format, Model, expected, read_weights, write_files
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
-from heedful.convert.weights import Names, compare, with_zero_biases, without
+from heedful.convert.weights import Names, compare, with_prefix, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.tasks.media_classification import ImageClassification
 from heedful.text.tokenizer_pair import NoTokenizers
@@ -77,9 +76,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     """
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    prefixed = re.compile(rf"(?:vit|classifier)\..*|{OTHER_HEADS}")  # models without heads lack the prefix
-    weights = read_weights(folder)
-    weights = {name if prefixed.fullmatch(name) else f"vit.{name}": weights[name] for name in weights}
+    weights = with_prefix(read_weights(folder), "vit.", rf"(?:vit|classifier)\..*|{OTHER_HEADS}")
     theirs, left_out = without(weights, OTHER_HEADS)
     if HEAD not in theirs and POOLER in theirs:
         fields["pooler"] = "dense"
