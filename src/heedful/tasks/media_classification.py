@@ -79,7 +79,9 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         if epoch is not None and self.medium.mixup:
             others, weights = self.partners(ids, epoch)
             mixed, _ = self.inputs(stores, others, epoch)
-            inputs = torch.lerp(of_length(mixed, inputs.size(1)), inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
+            # The others are cut at their end, or padded with zeros, to the length of the batch.
+            mixed = F.pad(mixed, (*[0] * (2 * mixed.dim() - 3), inputs.size(1) - mixed.size(1)))
+            inputs = torch.lerp(mixed, inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
             shares = torch.lerp(self.shares(stores, others), shares, weights[:, None])
         return MediaBatch(inputs.to(device), padding_mask.to(device), shares.to(device), self.positions(stores, ids))
 
@@ -97,11 +99,6 @@ class LabelledFiles(MediaFiles[MediaBatch]):
 
     def remarks(self) -> list[str]:
         return remarks_on_classes(self.examples, self.recipe.data)
-
-
-def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:
-    """Cut inputs at their end to a number of rows, or pad them with zeros, to mix them with others of that length."""
-    return F.pad(inputs, (*[0] * (2 * inputs.dim() - 3), rows - inputs.size(1)))
 
 
 class MediaClassification(Task[MediaBatch]):
