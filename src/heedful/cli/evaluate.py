@@ -457,8 +457,7 @@ def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], 
     from heedful.storage.written_files import note_written
 
     try:
-        from heedful.inspector.plots.attention import FORMATS
-        from heedful.inspector.plots.charts import draw_confusion
+        from heedful.inspector.plots import FORMATS, draw_confusion
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if plot.suffix not in FORMATS:

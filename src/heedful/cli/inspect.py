@@ -195,7 +195,7 @@ def serve(
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
-        from heedful.server.inspector.questions import OpenedFile
+        from heedful.server.inspector.inspections import OpenedFile
         from heedful.server.inspector.routes import inspector_routes
         from heedful.server.limits import Server
     except ModuleNotFoundError as error:
@@ -257,7 +257,7 @@ def attention(
 ) -> None:
     """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
     try:
-        from heedful.inspector.plots.attention import FORMATS, HeatMap, draw
+        from heedful.inspector.plots import FORMATS, HeatMap, draw
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if out.suffix not in FORMATS:
@@ -266,9 +266,9 @@ def attention(
 
     from heedful.checkpoint import load_model
     from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
-    from heedful.inspector.capture.media_inputs import PictureInput
+    from heedful.inspector.capture.sources import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
-    from heedful.inspector.plots.attention import PictureMaps, draw_maps
+    from heedful.inspector.plots import PictureMaps, draw_maps
     from heedful.storage.written_files import note_written
 
     subject = writer_of(load_model(model, device))

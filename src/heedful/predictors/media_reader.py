@@ -1,4 +1,4 @@
-"""Pictures, sounds and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
+"""Images, audio and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
 
 B batch, N rows of pixels or frames, F features of a row: the columns and channels of pixels, or those of a frame.
 """
@@ -18,7 +18,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.media.images import pixels_of
 from heedful.media.modality import medium_of, padded
-from heedful.predictors.predictor import Done, InputKind, described
+from heedful.predictors.predictor import Done, InputKind, ModelInputs, described
 from heedful.storage.paths import unreadable
 
 Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # also pixels, samples or frames
@@ -44,7 +44,7 @@ WINDOW = 16  # batches that are decoded at a time
 
 
 class MediaReader:
-    """Runs a model on pictures, sounds or videos, in batches. The result of one never depends on the others."""
+    """Runs a model on images, audio or videos, in batches. The result of one never depends on the others."""
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
@@ -58,6 +58,21 @@ class MediaReader:
             InputError: it is none of these, or cannot be read; the message names the file.
         """
         return self._decode(value, self.medium.read, self.medium.from_array)
+
+    def decoded_file(self, value: object) -> np.ndarray:
+        """Decode an input as `decoded` does; a string is refused.
+
+        Whoever sends one to a server cannot open the files of the server by their names.
+        """
+        if isinstance(value, str):
+            raise InputError(f"the model reads no text, but a {self.medium.noun}; give a file")
+        return self.decoded(value)
+
+    def model_inputs(self, value: object) -> ModelInputs:
+        """Prepare one file as the model reads it."""
+        decoded = self.decoded_file(value)
+        device = next(self.model.parameters()).device
+        return ModelInputs([x.to(device) for x in padded([self.medium.features(decoded)])], decoded)
 
     def parts(self, value: object) -> list[np.ndarray]:
         """Decode an input of any length, cut into parts that the model reads; see `Medium.read_parts`."""
