@@ -116,7 +116,7 @@ class Verb:
 class Time:
     """An adverbial of time in English, German and Chinese; its words correspond when counted from the right."""
 
-    tenses: frozenset[str]
+    tenses: tuple[str, ...]
     english: tuple[str, ...]
     german: tuple[str, ...]
     chinese: tuple[str, ...]
@@ -194,15 +194,10 @@ def _read_verb(frame: str, cells: list[str]) -> Verb:
     )
 
 
-def _read_time(cells: list[str]) -> Time:
-    tenses, english, german, chinese = cells
-    return Time(frozenset(tenses.split()), tuple(english.split()), tuple(german.split()), tuple(chinese.split()))
-
-
 NOUNS = tuple(_read_noun(section, cells) for section, cells in _rows("nouns.txt"))
 ADJECTIVES = tuple(_read_adjective(cells) for _, cells in _rows("adjectives.txt"))
 VERBS = tuple(_read_verb(frame, cells) for frame, cells in _rows("verbs.txt"))
-TIMES = tuple(_read_time(cells) for _, cells in _rows("times.txt"))
+TIMES = tuple(Time(*(tuple(cell.split()) for cell in cells)) for _, cells in _rows("times.txt"))
 
 NOWHERE = Relation(("",), "", "")  # for questions with "where"
 TO = Relation(("to",), "zu", "")

@@ -53,14 +53,6 @@ def _turns(count: int) -> list[float]:
     return [2 * math.pi * step / count for step in range(count)]
 
 
-def _square() -> Outline:
-    return (-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93)
-
-
-def _circle() -> Outline:
-    return tuple((0.98 * math.sin(turn), -0.98 * math.cos(turn)) for turn in _turns(60))
-
-
 def _star() -> Outline:
     """Five points, with a radius of 1.05 at the tips and 0.44 between them; the middle of its box is at (0, 0)."""
     radii = [1.05 if step % 2 == 0 else 0.44 for step in range(10)]
@@ -75,9 +67,11 @@ def _heart() -> Outline:
     return tuple((math.sin(t) ** 3, (middle - y) / half) for t, y in zip(_turns(60), heights, strict=True))
 
 
+CIRCLE = tuple((0.98 * math.sin(turn), -0.98 * math.cos(turn)) for turn in _turns(60))
+SQUARE = ((-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93))
 SHAPES = (
-    Shape("circle", ("Kreis", "Kreis"), "m", "圆", "个", _circle()),
-    Shape("square", ("Quadrat", "Quadrat"), "n", "正方形", "个", _square()),
+    Shape("circle", ("Kreis", "Kreis"), "m", "圆", "个", CIRCLE),
+    Shape("square", ("Quadrat", "Quadrat"), "n", "正方形", "个", SQUARE),
     Shape("triangle", ("Dreieck", "Dreieck"), "n", "三角形", "个", ((0, -0.9), (1, 0.88), (-1, 0.88))),
     Shape("star", ("Stern", "Stern"), "m", "五角星", "颗", _star()),
     Shape("heart", ("Herz", "Herzen"), "n", "爱心", "颗", _heart()),

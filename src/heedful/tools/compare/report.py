@@ -231,8 +231,9 @@ class Section:
 
 def sections(report: Report) -> list[Section]:
     """Write the sections of a report, without those that have nothing to show."""
+    failed = [[system.name, system.error or ""] for system in report.systems if system.error]
     others = [
-        failures(report),
+        Section("Failed", table=Table(["system", "what happened"], failed) if failed else None),
         significance(report),
         curves(report),
         grouped(report, report.by_length, "Score by length", "source length in tokens", BY_LENGTH),
@@ -396,11 +397,6 @@ def costs(system: SystemReport) -> dict[str, str | None]:
         "testing: speed": optional(testing_speed, speed),
         "testing: FLOPs of an example": scaled(measured.flops_per_example, "FLOPs"),
     }
-
-
-def failures(report: Report) -> Section:
-    rows = [[system.name, system.error or ""] for system in report.systems if system.error]
-    return Section("Failed", table=Table(["system", "what happened"], rows) if rows else None)
 
 
 def absent_classes(report: Report) -> list[str]:
