@@ -31,8 +31,6 @@ from heedful.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Measured:
-    """Size of a tensor of an update."""
-
     name: str  # the name of the tensor in the model
     shape: tuple[int, ...]  # its shape; of a tensor in several parts that of the first one
     rms: float  # the root of the mean of the squares of its finite numbers; 0 if there are none

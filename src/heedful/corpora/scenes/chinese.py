@@ -15,7 +15,6 @@ QUESTIONS = {"who": "谁", "what": "什么", "where": "哪里"}
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Express a scene as a Chinese sentence: a list of words with their roles."""
     words = _clause(scene.main)
     if scene.second is not None:
         words = _joined(scene, words, scene.second)

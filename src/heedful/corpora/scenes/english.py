@@ -9,7 +9,6 @@ OBJECT_FORMS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "t
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Express a scene as an English sentence: a list of words with their roles."""
     words = _clause(scene.main)
     if scene.second is not None:
         words = _joined(scene, words, _clause(scene.second))

@@ -85,7 +85,6 @@ QUESTIONS = {"who": "wer", "what": "was", "where": "wo"}
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Express a scene as a German sentence: a list of words with their roles."""
     words = _joined(scene, scene.second) if scene.second is not None else _clause(scene.main, "second")
     words.append(Word("?" if scene.main.asked else ".", "punctuation", ((scene, "end"),)))
     follows = [*(word.role == "punctuation" for word in words[1:]), False]

@@ -25,7 +25,7 @@ TENSES = {
 
 
 class Relation(NamedTuple):
-    """A relation in space: a preposition in English and German, a word behind the noun in Chinese."""
+    """A relation in space: a preposition in English and German, a word after the noun in Chinese."""
 
     english: tuple[str, ...]
     german: str
@@ -73,7 +73,7 @@ class Adjective:
 
 
 class EnglishVerb(NamedTuple):
-    """The forms of an English verb; the particle is a part of the verb that stays behind it, as in "wake up"."""
+    """The forms of an English verb; the particle is a part of the verb that stays after it, as in "wake up"."""
 
     base: str
     third: str

@@ -84,7 +84,6 @@ def boxes(caption: Caption, scene: Scene) -> list[list[Any]]:
 
 
 def english(scene: Scene) -> list[Word]:
-    """Describe a scene in English, word by word."""
     first = [*_english(scene, 0), Word("is")]
     if len(scene.objects) == 1:
         return [*first, *_words(PLACES[scene.where].english)]
@@ -107,7 +106,6 @@ def german(scene: Scene) -> list[Word]:
 
 
 def chinese(scene: Scene) -> list[Word]:
-    """Describe a scene in Chinese, word by word."""
     first = [*_chinese(scene, 0), Word("在")]
     if len(scene.objects) == 1:
         return [*first, *_words(PLACES[scene.where].chinese)]

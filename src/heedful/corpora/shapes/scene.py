@@ -41,7 +41,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Appearance of an object, as a caption tells it: its size, its colour and its shape."""
+    """Appearance of an object, as a caption has it: its size, its colour and its shape."""
 
     size: Size
     colour: Colour
@@ -166,12 +166,10 @@ def draw(rng: random.Random) -> Scene:
 
 
 def one(rng: random.Random, items: Sequence[T]) -> T:
-    """Return a random item of a sequence; all are equally likely."""
     return items[int(rng.random() * len(items))]
 
 
 def uniform(rng: random.Random, low: float, high: float) -> float:
-    """Return a random number from `low` to `high`, evenly distributed."""
     return low + (high - low) * rng.random()
 
 

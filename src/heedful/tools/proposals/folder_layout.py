@@ -235,7 +235,7 @@ def several_tables(media: LooseMedia, tables: Sequence[Path]) -> InputError:
 
 
 def nothing_tells(media: LooseMedia) -> InputError:
-    """The error that nothing tells what the files of a folder show or say, with what their names or texts suggest."""
+    """The error that nothing shows what the files of a folder show or say, with what their names or texts suggest."""
     folder, noun = media.folder, NOUNS[media.kind]
     holds = f"{folder}: holds {counted(len(media.files), noun)}, and"
     name = media.files[0].relative_to(folder).as_posix()

@@ -79,7 +79,6 @@ def zoom(image: ImageConfig) -> float:
 
 
 def image_config(facts: Sequence[PictureFacts], machine: Machine) -> ImageConfig:
-    """Choose size, channels and patches of pictures, and how far training shifts them."""
     height, width, patch = picture_size(facts, machine)
     shift = max(1, round(min(height, width) / 16))
     channels = 1 if all(one.is_grey for one in facts) else 3
@@ -87,13 +86,11 @@ def image_config(facts: Sequence[PictureFacts], machine: Machine) -> ImageConfig
 
 
 def of_image(image: ImageConfig) -> Keys:
-    """Values of [image] for a template."""
     keys = ("patch", "channels", "shift")
     return {"image_size": list(image.size)} | {key: getattr(image, key) for key in keys}
 
 
 def audio_config(facts: Sequence[SoundFacts]) -> AudioConfig:
-    """Choose the rate and the spectrum of sounds, and the longest clip."""
     rate = min(MAX_RATE, Counter(one.rate for one in facts).most_common(1)[0][0])
     return AudioConfig(
         rate=rate,
@@ -105,7 +102,6 @@ def audio_config(facts: Sequence[SoundFacts]) -> AudioConfig:
 
 
 def of_audio(audio: AudioConfig) -> Keys:
-    """Values of [audio] for a template."""
     return {key: getattr(audio, key) for key in ("rate", "window", "hop", "mels", "max_seconds")}
 
 
@@ -150,7 +146,7 @@ def settings(files: int, typical: int, longest: int, machine: Machine) -> dict[s
 
 def of_data(survey: MediaSurvey[Any], labels: Sequence[str]) -> dict[str, str]:
     """Write the keys of [data] that a survey of files with classes decides."""
-    return {"told": f"labels = {quoted(labels)} # the classes\n", "bad": of_bad(survey.bad)}
+    return {"target": f"labels = {quoted(labels)} # the classes\n", "bad": of_bad(survey.bad)}
 
 
 def of_bad(bad: Sequence[str]) -> str:
@@ -166,7 +162,7 @@ task = $task
 
 [data]
 bad_utf8 = $bad_utf8
-$told$bad
+$target$bad
 $corpora
 """
 )
@@ -260,7 +256,7 @@ def propose_captions(survey: MediaSurvey[PictureFacts], language: str | None, ma
     values = {"task": "captioning", **of_image(image), **of_text(side)}
     values |= settings(len(survey.facts), image.tokens + typical_text(side), image.tokens, machine)
     seen = f"{len(survey.facts):,} pictures with texts"
-    return filled(CAPTIONS, texts, values, seen=seen, told=of_language(language), bad=of_bad(survey.bad))
+    return filled(CAPTIONS, texts, values, seen=seen, target=of_language(language), bad=of_bad(survey.bad))
 
 
 def propose_transcripts(survey: MediaSurvey[SoundFacts], language: str | None, machine: Machine, texts: Texts) -> str:
@@ -270,11 +266,10 @@ def propose_transcripts(survey: MediaSurvey[SoundFacts], language: str | None, m
     typical = typical_tokens(survey.facts, audio) + typical_text(side)
     values |= settings(len(survey.facts), typical, audio.longest, machine)
     seen = f"{len(survey.facts):,} sounds with texts"
-    return filled(TRANSCRIPTS, texts, values, seen=seen, told=of_language(language), bad=of_bad(survey.bad))
+    return filled(TRANSCRIPTS, texts, values, seen=seen, target=of_language(language), bad=of_bad(survey.bad))
 
 
 def of_text(side: Side) -> Keys:
-    """Choose the tokenizer, and how long a text may be."""
     longest = 10 * math.ceil(SPARE * float(side.tokens.max()) / 10)
     return {
         "kind": "character" if side.is_spaceless else "bpe",

@@ -37,7 +37,7 @@ GROUPS = (
     *("speaker", "speaker_id", "speakerid", "client_id", "user", "user_id", "subject", "subject_id", "patient"),
     *("patient_id", "person", "singer", "reader", "group", "session", "说话人", "发言人"),
 )  # columns of who speaks or is seen
-UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "nolabel")  # folders that are no class
+UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "nolabel")  # folders that are not a class
 FILES = 0.9  # share of the values of a column of files that end like those of a kind
 
 

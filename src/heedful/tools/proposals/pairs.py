@@ -55,7 +55,7 @@ class Side:
 
     @property
     def is_spaceless(self) -> bool:
-        """True if spaces do not tell the words of the text apart; lines that training leaves out do not count."""
+        """True if spaces do not separate the words of the text; lines that training leaves out do not count."""
         short = self.characters <= MOST_CHARACTERS
         characters, words = (lines[short if short.any() else ~short].sum() for lines in (self.characters, self.words))
         return self.script in SPACELESS or bool(characters > 15 * words)
@@ -284,7 +284,7 @@ def strangers(source: Side, target: Side) -> list[tuple[int, int]]:
         block = zip(here[:, begin:end], there[:, begin:end], strict=True)
         varying = [(x, y) for x, y in block if np.ptp(x) > 0 and np.ptp(y) > 0]
         if end - begin < MIN_LINES or not varying:
-            continue  # too little to tell
+            continue  # too little to decide
         if max(np.corrcoef(x, y)[0, 1] for x, y in varying) < RELATED:
             follows = bool(runs) and runs[-1][1] == begin
             runs.append((runs.pop()[0] if follows else begin, end))
@@ -302,7 +302,7 @@ PAPER_BATCH = 25_000  # tokens in an update of the large models (Vaswani et al. 
 BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # GiB of GPU memory, tokens
 SAVES = 40  # checkpoints in a run; every other time the model is validated as well
 LONGEST = 8000  # characters of a text that answers are learned to
-RARE = 10  # sentences, or one in a thousand: so many long sentences are no reason to raise the limit
+RARE = 10  # sentences, or one in a thousand: so many long sentences do not raise the limit
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class TextSurvey:
 
     @property
     def is_spaceless(self) -> bool:
-        """True if spaces do not tell the words of the text apart, as in Chinese."""
+        """True if spaces do not separate the words of the text, as in Chinese."""
         return self.script in SPACELESS or self.characters > 15 * self.words
 
     @property

@@ -225,7 +225,7 @@ def nothing_suits(columns: Sequence[Column], wanted: TaskChoice, name: str) -> I
 
 
 def one_class(columns: Sequence[Column]) -> Column | None:
-    """The column of labels, by its name or as it has none, where all labels are equal; None if there is no such."""
+    """The column of labels, by its name or as it has none, where all labels are equal; or None."""
     for column in columns:
         is_short = not column.lists and column.characters <= LABEL_CHARACTERS * column.rows
         may_be_labels = is_short and (column.is_called_label or column.name.isdecimal())

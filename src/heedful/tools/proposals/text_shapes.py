@@ -242,7 +242,6 @@ def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
 
 
 def json_of(values: Values) -> str:
-    """Write an object as a line of JSON."""
     return json.dumps(values, ensure_ascii=False)
 
 
