@@ -27,11 +27,7 @@ def _best_of(data: bytes) -> Best:
 
 
 def read_best(path: Path) -> Best | None:
-    """Read the mark of the best checkpoint; None if no checkpoint is marked.
-
-    Raises:
-        InputError: The file is not what was saved.
-    """
+    """Read the mark of the best checkpoint; None if no checkpoint is marked."""
     if not path.exists():
         return None
     try:

@@ -83,9 +83,6 @@ def choose_device(name: str | torch.device) -> torch.device:
 
     From then on float32 is float32 on a GPU of NVIDIA: torch computes its convolutions and recurrent layers in TF32,
     which has 10 bits of precision instead of 23, unless it is told not to.
-
-    Raises:
-        InputError: torch does not know the device, or the machine does not have it.
     """
     if name in ("gpu", "GPU"):
         raise InputError(f'there is no device "{name}"; write "cuda", or "mps" for a GPU of Apple')

@@ -71,12 +71,7 @@ def busy_seconds() -> float:
 
 
 class WaitPolicy:
-    """Adapts how long waiting OpenMP threads spin to the other work on the machine; changes no result.
-
-    Args:
-        others: measures the cores that other processes use; None to leave spinning as it is.
-        tell: called with one line when the policy changes.
-    """
+    """Adapts how long waiting OpenMP threads spin to the other work on the machine; changes no result."""
 
     def __init__(self, others: OtherWork | None, tell: Callable[[str], None]) -> None:
         self.others = others

@@ -158,7 +158,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
 
     def accuracies(self, model: MaskedLanguageModel, run: Evaluation) -> Scores:
         counts = np.zeros((2, 2), np.int64)  # right predictions and all of them: of tokens, and of next sentences
-        for batch in run.reducer.share(run.batches(self.data, model)):
+        for batch in run.reducer.shard(run.batches(self.data, model)):
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
             predictions = [(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])]
             if model.next_sentence is not None:
@@ -166,7 +166,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
             for row, (logits, targets) in enumerate(predictions):
                 counts[row] += int((logits.argmax(-1) == targets).sum()), len(targets)
 
-        processes = np.array(run.reducer.gather(counts.ravel().tolist()))
+        processes = np.array(run.reducer.all_gather(counts.ravel().tolist()))
         tokens, pairs = processes.sum(axis=0).reshape(2, 2).tolist()
         scores = {"accuracy": tokens[0] / tokens[1] if tokens[1] else math.nan}
         return scores | ({"next_sentence_accuracy": pairs[0] / pairs[1]} if pairs[1] else {})

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from heedful.architectures import Model
-from heedful.architectures.architectures import families_of
+from heedful.architectures.backbone import families_of
 from heedful.config.schema import Modality, Recipe
 from heedful.distributed import SINGLE_PROCESS, Reducer
 from heedful.errors import InputError
@@ -82,18 +82,18 @@ class Evaluation:
         """
         own = [
             [(term.sum.item(), term.nll.item(), term.count) for term in task.loss(model, batch)]
-            for batch in self.reducer.share(batches)
+            for batch in self.reducer.shard(batches)
         ]
         # Added up in the order of the batches, the sums do not depend on the number of processes.
-        sums = np.array(self.reducer.in_order(own), dtype=np.float64).sum(axis=0)  # (terms, 3)
+        sums = np.array(self.reducer.all_gather_in_order(own), dtype=np.float64).sum(axis=0)  # (terms, 3)
         if not sums[:, 2].all():
             self.warn(NOTHING_TO_PREDICT)
         return [Mean.of(*row) for row in sums.tolist()]
 
     def per_example(self, data: Dataset[B], model: torch.nn.Module, compute: Callable[[B], torch.Tensor]) -> np.ndarray:
         """Run a model on all batches; return the results in the order of the examples, a row of `compute` for each."""
-        own = [compute(batch).cpu().numpy() for batch in self.reducer.share(self.batches(data, model))]
-        rows = self.reducer.in_order([(part.dtype.str, part.tolist()) for part in own])
+        own = [compute(batch).cpu().numpy() for batch in self.reducer.shard(self.batches(data, model))]
+        rows = self.reducer.all_gather_in_order([(part.dtype.str, part.tolist()) for part in own])
         results = np.concatenate([np.array(values, dtype) for dtype, values in rows])
         # Batches hold examples of similar length: back to the order of the examples.
         return results[np.argsort(np.concatenate(data.valid_plan() or ()))]

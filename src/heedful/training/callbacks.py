@@ -60,11 +60,7 @@ class CallbackError(Exception):
 
 
 class Callbacks:
-    """The callbacks of a run, called in their order.
-
-    Raises:
-        InputError: one has none of the methods, or one with a similar name that would never be called.
-    """
+    """The callbacks of a run, called in their order."""
 
     def __init__(self, callbacks: Iterable[object] = ()) -> None:
         if not isinstance(callbacks, Iterable):
@@ -74,11 +70,7 @@ class Callbacks:
             check_callback(callback)
 
     def call(self, method: str, event: Callable[[], TrainingEvent]) -> None:
-        """Call a method of each callback that has it; the event is made if there is one.
-
-        Raises:
-            CallbackError: a callback has raised an exception.
-        """
+        """Call a method of each callback that has it; the event is made if there is one."""
         methods = [getattr(callback, method) for callback in self.callbacks if hasattr(callback, method)]
         if not methods:
             return
@@ -99,11 +91,7 @@ def failed_elsewhere(reason: str) -> CallbackError:
 
 
 def check_callback(callback: object) -> None:
-    """Check that an object is a callback.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Check that an object is a callback."""
     if isinstance(callback, type):
         raise InputError(f"{callback!r} is a class, not a callback; make an object of it: {callback.__name__}()")
     strange = [name for name in dir(callback) if name.startswith("on_") and name not in METHODS]

@@ -125,11 +125,6 @@ class CheckpointSaver:
 
     No checkpoint is published before an earlier one that the end of the run needs. So any checkpoint that a resumed
     run misses on the disk is later than the newest one, and is computed again: a full disk changes no final model.
-
-    Args:
-        checkpoints: the checkpoints that the run has saved.
-        train: the settings of how often to save, and how many checkpoints to average.
-        tell: called with the error of a save that failed in the thread.
     """
 
     def __init__(self, checkpoints: "CheckpointStore", train: TrainConfig, tell: Callable[[RunError], None]) -> None:
@@ -174,20 +169,12 @@ class CheckpointSaver:
             self.settle()
 
     def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Save a checkpoint, and return when it is written.
-
-        Raises:
-            RunError: writing failed; the earlier checkpoints are intact.
-        """
+        """Save a checkpoint, and return when it is written."""
         self.settle()
         self.write(checkpoint, best)
 
     def write(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Write a checkpoint, after those that could not be written before, and mark the best one so far.
-
-        Raises:
-            RunError: writing failed; the checkpoint waits for the next call.
-        """
+        """Write a checkpoint, after those that could not be written before, and mark the best one so far."""
         self.waiting[checkpoint.step] = checkpoint
         try:
             self.publish(best)
@@ -196,11 +183,7 @@ class CheckpointSaver:
             raise
 
     def publish(self, best: Best | None) -> None:
-        """Write the waiting checkpoints, oldest first; the best is marked before each, or it would be deleted.
-
-        Raises:
-            RunError: writing failed.
-        """
+        """Write the waiting checkpoints, oldest first; the best is marked before each, or it would be deleted."""
         for step in sorted(self.waiting):
             self.mark(best)
             self.checkpoints.save(self.waiting[step])
@@ -208,11 +191,7 @@ class CheckpointSaver:
         self.mark(best)
 
     def mark(self, best: Best | None) -> None:
-        """Mark the best checkpoint, if it is saved and not marked yet.
-
-        Raises:
-            RunError: writing failed.
-        """
+        """Mark the best checkpoint, if it is saved and not marked yet."""
         if best and best != self.checkpoints.best and best.step in self.checkpoints.steps():
             self.checkpoints.mark_best(best.step, best.metric, best.value)
 

@@ -17,16 +17,7 @@ def stops_early(state: TrainerState, patience: int | None) -> bool:
 
 
 def note_validation(state: TrainerState, scores: Scores | None, name: str) -> None:
-    """Update the best score and the count of validations without progress; NaN is never the best.
-
-    Args:
-        state: the state of the trainer, which is changed.
-        scores: the scores on the validation set; None without a validation set.
-        name: the score that selects the best checkpoint.
-
-    Raises:
-        InputError: there is no such score.
-    """
+    """Update the best score and the count of validations without progress; NaN is never the best."""
     state.validated = state.update
     if scores is None:
         return
@@ -56,11 +47,7 @@ def finite(value: int | float) -> float | None:
 
 
 def rank(scores: Scores, name: str, tie: str | None = LOSS) -> tuple[float, float]:
-    """Rank of a model, larger for better ones: by the selecting score, and among equal ones by the score `tie`, if any.
-
-    Raises:
-        InputError: there is no such score.
-    """
+    """Rank of a model, larger for better ones: by the selecting score, and among equal ones by the score `tie`."""
     return higher_is_better(scores, name), higher_is_better(scores, tie) if tie in scores else -math.inf
 
 
@@ -79,11 +66,7 @@ def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
 
 
 def higher_is_better(scores: Scores, name: str) -> float:
-    """Convert a score to a number that is larger for better models: minus the loss, for example; -inf for NaN.
-
-    Raises:
-        InputError: there is no such score.
-    """
+    """Convert a score to a number that is larger for better models: minus the loss, for example; -inf for NaN."""
     if name not in scores:
         raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
     if not math.isfinite(scores[name]):

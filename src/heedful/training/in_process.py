@@ -19,7 +19,7 @@ from heedful.checkpoint import claim, load_model
 from heedful.config.load import Overrides, load_recipe, make_recipe
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.columns import FILE_NAMES, LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES
-from heedful.distributed import all_processes, is_first_process
+from heedful.distributed import all_processes, is_rank_zero
 from heedful.errors import InputError
 from heedful.predictors import AnyPredictor
 from heedful.predictors.predictor import described
@@ -49,19 +49,7 @@ USUAL = {
 
 
 def with_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
-    """Write data of a program to files, and return the recipe that reads them.
-
-    Args:
-        recipe: the recipe, whose task says what a row is.
-        data: rows for training; or a mapping from "train", "valid" and "test" to rows. Rows are an iterable of
-            dictionaries, tuples or texts, a mapping from names of columns to values, or a data frame. Pictures, sounds
-            and videos are files, arrays or images of Pillow.
-        folder: the folder of the run; the files are in `examples` below it, and are written only where they differ.
-
-    Raises:
-        InputError: the data is not of these kinds, or a row is not an example of the task.
-        RunError: a file cannot be written.
-    """
+    """Write data of a program to files, and return the recipe that reads them."""
     parts = {name: write_part(rows, recipe, folder / FOLDER, name) for name, rows in parts_of(data).items()}
     train = (parts["train"],) if "train" in parts else recipe.data.train
     changed = {name: parts.get(name, getattr(recipe.data, name)) for name in ("valid", "test")}
@@ -76,12 +64,7 @@ def parts_of(data: object) -> dict[str, object]:
 
 
 def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusConfig:
-    """Write the rows of a part to a file of the kind that the task reads; return its corpus.
-
-    Raises:
-        InputError: there are no rows, or a row is not an example of the task.
-        RunError: the file cannot be written.
-    """
+    """Write the rows of a part to a file of the kind that the task reads; return its corpus."""
     numbered = enumerate(rows_of(data, name), start=1)
     if recipe.task == "tagging":
         file, lines = folder / f"{name}.conll", (tagged(row, f"{name}, row {n}") for n, row in numbered)
@@ -105,11 +88,7 @@ def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusC
 
 
 def rows_of(data: Any, name: str) -> Iterator[Any]:
-    """Iterate over the rows of a data frame, of a mapping of columns, of an iterable, or of a data set with a length.
-
-    Raises:
-        InputError: the data is none of these, or its columns differ in length.
-    """
+    """Iterate over the rows of a data frame, of a mapping of columns, of an iterable, or of a sized data set."""
     for method in ("to_dicts", "to_pylist"):  # of polars and of pyarrow
         if hasattr(data, method):
             return iter(getattr(data, method)())
@@ -140,12 +119,7 @@ def is_column(values: object) -> bool:
 
 
 def example(row: object, recipe: Recipe, name: str, number: int, media: MediaWriter | None = None) -> dict[str, object]:
-    """Return a row as an object with the keys of `FIELDS`; `media` writes pictures, sounds and videos to files.
-
-    Raises:
-        InputError: the row does not have the values that the task needs.
-        RunError: a file cannot be written.
-    """
+    """Return a row as an object with the keys of `FIELDS`; `media` writes pictures, sounds and videos to files."""
     place = f"{name}, row {number}"
     widths = widths_of(recipe.task)
     if media and widths == ALONE and is_one(row):
@@ -210,11 +184,7 @@ def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
 
 
 def plain(value: Any, place: str) -> object:
-    """Return a number of NumPy as one of Python, the name of a path as text, and a missing value as None.
-
-    Raises:
-        InputError: the value is of a kind that files of examples do not have, such as bytes or a date.
-    """
+    """Return a number of NumPy as one of Python, the name of a path as text, and a missing value as None."""
     if isinstance(value, PathLike):
         return fspath(value)
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
@@ -234,11 +204,7 @@ def is_missing(value: Any) -> bool:
 
 
 def tagged(row: object, place: str) -> str:
-    """Return a sentence and its tags as lines of a tagged file.
-
-    Raises:
-        InputError: the row is not a list of words and a list of as many tags.
-    """
+    """Return a sentence and its tags as lines of a tagged file."""
     given: list[Any] = list(row) if isinstance(row, list | tuple) else []
     if isinstance(row, Mapping):
         given = [row[key] for keys in TAGGED for key in keys if key in row]
@@ -256,11 +222,7 @@ def tagged(row: object, place: str) -> str:
 
 
 def question(row: object, place: str, number: int) -> dict[str, object]:
-    """Return a question on a text with its answers as an article in SQuAD's format.
-
-    Raises:
-        InputError: the row lacks a part, or the text does not hold the answer.
-    """
+    """Return a question on a text with its answers as an article in SQuAD's format."""
     asked: dict[Any, Any] = dict(row) if isinstance(row, Mapping) else {}
     if isinstance(row, tuple | list) and len(row) == 3:
         asked = dict(zip(("question", "context", "answer"), row, strict=True))
@@ -335,18 +297,14 @@ def train(
     finally:
         torch.set_num_threads(threads)
     if outcome.exit_code:
-        if is_first_process():
+        if is_rank_zero():
             console.print(f"stopped and saved after update {outcome.update}; the same call goes on from there")
         signal.raise_signal(outcome.exit_code - 128)
     return TrainingResult(folder, outcome.update, final_scores(folder))
 
 
 def given_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
-    """Write the data of this program into the folder of the run, and return the recipe that reads it.
-
-    Raises:
-        InputError: the data cannot be used, another process writes to the folder, or the run has several processes.
-    """
+    """Write the data of this program into the folder of the run, and return the recipe that reads it."""
     if all_processes() > 1:
         raise InputError("data of a program is for runs of one process; save it to files, and name them in the recipe")
     with claim(folder):
@@ -356,11 +314,7 @@ def given_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
 def as_recipe(
     recipe: str | Path | Recipe | Mapping[str, Any], overrides: Overrides = (), data: str | Path | None = None
 ) -> Recipe:
-    """Load the recipe of a run from a file, or make it from Python values.
-
-    Raises:
-        InputError: there is no such file, or the recipe is not valid.
-    """
+    """Load the recipe of a run from a file, or make it from Python values."""
     root = None if data is None else Path(data)
     if isinstance(recipe, str | Path):
         return load_recipe(recipe, overrides, root)

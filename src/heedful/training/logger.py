@@ -43,9 +43,6 @@ class Lines:
     """JSONL log file of a run; on resuming, records after the update of the checkpoint are dropped.
 
     Lines that cannot be written wait in memory and are written before the next record.
-
-    Raises:
-        RunError: the file cannot be written.
     """
 
     def __init__(self, path: Path, update: int) -> None:
@@ -60,11 +57,7 @@ class Lines:
             raise cannot_write(path, error) from error
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one record as a JSON line to the log file; a number that is not finite becomes null.
-
-        Raises:
-            OSError: the file cannot be written; the record waits in memory.
-        """
+        """Append one record as a JSON line to the log file; a number that is not finite becomes null."""
         self.waiting += json_line(record).encode()
         self.flush()
 
@@ -74,20 +67,12 @@ class Lines:
         return self.waiting.count(b"\n")
 
     def flush(self) -> None:
-        """Write the lines that wait in memory.
-
-        Raises:
-            OSError: some of the lines still wait.
-        """
+        """Write the lines that wait in memory."""
         while self.waiting:
             self.waiting = self.waiting[self.file.write(self.waiting) :]
 
     def close(self) -> None:
-        """Write the lines that wait in memory, and close the file.
-
-        Raises:
-            OSError: the waiting lines are lost.
-        """
+        """Write the lines that wait in memory, and close the file."""
         with self.file:
             self.flush()
 
@@ -218,12 +203,7 @@ class NoBoard:
 
 
 def tensorboard(folder: Path, update: int) -> Board:
-    """Create a TensorBoard writer for a run, which drops points after `update`.
-
-    Raises:
-        InputError: the package tensorboard is not installed.
-        RunError: the files of TensorBoard cannot be written.
-    """
+    """Create a TensorBoard writer for a run, which drops points after `update`."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -267,15 +247,7 @@ class NoLogger(Logger):
 
 
 class RunLogger:
-    """Logger of a training run: writes the log, timings and curves, and shows progress on the console.
-
-    Args:
-        folder: the run's folder.
-        update: the update from which the run resumes; records after it are dropped.
-        total: number of updates of the whole run, perhaps estimated.
-        board: the writer of training curves.
-        console: the console on which progress is shown.
-    """
+    """Logger of a training run: writes the log, timings and curves, and shows progress on the console."""
 
     def __init__(self, folder: Path, update: int, total: int, board: Board, console: Console) -> None:
         self.folder = folder
@@ -319,13 +291,7 @@ class RunLogger:
             self.draw_bar()
 
     def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
-        """Log exact values of an update, add them to the curves, and show them with the speed since the last record.
-
-        Args:
-            update: the number of the update.
-            values: the values, by name.
-            seconds: the training time of the run so far, for the timings; None: it is not known.
-        """
+        """Log exact values of an update, add them to the curves, and show them with the speed since the last record."""
         self.append(self.log, {"update": update, **values})
         timing = {"tokens_per_second": round(self.tokens_per_second()), "time": round(time.time())}
         self.append(self.timings, {"update": update, **timing, "seconds": seconds})
@@ -342,11 +308,7 @@ class RunLogger:
         self.say(f"update {update}: {shown(values)}")
 
     def conclude(self, update: int, scores: "Scores") -> None:
-        """Write the result file of a run that has ended, with the scores of its final model.
-
-        Raises:
-            RunError: the file cannot be written.
-        """
+        """Write the result file of a run that has ended, with the scores of its final model."""
         path = self.folder / RESULT
         try:
             with atomic_file(path) as stream:

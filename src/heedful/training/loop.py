@@ -48,30 +48,16 @@ def train(
     resumption: Resumption = EXACTLY,
     callbacks: Callbacks = NO_CALLBACKS,
 ) -> Outcome:
-    """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
-
-    Args:
-        recipe: the recipe.
-        folder: the folder of the run.
-        console: the terminal.
-        data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
-        resumption: how the run resumes if the folder holds an interrupted one.
-        callbacks: called during training; of several processes the first one calls its own.
-
-    Raises:
-        InputError: the recipe, the data or the folder cannot be used.
-        RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
-        CallbackError: a callback has raised an exception; the run is saved.
-    """
+    """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal."""
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
     parallel, device = recipe.parallel, recipe.train.device
     with (
         join_process_group(parallel.timeout_minutes, device, kind_of_group(parallel, device)) as reducer,
-        claim(folder) if reducer.is_first else nullcontext() as claimed,
+        claim(folder) if reducer.is_rank_zero else nullcontext() as claimed,
     ):
         prepare_process(recipe.train.threads, local_processes())
-        console = console if reducer.is_first else Console(quiet=True)
+        console = console if reducer.is_rank_zero else Console(quiet=True)
         trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed, resumption)
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
@@ -85,7 +71,7 @@ def train(
             logger.say(rate_line(trainer.recipe, known_updates(trainer)))
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks
-                trainer.calls_back = reducer.from_first(lambda: bool(callbacks.callbacks))
+                trainer.calls_back = reducer.broadcast_object(lambda: bool(callbacks.callbacks))
                 trainer.begin(logger)
                 while not trainer.is_finished() and not interruption.of_any(reducer):
                     trainer.update(logger)
@@ -101,11 +87,7 @@ def train(
 
 @contextmanager
 def saved_if_a_callback_fails(trainer: Trainer, logger: Logger) -> Iterator[None]:
-    """Save the run if a callback raises an exception in the block, so that it can resume.
-
-    Raises:
-        CallbackError: one did.
-    """
+    """Save the run if a callback raises an exception in the block, so that it can resume."""
     try:
         yield
     except CallbackError as failed:
@@ -124,23 +106,18 @@ def open_trainer(
     claimed: Claim | None,
     resumption: Resumption,
 ) -> Trainer:
-    """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint.
-
-    Raises:
-        InputError: the data or the checkpoint do not fit the recipe.
-        RunError: a folder cannot be written, or the processes disagree.
-    """
-    reducer.from_first(lambda: tell(console, mend_mark(folder)))
+    """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint."""
+    reducer.broadcast_object(lambda: tell(console, mend_mark(folder)))
     checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
-    saved = latest(checkpoints, recipe, console, resumption) if reducer.is_first else None
+    saved = latest(checkpoints, recipe, console, resumption) if reducer.is_rank_zero else None
     if claimed:
         tell(console, mend_logs(folder, saved))
-    precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
-    mean, scale = reducer.from_first(lambda: labels_of(recipe, saved, console))
-    frozen = reducer.from_first(lambda: list(frozen_weights(recipe, saved)))
+    precision = reducer.broadcast_object(lambda: precision_of(recipe, saved, console))
+    mean, scale = reducer.broadcast_object(lambda: labels_of(recipe, saved, console))
+    frozen = reducer.broadcast_object(lambda: list(frozen_weights(recipe, saved)))
     extra = recipe.decode.max_extra
     if extra is None:
-        extra = reducer.from_first(lambda: saved.recipe.decode.max_extra if saved else None)
+        extra = reducer.broadcast_object(lambda: saved.recipe.decode.max_extra if saved else None)
     recipe = replace(
         recipe,
         train=replace(recipe.train, precision=precision, freeze=tuple(frozen)),
@@ -148,7 +125,7 @@ def open_trainer(
         decode=replace(recipe.decode, max_extra=extra),
     )
     with ProgressReporter("preparing the data", say=printer(console)):
-        task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, printer(console)))
+        task = reducer.rank_zero_first(lambda: find_task(recipe.task).prepare(recipe, data, printer(console)))
     if reducer.world_size > 1:
         from heedful.training.preflight import check_agreement, settings
 
@@ -167,11 +144,7 @@ def tell(console: Console, sentences: Iterable[str]) -> None:
 
 
 def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumption: Resumption) -> Checkpoint | None:
-    """Load the newest intact checkpoint of a run; None if there is none.
-
-    Raises:
-        InputError: the checkpoint belongs to a run with other settings or other data, or it must not be damaged.
-    """
+    """Load the newest intact checkpoint of a run; None if there is none."""
     found = checkpoints.load_latest(resumption.strict)
     for rejected in found.rejected:
         tell(console, [f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}"])
@@ -224,7 +197,7 @@ def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
 
 def open_logger(trainer: Trainer) -> Logger:
     """Create the logger of a run that starts or resumes; of several processes the first one logs."""
-    if not trainer.reducer.is_first:
+    if not trainer.reducer.is_rank_zero:
         return NoLogger()
     update = trainer.state.update
     board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else NoBoard()

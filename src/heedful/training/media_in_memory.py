@@ -28,29 +28,13 @@ ENCODERS: dict[str, tuple[Callable[[np.ndarray], bytes], str]] = {  # of arrays,
 
 @dataclass(frozen=True)
 class MediaWriter:
-    """Writer of the pictures, sounds or videos of one part of the data.
-
-    Attributes:
-        recipe: the recipe.
-        folder: the folder for them; it is made for the first one.
-    """
+    """Writer of the pictures, sounds or videos of one part of the data."""
 
     recipe: Recipe
     folder: Path
 
     def name(self, given: object, number: int, place: str) -> str:
-        """Return the name of the file of an example: as given, or that to which it is written, relative to the table.
-
-        Args:
-            given: the name of a file, or what a predictor reads; a sound may be (samples, rate). A dictionary has the
-                keys "array" and "sampling_rate", or "bytes" and "path", as data sets of Hugging Face have them.
-            number: the number of the row.
-            place: the row, for messages.
-
-        Raises:
-            InputError: it is none of these, or an array is not a picture, a sound or a video.
-            RunError: the file cannot be written.
-        """
+        """Return the name of the file of an example: as given, or of the one that is written, relative to the table."""
         value = from_mapping(given) if isinstance(given, Mapping) else given
         if isinstance(value, str | PathLike):
             return str(Path(value).absolute())
@@ -66,11 +50,7 @@ class MediaWriter:
         return f"{self.folder.name}/{file.name}"
 
     def encoded(self, value: Any) -> tuple[bytes, str]:
-        """Return the bytes and the ending of a file that holds a value.
-
-        Raises:
-            InputError: the value is not a picture, a sound or a video.
-        """
+        """Return the bytes and the ending of a file that holds a value."""
         is_sound = self.recipe.data.modality == "audio"
         rate = self.recipe.audio.rate
         if is_sound and isinstance(value, tuple | list) and len(value) == 2:

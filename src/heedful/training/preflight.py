@@ -38,12 +38,8 @@ from heedful.training.training_step import TrainingStep
 
 
 def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
-    """Check that all processes of a training have the same JSON values.
-
-    Raises:
-        RunError: they differ; the message names the first process that does, and in what.
-    """
-    first, *others = reducer.gather(dict(own))
+    """Check that all processes of a training have the same JSON values."""
+    first, *others = reducer.all_gather(dict(own))
     for rank, found in enumerate(others, start=1):
         other = [name for name in first.keys() | found.keys() if found.get(name) != first.get(name)]
         if other:
@@ -76,16 +72,7 @@ LEAST = 8  # bytes that training takes for a parameter: its weight and its gradi
 
 
 def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: torch.device) -> None:
-    """Check that the memory of this machine can hold a model with its gradient, before the model is built.
-
-    Args:
-        recipe: The recipe.
-        build: Builds the model.
-        device: Where it is to be trained; a GPU is not asked.
-
-    Raises:
-        RunError: The memory of the whole machine does not suffice.
-    """
+    """Check that the memory of this machine can hold a model with its gradient, before the model is built."""
     memory = total_memory()
     with unallocated():
         parameters = count(build())
@@ -107,15 +94,6 @@ def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.nd
 
     The result of the run stays the same to the last bit: no weight changes, and each batch draws its own numbers. Of
     several processes each tries the batch by itself.
-
-    Args:
-        step: The training step, before its first update.
-        data: The data of the task.
-        batches: The batches of the first epoch, as ids.
-        device: Where the model is.
-
-    Raises:
-        RunError: Memory does not suffice.
     """
     # Of equally large ones that of the longest examples.
     largest = max(batches, key=lambda ids: (data.cells(ids), -len(ids)))
@@ -136,11 +114,7 @@ def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:
 
 @contextmanager
 def memory_errors(train: TrainConfig, what: Callable[[], str]) -> Iterator[None]:
-    """Context manager: turns an error about memory into one that names what did not fit, and the remedy.
-
-    Raises:
-        RunError: Memory does not suffice.
-    """
+    """Context manager: turns an error about memory into one that names what did not fit, and the remedy."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -173,11 +147,7 @@ class Problems:
             self.messages.append(str(error))
 
     def refuse(self) -> None:
-        """Raise one InputError for all collected messages.
-
-        Raises:
-            InputError: messages were collected.
-        """
+        """Raise one InputError for all collected messages."""
         messages = list(dict.fromkeys(self.messages))
         if len(messages) > 1:
             raise InputError("\n  ".join([f"{len(messages)} problems would stop this run", *messages]))
@@ -186,16 +156,7 @@ class Problems:
 
 
 def check_processes(recipe: Recipe, count: int, local: int) -> None:
-    """Check that each of several processes gets a batch of an update, and a GPU of its own unless it runs on the CPU.
-
-    Args:
-        recipe: the recipe.
-        count: the number of processes on all machines.
-        local: the number of those on this machine.
-
-    Raises:
-        InputError: an update has fewer batches than there are processes, or this machine has fewer GPUs.
-    """
+    """Check that each process gets a batch of an update, and its own GPU unless it runs on the CPU."""
     train = recipe.train
     if count > 1 and ":" in train.device:
         raise InputError(f'train.device = "{train.device}" is one GPU; several processes need "cuda", one each')
@@ -215,19 +176,7 @@ def check_processes(recipe: Recipe, count: int, local: int) -> None:
 
 
 def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[CorpusConfig] = ()) -> Recipe:
-    """Check a recipe against its files, the models it starts from and this machine.
-
-    Args:
-        recipe: the recipe of the run.
-        folder: the folder of the run; None: the folder is not checked.
-        further: corpora outside the training that are checked too, such as the test set.
-
-    Returns:
-        The recipe in the shape of the models of its warm start, with the classes or tags of its data.
-
-    Raises:
-        InputError: something would stop the run; all problems that can be found at once are listed.
-    """
+    """Check a recipe against its files, the models it starts from and this machine."""
     problems = Problems()
     task = import_task(recipe.task)
     for name in recipe.evaluate.metrics:
@@ -253,11 +202,7 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
 
 
 def in_shape_of_start(recipe: Recipe) -> Recipe:
-    """Give a recipe the shape of the models of its warm start; without a warm start it stays as it is.
-
-    Raises:
-        InputError: as `heedful.training.warm_start.with_warm_start`.
-    """
+    """Give a recipe the shape of the models of its warm start; without a warm start it stays as it is."""
     if recipe.train.start is None and recipe.train.start_decoder is None:
         return recipe
     from heedful.training.warm_start import with_warm_start
@@ -266,11 +211,7 @@ def in_shape_of_start(recipe: Recipe) -> Recipe:
 
 
 def check_word_vectors(recipe: Recipe) -> None:
-    """Check that the word vectors that a recipe begins with can be read and fit its model.
-
-    Raises:
-        InputError: as `heedful.architectures.word_vectors.check_vectors`.
-    """
+    """Check that the word vectors that a recipe begins with can be read and fit its model."""
     if recipe.model.source_vectors is not None or recipe.model.target_vectors is not None:
         from heedful.architectures.word_vectors import check_vectors
 
@@ -278,11 +219,7 @@ def check_word_vectors(recipe: Recipe) -> None:
 
 
 def check_model(recipe: Recipe) -> None:
-    """Check that the model of a recipe can learn the task, and that a model or task of the user's own can be built.
-
-    Raises:
-        InputError: the model cannot, the task has no such score as `train.best`, or the user's code raises an error.
-    """
+    """Check that the model of a recipe can learn the task, and that a model or task of the user's own can be built."""
     task = import_task(recipe.task)
     check(task, recipe)
     if own_code(recipe):
@@ -290,20 +227,12 @@ def check_model(recipe: Recipe) -> None:
 
 
 def check_scores(recipe: Recipe) -> None:
-    """Check that the metrics that a recipe names can be computed.
-
-    Raises:
-        InputError: they cannot.
-    """
+    """Check that the metrics that a recipe names can be computed."""
     check_metrics(import_task(recipe.task), recipe)
 
 
 def check_own_model(task: type[Task], recipe: Recipe) -> None:
-    """Check that a model of the user's own can be built, before any data is read: without values, on the meta device.
-
-    Raises:
-        InputError: the model cannot be built, or it is not made of what heedful needs.
-    """
+    """Check that a custom model can be built, before any data is read: without values, on the meta device."""
     from heedful.tasks.model_size import SizeOnly, vocabulary_sizes
 
     labels = recipe.data.labels or ("a", "b")  # the data, which is not read yet, has the classes
@@ -318,11 +247,7 @@ def check_own_model(task: type[Task], recipe: Recipe) -> None:
 
 
 def check_machine(recipe: Recipe) -> None:
-    """Check that this machine has the device and the packages that a run needs.
-
-    Raises:
-        InputError: there is no such device, or a package is missing.
-    """
+    """Check that this machine has the device and the packages that a run needs."""
     choose_device(recipe.train.device)
     if recipe.train.tensorboard:
         with TemporaryDirectory() as folder:
@@ -330,11 +255,7 @@ def check_machine(recipe: Recipe) -> None:
 
 
 def check_code(data: DataConfig, key: str) -> None:
-    """Check that a language that the data names has a code; scores depend on the language.
-
-    Raises:
-        InputError: the language has no code.
-    """
+    """Check that a language that the data names has a code; scores depend on the language."""
     code = getattr(data, key)
     if code != getattr(DataConfig, key):
         from heedful.text.languages import check_language
@@ -343,11 +264,7 @@ def check_code(data: DataConfig, key: str) -> None:
 
 
 def check_newest(recipe: Recipe, folder: Path) -> None:
-    """Check that the run can resume from the newest checkpoint of a folder, if there is one.
-
-    Raises:
-        InputError: the checkpoint is of a run with other settings or other data.
-    """
+    """Check that the run can resume from the newest checkpoint of a folder, if there is one."""
     saved = None
     with suppress(DamagedError):  # a run puts a damaged checkpoint aside and resumes from the one before
         saved = Checkpoints(folder, recipe.train.keep_last).load_latest(strict=True).checkpoint
@@ -383,12 +300,7 @@ def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusCo
 
 
 def check_start(task: type[Task], recipe: Recipe) -> None:
-    """Check that the weights of the models of a warm start have a place in the recipe's own model, and what is frozen.
-
-    Raises:
-        InputError: a model has no weight with a place, one weight would be copied from two models, or `train.freeze`
-            names what the model does not have.
-    """
+    """Check that the weights of the models of a warm start have a place in the model, and what is frozen."""
     path = recipe.tokenizer.path
     untrained = path is None and FAMILIES[recipe.model.family].pairs  # the tokenizer of what a captioner writes
     if (recipe.train.start or recipe.train.start_decoder) and not untrained:

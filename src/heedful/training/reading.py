@@ -24,30 +24,17 @@ Planned = tuple[int, np.ndarray]  # a batch that is not read yet: its epoch, and
 def planned(
     plan: Callable[[int], Sequence[np.ndarray]], reducer: Reducer, accumulate: int, epoch: int, start: int
 ) -> Iterator[Planned]:
-    """Iterate over the batches of this process, from a place in an epoch on and through all later ones, without end.
-
-    Args:
-        plan: Lists the batches of an epoch.
-        reducer: Shares the batches of each update among processes.
-        accumulate: The batches of an update.
-        epoch: The epoch to begin in.
-        start: The number of the batch to begin with, over all processes.
-    """
+    """Iterate over the batches of this process, from a place in an epoch on and through all later ones, without end."""
     while True:
         batches = plan(epoch)
         for place in range(start, len(batches), accumulate):
-            for ids in reducer.share(reducer.rounds(batches[place : place + accumulate])):
+            for ids in reducer.shard(reducer.pad_to_world_size(batches[place : place + accumulate])):
                 yield epoch, ids
         epoch, start = epoch + 1, 0
 
 
 class BatchReader:
-    """Function that reads a planned batch of a task; it can be sent to another process.
-
-    Args:
-        data: The data of the task.
-        device: Where the batch goes.
-    """
+    """Function that reads a planned batch of a task; it can be sent to another process."""
 
     def __init__(self, data: Dataset, device: torch.device) -> None:
         self.data = data

@@ -11,9 +11,8 @@ from torch import nn
 from heedful.architectures import weights
 from heedful.architectures.model import check_weights
 from heedful.checkpoint import Checkpoint
-from heedful.checkpoint.checkpoint import OPTIMIZER, STATE
 from heedful.checkpoint.model_folder import WEIGHTS
-from heedful.checkpoint.run_folder import put_aside_damaged_mark
+from heedful.checkpoint.run_folder import OPTIMIZER, STATE, put_aside_damaged_mark
 from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS, resumption
 from heedful.config.load import dotted, recipe_to_dict
@@ -32,12 +31,7 @@ FREEZE = str(KEYS.train.freeze)
 
 @dataclass(frozen=True)
 class Resumption:
-    """Choices of how a run resumes.
-
-    Attributes:
-        strict: a damaged newest checkpoint is an error; otherwise the run goes on from the one before.
-        allowed: dotted keys of the recipe that may have changed.
-    """
+    """Choices of how a run resumes."""
 
     strict: bool = False
     allowed: tuple[str, ...] = ()
@@ -47,20 +41,7 @@ EXACTLY = Resumption()  # no setting may change that a result depends on
 
 
 def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] = ()) -> list[str]:
-    """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
-
-    Args:
-        recipe: the recipe.
-        saved: the checkpoint.
-        allowed: dotted keys that may have changed although the rest of the run depends on them.
-
-    Returns:
-        A clause for each of these that has changed.
-
-    Raises:
-        InputError: something else differs that would change the rest of the run; all such settings are listed. Or
-            a key cannot be allowed to change.
-    """
+    """Check that a recipe and its data match the run of a checkpoint, so that the run can resume."""
     check_state(saved)
     now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     options = type(recipe.model)
@@ -94,11 +75,7 @@ def allow_all(keys: Collection[str], options: type) -> str:
 
 
 def check_allowed(allowed: Collection[str], keys: Collection[str], options: type) -> None:
-    """Check that a run could go on with another value of each of these keys.
-
-    Raises:
-        InputError: a recipe has no such key, or no run can go on with another value.
-    """
+    """Check that a run could go on with another value of each of these keys."""
     for key in allowed:
         if key not in keys:
             raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
@@ -136,9 +113,6 @@ def check_state(saved: Checkpoint) -> TrainerState:
     """Check the values of a checkpoint's `state.json`, and return the progress of its run.
 
     Checksums show what the disk has changed, but not what a program wrote wrongly.
-
-    Raises:
-        InputError: a value is missing or of another type.
     """
     with fitting(saved, STATE):
         for key, kind in (("progress", dict), ("data", str), ("environment", dict)):
@@ -151,11 +125,7 @@ def check_state(saved: Checkpoint) -> TrainerState:
 
 
 def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Check that weights and optimiser state of a checkpoint are complete, and of the model's shapes and types.
-
-    Raises:
-        InputError: they are not, so that the run would go on with other numbers.
-    """
+    """Check that weights and optimiser state of a checkpoint are complete, and of the model's shapes and types."""
     with fitting(saved, WEIGHTS):
         check_weights(model, saved.weights)
         for name, own in weights(model).items():
@@ -172,11 +142,7 @@ def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Op
 
 @contextmanager
 def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
-    """Turn a ValueError about a file of a checkpoint into an error that names both, and the remedy.
-
-    Raises:
-        InputError: a ValueError was raised within the block.
-    """
+    """Turn a ValueError about a file of a checkpoint into an error that names both, and the remedy."""
     try:
         yield
     except ValueError as error:
@@ -187,31 +153,13 @@ def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
 
 
 def mend_mark(folder: Path) -> Iterator[str]:
-    """Put a damaged mark of the best checkpoint aside; the run marks it again from its newest checkpoint.
-
-    Yields:
-        What was done.
-
-    Raises:
-        RunError: the folder cannot be written.
-    """
+    """Put a damaged mark of the best checkpoint aside; the run marks it again from its newest checkpoint."""
     if damaged := put_aside_damaged_mark(folder):
         yield f"{damaged.reason}: put aside as {damaged.folder}, and the best checkpoint is marked again"
 
 
 def mend_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
-    """Put damaged logs aside; scores in them that the rest of the run needs are computed again.
-
-    Args:
-        folder: the folder of the run.
-        saved: the checkpoint that the run goes on from; it knows how the log began.
-
-    Yields:
-        What was done.
-
-    Raises:
-        RunError: the folder cannot be written.
-    """
+    """Put damaged logs aside; scores in them that the rest of the run needs are computed again."""
     if is_damaged(folder / LOG, saved):
         yield put_aside(folder / LOG) + ", and the log begins anew; the model does not depend on it"
     if has_damaged_lines(folder / TIMINGS):

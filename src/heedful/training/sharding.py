@@ -14,10 +14,11 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
+from heedful.architectures.transformer.layers import Decoder
 from heedful.distributed import Sharded, are_sharded, copy_into, whole
 from heedful.errors import InputError
 from heedful.losses import Loss
-from heedful.nn.stack import Decoder, stacks
+from heedful.nn.named_stacks import stacks
 from heedful.training.mixed_precision import PRECISIONS, Float32, Objective
 
 M = TypeVar("M", bound=nn.Module)
@@ -38,13 +39,7 @@ class Root(nn.Module):
 
 
 class ShardedWeights(Float32):
-    """Training with sharded float32 weights; what computes is gathered in the type of the precision.
-
-    Args:
-        model: the model, which is sharded in place.
-        mesh: the device mesh of the processes that share it.
-        precision: a name in `PRECISIONS`.
-    """
+    """Training with sharded float32 weights; what computes is gathered in the type of the precision."""
 
     def __init__(self, model: nn.Module, mesh: DeviceMesh, precision: str) -> None:
         super().__init__(model)
@@ -68,14 +63,6 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
     """Shard a model in place: each block of its stacks by itself, and all that is outside of them together.
 
     A decoder projects the memory to keys and values outside of its blocks, so that these projections are one group.
-
-    Args:
-        root: the module around the model.
-        mesh: the device mesh, of one dimension (FSDP) or two (HSDP).
-        dtype: the type in which weights are gathered and gradients computed; None: float32. Sums are float32.
-
-    Raises:
-        InputError: a weight has no rows to share.
     """
     if scalars := without_rows(root.model):
         raise InputError(
@@ -117,10 +104,6 @@ class UnevenShards:
 
     At the end of a tensor, numbers that do not fill a register are rounded differently. If each shard had such an end,
     a sharded update would differ in the last bits. Parameters of other shapes, nearly all weights, are stepped by rows.
-
-    Args:
-        optimizer: the optimiser, whose parameters are replaced by whole copies where that is needed. A parameter and
-            its copy have one state.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
@@ -150,12 +133,7 @@ class UnevenShards:
 
 @torch.no_grad()
 def whole_model(model: M, build: Callable[[], M]) -> M:
-    """Return a model with all weights: the model itself, or a new one with its weights gathered if it is sharded.
-
-    Args:
-        model: the model; all processes that share its weights must call this.
-        build: makes another model of the same shape.
-    """
+    """Return a model with all weights: the model itself, or a new one with its weights gathered if it is sharded."""
     if not are_sharded(model.parameters()):
         return model
     gathered = build()

@@ -50,9 +50,6 @@ class Interruption:
     """Context manager that notes the first signal instead of ending the process; main thread only.
 
     A signal that was ignored before stays ignored, such as SIGHUP below nohup.
-
-    Args:
-        work: What may be abandoned where it takes too long: see `heedful.cli.stopping`.
     """
 
     SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
@@ -98,7 +95,7 @@ class Interruption:
         """
         if self.signal is None and launcher_has_ended():
             self.signal = signal.SIGTERM
-        number = max(reducer.gather(int(self.signal or 0)))
+        number = max(reducer.all_gather(int(self.signal or 0)))
         if number:
             self.signal = signal.Signals(number)
         return number > 0

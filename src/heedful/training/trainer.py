@@ -55,15 +55,7 @@ MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a ru
 
 
 class Trainer:
-    """Trainer of one run: updates the model, validates, saves checkpoints and chooses the final model.
-
-    Args:
-        task: The task with its data.
-        folder: The folder of the run.
-        checkpoints: The saved checkpoints of the run.
-        console: The terminal.
-        reducer: Shares the batches of each update among the processes of the run, and joins what they compute.
-    """
+    """Trainer of one run: updates the model, validates, saves checkpoints and chooses the final model."""
 
     def __init__(
         self,
@@ -122,11 +114,7 @@ class Trainer:
         return whole_model(self.model, self.build)
 
     def place_word_vectors(self) -> None:
-        """Copy the word vectors that the recipe names into the model.
-
-        Raises:
-            InputError: they cannot be read, do not fit the model, or it reads no tokens.
-        """
+        """Copy the word vectors that the recipe names into the model."""
         if self.recipe.model.source_vectors is not None or self.recipe.model.target_vectors is not None:
             from heedful.architectures.word_vectors import place_vectors
 
@@ -147,23 +135,16 @@ class Trainer:
         return self.task.build(self.recipe, self.task.tokenizers).to(self.device)
 
     def resume(self, saved: Checkpoint | None) -> None:
-        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters; write nothing.
-
-        Args:
-            saved: the checkpoint in the first process, from which all others get it; None: the run begins.
-
-        Raises:
-            InputError: the checkpoint does not fit the model.
-        """
+        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters; write nothing."""
         if saved:
             check_tensors(saved, self.model, self.training_step.optimizer)
-        state = self.reducer.from_first(lambda: saved and saved.state)
+        state = self.reducer.broadcast_object(lambda: saved and saved.state)
         if state is None:
             if self.begins:
                 self.console.print(self.begins, markup=False, highlight=False, soft_wrap=True)
             return
-        load_weights(self.model, self.reducer.tensors_from_first(saved.weights if saved else {}))
-        optimizer = self.reducer.tensors_from_first(saved.optimizer if saved else {})
+        load_weights(self.model, self.reducer.broadcast_tensors(saved.weights if saved else {}))
+        optimizer = self.reducer.broadcast_tensors(saved.optimizer if saved else {})
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
         self.signs = WarningSigns(self.recipe, self.state.watch)
@@ -171,7 +152,7 @@ class Trainer:
             note_validation(self.state, logged, self.best_name)
             self.state.remarks += self.signs_of(logged, None)  # which were made before the run was interrupted
         if self.has_ended():
-            ended = self.reducer.from_first(lambda: result(self.folder))
+            ended = self.reducer.broadcast_object(lambda: result(self.folder))
             self.console.print(ending_line(ended), markup=False, highlight=False, soft_wrap=True)
             return
         self.console.print(f"going on after update {self.state.update}")
@@ -182,9 +163,6 @@ class Trainer:
         """Begin training: print remarks on the recipe, and try whether the largest batch fits into memory.
 
         A run that was interrupted makes the validation that it has missed instead.
-
-        Raises:
-            RunError: memory does not suffice.
         """
         self.warn = partial(self.remark, say=logger.say)  # each remark once, however many validations make it
         for remark in (*remarks(self.recipe), *self.task.data.remarks()):
@@ -208,7 +186,7 @@ class Trainer:
 
     def has_ended(self) -> bool:
         """True if the run is finished and its final model is written."""
-        return self.is_finished() and self.reducer.from_first(lambda: is_written(self.folder, self.state.update))
+        return self.is_finished() and self.reducer.broadcast_object(lambda: is_written(self.folder, self.state.update))
 
     def is_finished(self) -> bool:
         """True if the recipe asks for no more updates: by its limits or early stopping."""
@@ -228,7 +206,7 @@ class Trainer:
         begin = time.perf_counter()
         done = self.compute()
         took = time.perf_counter() - begin
-        seconds, minutes = self.reducer.from_first(lambda: [took, (time.monotonic() - self.saved_at) / 60])
+        seconds, minutes = self.reducer.broadcast_object(lambda: [took, (time.monotonic() - self.saved_at) / 60])
         self.state.seconds += seconds
         self.count(done, logger)
         note_time(self.state, self.recipe.train)
@@ -241,11 +219,7 @@ class Trainer:
             self.validate(logger)
 
     def compute(self) -> Update:
-        """Make the next update of the weights.
-
-        Raises:
-            RunError: memory does not suffice, or the prepared data has changed; the message names the remedy.
-        """
+        """Make the next update of the weights."""
         start, number, before = self.state.batch, self.state.update + 1, replace(self.state)
 
         def what() -> str:
@@ -286,7 +260,7 @@ class Trainer:
         coming, start = self.coming, self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
-        return [next(coming) for _ in self.reducer.share(self.reducer.rounds(ids))]
+        return [next(coming) for _ in self.reducer.shard(self.reducer.pad_to_world_size(ids))]
 
     @property
     def batches(self) -> Sequence[np.ndarray]:
@@ -300,11 +274,7 @@ class Trainer:
         return read(self.task.data, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
 
     def count(self, update: Update, logger: Logger) -> None:
-        """Count a finished update in the state of the run, and write to the log if a record is due.
-
-        Raises:
-            DivergedError: too many updates in a row had no finite gradient.
-        """
+        """Count a finished update in the state of the run, and write to the log if a record is due."""
         state, window = self.state, self.state.window
         state.update += 1
         state.tokens += update.tokens
@@ -354,11 +324,7 @@ class Trainer:
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
-        """Call a method of the callbacks, in the first process, after an update, after a validation or at the end.
-
-        Raises:
-            CallbackError: a callback has raised an exception, or one of the first process has.
-        """
+        """Call a method of the callbacks, in the first process, after an update, after a validation or at the end."""
         if not self.calls_back:
             return
         failures: list[CallbackError] = []
@@ -375,7 +341,7 @@ class Trainer:
                 return f"{type(failed.error).__name__}: {failed.error}"
             return None
 
-        reason = self.reducer.from_first(called)
+        reason = self.reducer.broadcast_object(called)
         if reason is not None:
             raise next(iter(failures), None) or failed_elsewhere(reason)
 
@@ -404,7 +370,7 @@ class Trainer:
         self.task.data.check_unchanged()
         if results is None:
             return None
-        return replace(results, scores=self.reducer.from_first(lambda: results.scores))
+        return replace(results, scores=self.reducer.broadcast_object(lambda: results.scores))
 
     def begin_to_save(self) -> None:
         """Begin to save a checkpoint, which is written while training goes on."""
@@ -413,11 +379,7 @@ class Trainer:
             self.saver.begin(self.checkpoint(self.state), self.best())
 
     def save(self) -> None:
-        """Save a checkpoint of the current state, after earlier ones that are being written or wait in memory.
-
-        Raises:
-            RunError: a checkpoint could not be written; the earlier ones are intact.
-        """
+        """Save a checkpoint of the current state, after earlier ones that are being written or wait in memory."""
         if self.reducer.saves:
             self.saver.save(self.checkpoint(self.state), self.best())
 
@@ -447,26 +409,22 @@ class Trainer:
         )
 
     def finish(self, logger: Logger) -> Scores:
-        """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
-
-        Raises:
-            RunError: writing failed; or the model is written, but might differ if no checkpoint were lost.
-        """
+        """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`."""
         end, best = self.state.update, self.best()
         wanted = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
-        lost = set(self.reducer.from_first(lambda: list(self.checkpoints.lost(chain(*wanted)))))
+        lost = set(self.reducer.broadcast_object(lambda: list(self.checkpoints.lost(chain(*wanted)))))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
         candidates = [AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(found)]
         chosen = choose(candidates, self.best_name, self.state.tie)
         if line := self.signs.at_end():
             self.warn(line)
-        if self.reducer.is_first:
+        if self.reducer.is_rank_zero:
             self.checkpoints.check_claim()
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates), update=end)
         logger.say(choice_line(chosen, candidates, self.best_name))
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
-        self.reducer.from_first(lambda: logger.conclude(end, chosen.scores or {}))
+        self.reducer.broadcast_object(lambda: logger.conclude(end, chosen.scores or {}))
         return chosen.scores or {}
 
     def mean(self, updates: Updates) -> dict[str, Tensor]:
@@ -477,11 +435,11 @@ class Trainer:
         """Score the mean of saved checkpoints on the validation set; for a single one, the log may have the scores."""
         if len(updates) == 1 and (logged := self.logged(updates[0])):
             return logged
-        mean = self.mean(updates) if self.reducer.is_first else {}
-        load_weights(self.model, self.reducer.tensors_from_first(mean))
+        mean = self.mean(updates) if self.reducer.is_rank_zero else {}
+        load_weights(self.model, self.reducer.broadcast_tensors(mean))
         results = self.evaluated()
         return results and results.scores
 
     def logged(self, update: int) -> Scores | None:
         """Scores that the log of the run has for an update; None if it has none."""
-        return self.reducer.from_first(lambda: logged_scores(self.folder, update))
+        return self.reducer.broadcast_object(lambda: logged_scores(self.folder, update))

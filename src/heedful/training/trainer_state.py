@@ -87,11 +87,7 @@ class TrainerState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "TrainerState":
-        """Restore the state that `to_json` gave; older versions validated before they saved.
-
-        Raises:
-            ValueError: a value is missing, unknown or of another type.
-        """
+        """Restore the state that `to_json` gave; older versions validated before they saved."""
         try:
             parts = {"window": LogWindow(**values["window"]), "watch": Watch(**values.get("watch", {}))}
             state = cls(**{"validated": values["update"], "shares": None, **values, **parts})
@@ -154,11 +150,6 @@ def last_update(train: TrainConfig, state: TrainerState, batches: int) -> int | 
     """Estimate the last update of a run from the share of each limit that its next update completes.
 
     A schedule over this number ends with the run, whichever limit ends it; the rate is a function of the state alone.
-
-    Args:
-        train: the limits.
-        state: the state once the batches of the next update are read.
-        batches: the number of batches of this epoch.
     """
     number = state.update + 1
     if state.shares is None:
@@ -174,12 +165,7 @@ def last_update(train: TrainConfig, state: TrainerState, batches: int) -> int | 
 
 
 def rate_line(recipe: Recipe, updates: int | None = None) -> str:
-    """Format a line about where the learning rate ends.
-
-    Args:
-        recipe: the recipe of the run.
-        updates: the number of updates of the run; None: known only as far as the recipe gives it.
-    """
+    """Format a line about where the learning rate ends."""
     train, optimizer = recipe.train, recipe.optimizer
     limits = [f"update {train.max_updates:,}"]
     limits += [f"the end of epoch {train.max_epochs:,}"] if train.max_epochs is not None else []

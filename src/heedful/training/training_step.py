@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from heedful.config.schema import Recipe
 from heedful.distributed import SINGLE_PROCESS, Reducer
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.random_numbers import seed_of
 from heedful.tasks.task import Batch
@@ -57,14 +57,7 @@ class Update:
 
 
 class TrainingStep:
-    """Training step of a model: computes the gradient of an objective and updates the weights with an optimiser.
-
-    Args:
-        model: The model, in float32.
-        objective: Computes the terms of the loss of a batch.
-        recipe: The recipe of the run.
-        reducer: Joins counts and losses, and sums gradients, of all processes that train the model.
-    """
+    """Training step of a model: computes the gradient of an objective and updates the weights with an optimiser."""
 
     def __init__(
         self, model: nn.Module, objective: Objective, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS
@@ -102,40 +95,26 @@ class TrainingStep:
         The gradient is that of (sum of losses) / (count of target tokens) over all batches of all processes, for each
         term of the loss: splitting a batch into several changes only rounding. Dropout is drawn from (seed, update,
         batch), so that no state of a random generator has to be saved.
-
-        Args:
-            batches: This process's batches; none, if all examples are those of other processes.
-            number: The number of the update.
-            total: The number of batches of all processes; those beyond are repetitions, which count for nothing.
-            last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
-            passes: Context manager of the passes, which change no weight; None: none is needed.
         """
-        rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
+        rows = self.reducer.all_gather_in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
         tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
         with passes or nullcontext():
             losses = self.gradient(batches, number, counts, len(rows))
         last = last or self.recipe.train.max_updates
         lr = learning_rate(self.recipe.optimizer, number, last, self.recipe.model.d_model)
         norm = self.step(lr, sum(counts))
-        computed = self.reducer.in_order(torch.stack(losses).tolist() if losses else [])[:total]
+        computed = self.reducer.all_gather_in_order(torch.stack(losses).tolist() if losses else [])[:total]
         totals, nlls = torch.tensor(computed, dtype=torch.float64).sum(0).T.tolist()
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
 
     def gradient(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
-        """Compute the gradient of an update, in the model's parameters; return the losses as `backward` does.
-
-        Args:
-            batches: This process's batches.
-            number: The number of the update.
-            counts: The divisor of each term of the loss, over all batches of all processes.
-            total: The number of batches of all processes, without repetitions.
-        """
+        """Compute the gradient of an update, in the model's parameters; return the losses as `backward` does."""
         self.precision.replica.train()
         self.precision.refresh()
         nothing = [math.inf] * len(counts)  # divisors of a repetition
         losses = [
             self.backward(batch, (number, place), counts if place < total else nothing)
-            for place, batch in zip(self.reducer.share(count()), batches, strict=False)
+            for place, batch in zip(self.reducer.shard(count()), batches, strict=False)
         ]
         self.reducer.sum_gradients(self.model)
         return losses
@@ -156,12 +135,7 @@ class TrainingStep:
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
     def step(self, lr: float, predictions: int) -> float:
-        """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm.
-
-        Args:
-            lr: The learning rate.
-            predictions: The number of predictions that the gradient is the mean of.
-        """
+        """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         limit = self.recipe.optimizer.clip_norm or math.inf
         norm = clip_gradients(parameters, limit)

@@ -17,7 +17,7 @@ from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
-from heedful.nn.dropout import Dropping
+from heedful.nn.dropout import Dropout
 from heedful.nn.embedding import only_silences
 from heedful.predictors.scorer import Standardisation
 from heedful.tasks import find_task
@@ -30,13 +30,6 @@ def freeze(model: Model, recipe: Recipe) -> None:
     """Exclude the weights that `train.freeze` names from training. Modules that are frozen whole drop nothing out.
 
     They compute what they would compute in use, as trained weights that cannot adapt to dropout expect it.
-
-    Args:
-        model: the recipe's own model; its weights may be without values, on the meta device.
-        recipe: the recipe.
-
-    Raises:
-        InputError: the model has no weights of such a name, or nothing is left to train.
     """
     if not recipe.train.freeze:
         return
@@ -55,8 +48,8 @@ def freeze(model: Model, recipe: Recipe) -> None:
         raise InputError("train.freeze leaves nothing to train; take a part of the model out of it")
     for module in filter(is_frozen, model.modules()):
         for layer in module.modules():
-            if isinstance(layer, Dropping):
-                layer.rate = 0.0
+            if isinstance(layer, Dropout):
+                layer.p = 0.0
 
 
 def is_frozen(module: nn.Module) -> bool:
@@ -81,11 +74,7 @@ GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # a ta
 
 
 def check_modality(start: Recipe, recipe: Recipe, place: str) -> None:
-    """Check that a start model reads what the recipe's model reads; `place` names it in the message.
-
-    Raises:
-        InputError: one reads pictures, say, and the other text.
-    """
+    """Check that a start model reads what the recipe's model reads; `place` names it in the message."""
     there, here = start.data.modality, recipe.data.modality
     if there != here:
         raise InputError(
@@ -146,11 +135,7 @@ def more_positions(start: Recipe, recipe: Recipe) -> dict[str, int]:
 
 
 def check_seconds(recipe: Recipe, place: str) -> None:
-    """Check that the positions that a start model has learned suffice for the longest sound; `place` names the model.
-
-    Raises:
-        InputError: they do not.
-    """
+    """Check that the positions that a start model has learned suffice for the longest audio."""
     learned, audio = recipe.model.learned_positions, recipe.audio
     if recipe.data.modality == "audio" and learned is not None and audio.longest > learned:
         longest = learned * audio.stride * audio.hop / audio.rate
@@ -161,16 +146,7 @@ def check_seconds(recipe: Recipe, place: str) -> None:
 
 
 def resized_positions(start: Recipe, recipe: Recipe, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Fit the learned positions of a start model to the recipe: interpolated for pictures of another size.
-
-    Args:
-        start: the recipe of the start model.
-        recipe: the recipe of the new model.
-        values: weights of the start model by name.
-
-    Returns:
-        The weights that are changed, by name; none if both have the same grid of patches and as many positions.
-    """
+    """Fit the learned positions of a start model to the recipe: interpolated for pictures of another size."""
     size = recipe.model.learned_positions
     same = start.image.grid == recipe.image.grid and start.model.learned_positions == size
     if {start.data.modality, recipe.data.modality} != {"image"} or same:
@@ -232,11 +208,7 @@ SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.position
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
-    """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start.
-
-    Raises:
-        InputError: there is no such model, its vocabulary is not the recipe's, or two models do not go together.
-    """
+    """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start."""
     found = list(starts(recipe))
     if not found:
         return recipe
@@ -257,12 +229,7 @@ def with_warm_start(recipe: Recipe) -> Recipe:
 
 
 def starts(recipe: Recipe) -> Iterator[LoadedModel]:
-    """Load the models that a recipe's warm start begins from.
-
-    Raises:
-        InputError: a model cannot be loaded or is of a family that has no place in the recipe's model; or
-            `train.start_decoder` is no language model, or the recipe's model has no decoder to begin.
-    """
+    """Load the models that a recipe's warm start begins from."""
     if recipe.train.start is not None:
         start = loaded("train.start", recipe.train.start)
         check_family(start, recipe)
@@ -278,11 +245,7 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
 
 
 def loaded(key: str, folder: str) -> LoadedModel:
-    """Load the model that a key of the recipe names.
-
-    Raises:
-        InputError: it cannot be loaded; the message begins with the key.
-    """
+    """Load the model that a key of the recipe names."""
     try:
         return load_model(folder)
     except InputError as error:
@@ -290,11 +253,7 @@ def loaded(key: str, folder: str) -> LoadedModel:
 
 
 def check_family(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder.
-
-    Raises:
-        InputError: the model is of another family, or reads something else, such as pictures.
-    """
+    """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder."""
     check_modality(start.recipe, recipe, f"train.start = {start.path}")
     architecture = start.recipe.model.architecture
     if architecture != recipe.model.architecture:
@@ -327,11 +286,7 @@ def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
 
 
 def check_shape(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that the recipe's model has the shape of a start model, after another start model has set the shape.
-
-    Raises:
-        InputError: the shapes differ; all differences are listed.
-    """
+    """Check that the recipe's model has the shape of a start model, after another start model has set the shape."""
     here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
     other = [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]
     if other:
@@ -342,11 +297,7 @@ def check_shape(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def check_length(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that the start model's learned positions suffice for the texts or sounds of the recipe.
-
-    Raises:
-        InputError: The model has learned fewer positions.
-    """
+    """Check that the start model's learned positions suffice for the texts or sounds of the recipe."""
     check_seconds(recipe, str(start.path))
     if recipe.data.modality != "text":
         return
@@ -366,11 +317,7 @@ def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
 
 
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that the recipe's vocabulary can replace the one that a start model was trained with.
-
-    Raises:
-        InputError: the vocabularies differ, and `train.vocabulary` does not say what to do, or "extend" loses pieces.
-    """
+    """Check that the recipe's vocabulary can replace the one that a start model was trained with."""
     path = Path(recipe.tokenizer.path or "")
     here = TokenizerPair.load(path)
     for side in sides(start, recipe):
@@ -403,15 +350,7 @@ class Transfer:
 
 
 def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
-    """Find the weights to copy from each model of a recipe's warm start.
-
-    Args:
-        recipe: the recipe, which names the start models.
-        model: the recipe's own model; its weights may be without values, on the meta device.
-
-    Raises:
-        InputError: a start model has nothing in common with this one, or a weight would be copied twice.
-    """
+    """Find the weights to copy from each model of a recipe's warm start."""
     found, taken = [], set()
     for start in starts(recipe):
         values = values_of(start, model)
@@ -438,20 +377,7 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
 def copy_start_weights(
     recipe: Recipe, model: Model, tokenizers: TokenizerPair, tell: Callable[[str], object] = lambda _: None
 ) -> list[str]:
-    """Copy weights to a model from the start models of a recipe (warm start).
-
-    Args:
-        recipe: the recipe, which names the start models.
-        model: the recipe's own model.
-        tokenizers: its tokenizers.
-        tell: called with sentences about weights that are changed on the way, and inputs that are read otherwise.
-
-    Returns:
-        The names of the weights that stay freshly initialised; empty if nothing was to be copied.
-
-    Raises:
-        InputError: under the same conditions as `transfers`.
-    """
+    """Copy weights to a model from the start models of a recipe (warm start)."""
     copied: set[int] = set()
     reading: set[str] = set()
     for transfer in transfers(recipe, model):
@@ -481,13 +407,7 @@ def silences(recipe: Recipe) -> tuple[str, ...]:
 
 
 def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:
-    """Say which weights of a model are those of the models of a warm start; empty without a warm start.
-
-    Args:
-        recipe: the recipe, which names the start models.
-        model: the recipe's own model.
-        fresh: the names of the weights that are freshly initialised, as `copy_start_weights` returns them.
-    """
+    """Say which weights of a model are those of the models of a warm start; empty without a warm start."""
     named = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
     if not named:
         return ""
@@ -514,9 +434,6 @@ def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
 
     An encoder-decoder has no segments: the vector of the first segment is added to the position vectors, which are
     added to all tokens, too.
-
-    Raises:
-        InputError: there is no table of learned positions to add the segment vector to.
     """
     values = weights(start.model)
     if SEGMENTS in values and not model.has_segments:

@@ -20,24 +20,14 @@ STILL = 1e-3  # relative change of the loss on the validation set since the begi
 
 
 class WarningSigns:
-    """Watches the updates and validations of a run, and reports signs of trouble.
-
-    Args:
-        recipe: The recipe of the run, whose settings the remedies name.
-        watch: What was seen before, in the state of the run, which is changed; None: nothing.
-    """
+    """Watches the updates and validations of a run, and reports signs of trouble."""
 
     def __init__(self, recipe: Recipe, watch: Watch | None = None) -> None:
         self.recipe = recipe
         self.watch = watch or Watch()
 
     def after_update(self, loss: float, norm: float) -> str | None:
-        """Note the mean loss and the gradient norm of an update; return a sentence on a sign, if there is one.
-
-        Args:
-            loss: The mean loss in nats.
-            norm: The norm of the gradient before clipping.
-        """
+        """Note the mean loss and the gradient norm of an update; return a sentence on a sign, if there is one."""
         watch, unlearned = self.watch, loss > LEARNED
         last = math.nan if watch.loss is None else watch.loss
         watch.small = watch.small + 1 if unlearned and norm < SMALL_NORM else 0

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from heedful.architectures.architectures import model_class
+from heedful.architectures.backbone import model_class
 from heedful.architectures.model import SourceToTarget
 from heedful.config.decoding import MAX_EXTRA
 from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
@@ -229,9 +229,11 @@ class SequenceToSequence(Task[PairBatch]):
     def decoded(self, model: SourceToTarget, config: DecodeConfig, run: Evaluation) -> Texts:
         """Decode all sources of the validation set as the settings say; each process decodes its share."""
         references = self.data.references
-        own = list(run.reducer.share(range(len(references))))
+        own = list(run.reducer.shard(range(len(references))))
         run.progress.begin("texts", len(own))
-        outputs = [Written(*each) for each in run.reducer.in_order(list(self.write(model, config, own, run)))]
+        outputs = [
+            Written(*each) for each in run.reducer.all_gather_in_order(list(self.write(model, config, own, run)))
+        ]
         cut = CutOutputs()
         for output in outputs:
             cut.count(output.complete)

@@ -82,7 +82,7 @@ def trained(
     step = training_step(subject, recipe, reducer)
     halves = [batch_of(subject, subject.examples[half::2]) for half in (0, 1)]
     for number in range(1, UPDATES + 1):
-        step.update(list(reducer.share(halves)), number)
+        step.update(list(reducer.shard(halves)), number)
         if between and number == UPDATES // 2:
             step = between(step)
     return step

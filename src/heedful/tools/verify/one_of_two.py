@@ -33,7 +33,7 @@ def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
         with join_process_group(MINUTES, "cpu", kind_of_group(ParallelConfig(shard=shard), "cpu")) as reducer:
             step = trained(subject_of(loaded, seed), loaded.recipe, reducer)
             tensors = {name: whole(value) for name, value in weights(step.model).items()}
-            if reducer.is_first:
+            if reducer.is_rank_zero:
                 (folder / file).write_bytes(b"".join(tensor_file(tensors)))
     end_process(0)
 
