@@ -10,11 +10,11 @@ import torch
 from rich.console import Console
 
 import toy_tasks
+from heedful.architectures.transformer.layers import FeedForward
 from heedful.checkpoint import Checkpoints
 from heedful.cli.replay import lines
 from heedful.config.load import recipe_from_dict
 from heedful.errors import DivergedError, InputError
-from heedful.nn.feedforward import FeedForward
 from heedful.random_numbers import seed_of
 from heedful.tools.replay import measure, replay
 from heedful.training.logger import LOG

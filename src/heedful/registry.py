@@ -129,9 +129,9 @@ ARCHITECTURES: Registry[type] = Registry(
 
 MODELS = {  # of each architecture, by family
     "transformer": {
-        "encoder_decoder": "heedful.architectures.transformer:EncoderDecoder",
-        "encoder": "heedful.architectures.backbone:EncoderOnly",
-        "decoder": "heedful.architectures.backbone:DecoderOnly",
+        "encoder_decoder": "heedful.architectures.transformer.model:EncoderDecoder",
+        "encoder": "heedful.architectures.transformer.model:EncoderOnly",
+        "decoder": "heedful.architectures.transformer.model:DecoderOnly",
     },
     "recurrent": {
         "encoder_decoder": "heedful.architectures.recurrent.model:RecurrentEncoderDecoder",

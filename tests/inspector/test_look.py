@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import heedful
+from heedful.architectures.transformer.layers import Block, DecoderBlock
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError, RunError
 from heedful.inspector.capture.forward_inputs import model_of
@@ -14,7 +15,6 @@ from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.look import Question, look, searching, unknown
 from heedful.inspector.measures.teacher_forcing import log_probs
-from heedful.nn.stack import Block, DecoderBlock
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer

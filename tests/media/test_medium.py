@@ -9,7 +9,7 @@ from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.media.log_mel import log_mel
 from heedful.media.modality import Pictures, Sounds, Videos, medium_of, padded, sample_frames
-from heedful.random_numbers import AUGMENTATION, Chance
+from heedful.random_numbers import AUGMENTATION, KeyedGenerator
 from toy_media import RATE, animated, drawn, moving, png, tone, wav
 
 PIXELS = np.random.default_rng(1).integers(256, size=(7, 11, 3), dtype=np.uint8)
@@ -17,8 +17,8 @@ IMAGE = ImageConfig(size=(7, 11), patch=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.25,
 AUDIO = AudioConfig(rate=RATE, window=50, hop=20, mels=7, max_seconds=1.0)
 
 
-def chance(example: int = 1, epoch: int = 2) -> Chance:
-    return Chance(7, AUGMENTATION, epoch, example)
+def chance(example: int = 1, epoch: int = 2) -> KeyedGenerator:
+    return KeyedGenerator(7, AUGMENTATION, epoch, example)
 
 
 def test_a_recipe_says_what_is_read():

@@ -6,7 +6,7 @@ import sys
 import torch
 from torch import nn
 
-from heedful.architectures.transformer import EncoderDecoder
+from heedful.architectures.transformer.model import EncoderDecoder
 from heedful.config.schema import ModelConfig
 from heedful.nn.meta_device import meta_device, unallocated
 

@@ -10,8 +10,7 @@ from torch import nn
 from heedful.architectures import EncoderOnly
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.config.schema import ModelConfig
-from heedful.nn.patches import PatchEmbedding
-from heedful.nn.tubelets import SinusoidalTimes, TubeletEmbedding, stacked
+from heedful.nn.patches import PatchEmbedding, SinusoidalTimes, TubeletEmbedding, stacked
 
 VIDEO = VideoConfig(frames=10, tubelet=2)
 IMAGE = ImageConfig(size=(12, 28), patch=4)

@@ -12,7 +12,7 @@ from torch import nn
 
 from heedful import load
 from heedful.architectures import EncoderDecoder, weights
-from heedful.architectures.inference import batches
+from heedful.architectures.model import batches
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.predictors import translator as translator_module

@@ -12,7 +12,7 @@ from heedful.checkpoint import Checkpoint, Checkpoints, store_of
 from heedful.checkpoint.run_layout import Best
 from heedful.distributed import SINGLE_PROCESS, ProcessGroup, ShardedGroup, end_process, join_process_group, whole
 from heedful.errors import InputError, RunError
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.storage.disk import Storage
 from heedful.tasks.parts.sequence_to_sequence import collate

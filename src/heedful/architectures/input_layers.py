@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from heedful.architectures.architectures import model_class
+from heedful.architectures.backbone import model_class
 from heedful.architectures.dual_encoder.model import DualEncoder
+from heedful.architectures.heads import SequenceClassifier
 from heedful.architectures.model import SourceToTarget
-from heedful.architectures.task_heads import SequenceClassifier
 from heedful.config.schema import Recipe
 from heedful.nn.embedding import InputLayer
 from heedful.nn.frames import frame_embedding
-from heedful.nn.patches import PatchEmbedding
-from heedful.nn.tubelets import TubeletEmbedding
+from heedful.nn.patches import PatchEmbedding, TubeletEmbedding
 
 INPUT_LAYERS: dict[str, Callable[[Recipe], InputLayer]] = {  # by `data.modality`
     "image": lambda recipe: PatchEmbedding(recipe.image, recipe.model.d_model),

@@ -105,7 +105,7 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
     """Make a table of the parameter counts in Vaswani et al. (2017), Table 3, beside exact counts by convention."""
-    from heedful.architectures.parameters import CONVENTIONS
+    from heedful.architectures.transformer.model import CONVENTIONS
     from heedful.config.load import load_preset
 
     table = plain_table("preset", "printed", *(f"{c.name}\n{c.vocab:,} tokens" for c in CONVENTIONS))

@@ -332,7 +332,7 @@ def _defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults of the task of a recipe; without rate and warm-up where it names the paper's schedule."""
     defaults = dict(OF_TASKS.get(str(values.get("task")), {}))
     asked = values.get("optimizer")
-    if "optimizer" in defaults and isinstance(asked, Mapping) and asked.get("schedule") == "vaswani":
+    if "optimizer" in defaults and isinstance(asked, Mapping) and asked.get("schedule") in ("noam", "vaswani"):
         kept = {key: value for key, value in defaults["optimizer"].items() if key not in ("lr", "warmup", "min_lr")}
         defaults["optimizer"] = kept
     return defaults

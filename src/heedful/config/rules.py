@@ -331,20 +331,20 @@ RULES[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.optimizer.lr,
-        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.lr < 0.01,
-        'with optimizer.schedule = "vaswani" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
+        lambda r: r.optimizer.schedule == "noam" and r.optimizer.lr < 0.01,
+        'with optimizer.schedule = "noam" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
         'with {r.optimizer.lr} nothing would be learned; for a peak rate set optimizer.schedule = "inverse_sqrt"',
     ),
     Rule(
         KEYS.optimizer.lr,
-        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.lr > 0.1,
+        lambda r: r.optimizer.schedule != "noam" and r.optimizer.lr > 0.1,
         'with optimizer.schedule = "{r.optimizer.schedule}" optimizer.lr is the peak rate, and {r.optimizer.lr} '
         "would diverge; 0.0005 is usual",
     ),
     Rule(
         KEYS.optimizer.warmup,
-        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.warmup < 1,
-        'optimizer.schedule = "vaswani" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
+        lambda r: r.optimizer.schedule == "noam" and r.optimizer.warmup < 1,
+        'optimizer.schedule = "noam" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
     ),
     Rule(
         KEYS.optimizer.min_lr,

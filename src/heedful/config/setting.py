@@ -98,6 +98,22 @@ class OpenNames:
         return {**schema, "enum": [*schema.get("enum", ()), *self.registry.installed()]}
 
 
+class FormerValues:
+    """Fact of a setting: former names of its values, as older recipes hold them, and the names of today."""
+
+    def __init__(self, **today: str) -> None:
+        self.today = today
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Let pydantic take a former name for the name of today."""
+        from pydantic_core import core_schema
+
+        def renamed(value: Any) -> Any:
+            return self.today.get(value, value) if isinstance(value, str) else value
+
+        return core_schema.no_info_before_validator_function(renamed, handler(source))
+
+
 PLAIN = Setting()
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 

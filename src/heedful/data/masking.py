@@ -35,9 +35,6 @@ def mask_tokens(
 
     Returns:
         What the model sees, like `ids`, of shape (B, S), and a mask of the tokens that it is to predict, bool, (B, S).
-
-    Raises:
-        ValueError: There is no token to draw from, or no `words` for `whole_words`.
     """
     if first_piece >= vocab_size:
         raise ValueError(f"no tokens from {first_piece} on in a vocabulary of {vocab_size}")

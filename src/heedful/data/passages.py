@@ -16,7 +16,7 @@ from heedful.config.schema import MaskingConfig
 from heedful.data.batches import BatchPlan
 from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.errors import InputError
-from heedful.random_numbers import PASSAGES, Chance
+from heedful.random_numbers import PASSAGES, KeyedGenerator
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
@@ -29,11 +29,7 @@ Passages = tuple[Span, Span, bool]  # the first, the second, and True if the sec
 
 
 def check_count(documents: int, masking: MaskingConfig) -> None:
-    """Check that there are enough documents for pairs of passages, half of which come from two documents.
-
-    Raises:
-        InputError: There is only one document.
-    """
+    """Check that there are enough documents for pairs of passages, half of which come from two documents."""
     if masking.next_sentence and documents < 2:
         raise InputError(
             "the text of training, or of validation, is one document, and masking.next_sentence takes passages from "
@@ -56,15 +52,6 @@ class SentenceStore(MappedStore):
         """Write a store of encoded sentences, which appears as a whole or not at all, and open it.
 
         Memory: a chunk of sentences, and 8 bytes for each sentence and each document.
-
-        Args:
-            folder: Where the store goes; nothing may be there.
-            documents: Token ids of the sentences of each document, without special tokens. Sentences without a token,
-                and documents without such sentences, take no place.
-            vocab_size: All ids are below it; it decides between 16 and 32 bits.
-
-        Raises:
-            RunError: The folder cannot be written.
         """
         sizes = [0]
 
@@ -87,11 +74,7 @@ class SentenceStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store of encoded sentences after comparing all bytes with the manifest (about 3 GB a second).
-
-        Raises:
-            InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
-        """
+        """Open a store of encoded sentences after comparing all bytes with the manifest (about 3 GB a second)."""
         arrays = open_arrays(folder, (SENTENCES, DOCUMENTS))
         return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS], arrays.files)
 
@@ -125,9 +108,6 @@ class PassagePlan:
         max_length: Tokens of a sequence, special tokens included.
         batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch of its own.
         seed: Another seed gives another order.
-
-    Raises:
-        InputError: `max_length` leaves no room for text, or pairs need two documents and there is only one.
     """
 
     def __init__(
@@ -150,11 +130,8 @@ class PassagePlan:
         """Return the batches of passages of an epoch in order, each an array of `SEQUENCE`, shape (B,).
 
         The number of a sequence is its place among all sequences of the epoch.
-
-        Raises:
-            InputError: The text has nothing to make a pair of passages of.
         """
-        chance = Chance(self.seed, PASSAGES, epoch)
+        chance = KeyedGenerator(self.seed, PASSAGES, epoch)
         cut = self._pairs if self.masking.next_sentence else self._singles
         found = (sequence for document in range(len(self.store)) for sequence in cut(document, chance))
         planned = np.fromiter(((number, *sequence) for number, sequence in enumerate(found)), dtype=SEQUENCE)
@@ -164,7 +141,7 @@ class PassagePlan:
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
         return [planned[batch] for batch in plan.epoch(epoch)]
 
-    def _pairs(self, document: int, chance: Chance) -> Iterator[Passages]:
+    def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         whole = begin, end = self._sentences(document)
         while begin < end:
             wanted = self._wanted(chance)
@@ -174,8 +151,8 @@ class PassagePlan:
                     yield from self._halves(document, begin, chance)
                 begin = stop
                 continue
-            cut = begin + 1 + chance.below(stop - begin - 1)
-            first, is_next = self._span(begin, cut), chance.happens(0.5)
+            cut = begin + 1 + chance.integer(stop - begin - 1)
+            first, is_next = self._span(begin, cut), chance.bernoulli(0.5)
             if is_next:
                 second, begin = self._span(cut, stop), stop
             else:
@@ -184,29 +161,29 @@ class PassagePlan:
                 begin = cut
             yield *_trimmed(first, second, self.room, chance), is_next
 
-    def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Passages]:
+    def _halves(self, document: int, sentence: int, chance: KeyedGenerator) -> Iterator[Passages]:
         """Yield the pair of passages made of a single sentence; no pair if it has one token."""
         begin, end = self._span(sentence, sentence + 1)
         if end - begin == 1:
             return
-        cut = begin + 1 + chance.below(end - begin - 1)
-        second, is_next = (cut, end), chance.happens(0.5)
+        cut = begin + 1 + chance.integer(end - begin - 1)
+        second, is_next = (cut, end), chance.bernoulli(0.5)
         if not is_next:
             stranger, _ = self._elsewhere(document, chance)
             other_begin, other_end = self._span(stranger, stranger + 1)
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trimmed((begin, cut), second, self.room, chance), is_next
 
-    def _singles(self, document: int, chance: Chance) -> Iterator[Passages]:
+    def _singles(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         begin, end = self._span(*self._sentences(document))
         while begin < end:
             stop = min(end, begin + self._wanted(chance))
             yield (begin, stop), (stop, stop), False
             begin = stop
 
-    def _wanted(self, chance: Chance) -> int:
+    def _wanted(self, chance: KeyedGenerator) -> int:
         """The number of tokens that the next sequence is to have, without special ones."""
-        return 2 + chance.below(self.room - 1) if chance.happens(self.masking.short) else self.room
+        return 2 + chance.integer(self.room - 1) if chance.bernoulli(self.masking.short) else self.room
 
     def _sentences(self, document: int) -> Span:
         """The sentences of a document."""
@@ -220,10 +197,10 @@ class PassagePlan:
         """The end of the sentences from `begin` on, one at least, that have as many tokens as wanted; `end` at most."""
         return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + wanted))))
 
-    def _elsewhere(self, document: int, chance: Chance) -> Span:
+    def _elsewhere(self, document: int, chance: KeyedGenerator) -> Span:
         """A random sentence of the other documents, and where its document ends."""
         begin, end = self._sentences(document)
-        sentence = chance.below(len(self.bounds) - 1 - (end - begin))
+        sentence = chance.integer(len(self.bounds) - 1 - (end - begin))
         sentence += (end - begin) * (sentence >= begin)
         return sentence, self._sentences(int(np.searchsorted(self.store.documents, sentence, side="right")) - 1)[1]
 
@@ -261,7 +238,7 @@ def _sizes(spans: np.ndarray) -> np.ndarray:
     return spans[:, 1] - spans[:, 0]
 
 
-def _trimmed(first: Span, second: Span, room: int, chance: Chance) -> tuple[Span, Span]:
+def _trimmed(first: Span, second: Span, room: int, chance: KeyedGenerator) -> tuple[Span, Span]:
     """Shorten two spans: the longer one, or of equals the second, loses a token until both fit into `room`."""
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
@@ -270,6 +247,6 @@ def _trimmed(first: Span, second: Span, room: int, chance: Chance) -> tuple[Span
     return _shortened(first, kept, chance), _shortened(second, room - kept, chance)
 
 
-def _shortened(span: Span, size: int, chance: Chance) -> Span:
-    begin = span[0] + chance.heads(span[1] - span[0] - size)
+def _shortened(span: Span, size: int, chance: KeyedGenerator) -> Span:
+    begin = span[0] + chance.binomial(span[1] - span[0] - size)
     return begin, begin + size

@@ -37,14 +37,6 @@ class TokenStream(MappedStore):
         """Write a token stream, which appears as a whole or not at all, and open it.
 
         Memory: a chunk of documents, and 8 bytes for each.
-
-        Args:
-            folder: Where the stream goes; nothing may be there.
-            documents: One encoded document or more; the <eos> of each is added here.
-            vocab_size: All ids are below it; it decides between 16 and 32 bits.
-
-        Raises:
-            RunError: The folder cannot be written.
         """
         size = 0
 
@@ -65,11 +57,7 @@ class TokenStream(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a token stream after comparing all of its bytes with the manifest (about 3 GB a second).
-
-        Raises:
-            InputError: There is no stream, it is of another format, or a file is missing, cut short or changed.
-        """
+        """Open a token stream after comparing all of its bytes with the manifest (about 3 GB a second)."""
         arrays = open_arrays(folder, (OFFSETS,))
         return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"], arrays.files)
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from heedful.architectures import Model
+from heedful.architectures.transformer.layers import PostNorm
 from heedful.config.schema import Recipe
 from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.taps import taps
@@ -20,7 +21,6 @@ from heedful.inspector.look import WIDEST, Look
 from heedful.inspector.measures.attention import MEASURES, distance
 from heedful.inspector.measures.beam_search import BeamLog, Fate
 from heedful.inspector.measures.logit_lens import Lens
-from heedful.nn.residual import PostNorm
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 

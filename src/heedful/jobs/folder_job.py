@@ -42,11 +42,7 @@ BEATS = 6  # touches of a claim in that time
 
 
 class Claims:
-    """Claims of one process.
-
-    Args:
-        lease: Seconds after which the claim of another process is free if it was not touched.
-    """
+    """Claims of one process; another process' claim that was not touched for `lease` seconds is free."""
 
     def __init__(self, lease: float = LEASE) -> None:
         self._lease = lease
@@ -57,17 +53,7 @@ class Claims:
 
     @contextmanager
     def claim(self, path: Path) -> Iterator[bool]:
-        """Hold a claim within the block if it is free.
-
-        Args:
-            path: The file that stands for the claim.
-
-        Yields:
-            True; or False if another worker holds the claim, or its folder is gone.
-
-        Raises:
-            OSError: The file cannot be made.
-        """
+        """Hold a claim, which a file stands for, within the block; False if another worker has it or its folder is gone."""
         file = self._take(path)
         if file is None:
             yield False
@@ -151,14 +137,7 @@ GOES_ON = "what is done is kept, and when there is room and permission the same 
 
 
 class FolderJob:
-    """Job over the files of a folder: a line of text becomes a line of results, in a file of the same name.
-
-    Args:
-        source: The input folder.
-        output: The output folder, which holds the plan.
-        plan: The plan.
-        claims: The claims of this process.
-    """
+    """Job over the files of a folder: a line of text becomes a line of results, in a file of the same name."""
 
     def __init__(self, source: Path, output: Path, plan: Plan, claims: Claims) -> None:
         self.plan = plan
@@ -186,17 +165,7 @@ class FolderJob:
         return [shard for shard in self.plan.files[file].shards if shard.name not in there]
 
     def compute(self, shard: Shard, compute: Compute, done: Done = lambda _: None) -> bool:
-        """Compute a shard and write its part; return False if it is done already, or another worker does it.
-
-        Args:
-            shard: The shard.
-            compute: Turns lines into results.
-            done: Called with numbers of lines just done.
-
-        Raises:
-            InputError: The input has changed.
-            RunError: The part cannot be written.
-        """
+        """Compute a shard and write its part; return False if it is done already, or another worker does it."""
         if self._is_done(shard):
             return False
         claim = self._part(shard).with_suffix(".claim")
@@ -212,10 +181,6 @@ class FolderJob:
         """Join the parts of a file if all are there; return True if this call did it.
 
         The input file is read again before: the results are those of its lines as they are now, one for each.
-
-        Raises:
-            InputError: The input has changed.
-            RunError: The results cannot be written.
         """
         if self._result(file).exists() or self.missing(file):
             return False
@@ -281,20 +246,7 @@ def open_job(
     done: Done = lambda _: None,
     claims: Claims | None = None,
 ) -> FolderJob:
-    """Begin a job, or join one that was begun with the same settings and input.
-
-    Args:
-        source: The input folder.
-        output: The output folder; it is made in an existing folder, or is empty, or belongs to the job.
-        settings: What the results depend on beside the text, such as the digest of a model.
-        shard_lines: Number of lines of a shard, a multiple of `WINDOW`.
-        done: Called with numbers of lines just read, if the job begins.
-        claims: The claims of this process; None: with the usual lease.
-
-    Raises:
-        InputError: The folders cannot be used, a file is not text, or the job was begun with something else.
-        RunError: The plan cannot be written.
-    """
+    """Begin a job, or join one that was begun with the same settings and input."""
     check_folders(source, output)
     if not (output / JOB).is_dir():
         plan = make_plan(source, settings, shard_lines, done)
@@ -306,11 +258,7 @@ def open_job(
 
 
 def check_folders(source: Path, output: Path) -> None:
-    """Check that results of a job can go to a folder.
-
-    Raises:
-        InputError: The output is a file, lies in no existing folder or in the input, or holds something else.
-    """
+    """Check that results of a job can go to a folder."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
         raise InputError(f"--output {output}: lies in the input folder; name a folder elsewhere")
     if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
@@ -340,12 +288,7 @@ PAUSE = 0.3  # seconds until a worker that has nothing to do looks again
 
 
 class Worker:
-    """Worker of a job: computes shards, and reports the progress of all workers.
-
-    Args:
-        job: The job.
-        progress: Counts the lines that are done, by any worker.
-    """
+    """Worker of a job: computes shards, and reports the progress of all workers."""
 
     def __init__(self, job: FolderJob, progress: ProgressReporter) -> None:
         self.job = job
@@ -353,12 +296,7 @@ class Worker:
         self._open = {file: set(job.missing(file)) for file in job.plan.files}  # shards not counted yet
 
     def run(self, compute: Compute) -> None:
-        """Compute shards until all files are finished, by this worker or others.
-
-        Raises:
-            InputError: The input has changed.
-            RunError: Results cannot be written.
-        """
+        """Compute shards until all files are finished, by this worker or others."""
 
         def work(files: list[str]) -> bool:
             worked = [self._work_on(file, compute) for file in files]

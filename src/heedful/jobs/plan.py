@@ -84,28 +84,14 @@ class Plan:
 
 
 def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, done: Done) -> Plan:
-    """Read all files of a folder, and cut them into shards.
-
-    Args:
-        folder: The input folder.
-        settings: What the results depend on beside the text.
-        shard_lines: Number of lines of a shard.
-        done: Called with numbers of lines just read.
-
-    Raises:
-        InputError: A file is not UTF-8 text, or cannot be read; see `input_files` and `check_shard_lines`.
-    """
+    """Read all files of a folder, and cut them into shards."""
     check_shard_lines(shard_lines)
     files = {path.name: survey(path, shard_lines, done) for path in input_files(folder)}
     return Plan(dict(settings), shard_lines, files)
 
 
 def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceFile:
-    """Read a file, plain, .gz, .bz2 or .xz, and cut it into shards.
-
-    Raises:
-        InputError: The file is not UTF-8 text, or cannot be read.
-    """
+    """Read a file, plain, .gz, .bz2 or .xz, and cut it into shards."""
     shards, first, lines = [], 1, read_lines(path)
     while some := list(islice(lines, shard_lines)):
         shards.append(Shard(path.name, first, len(some), checksum(some)))
@@ -115,11 +101,7 @@ def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceF
 
 
 def input_files(folder: Path) -> list[Path]:
-    """List the files of a folder, by name; names that begin with a dot do not count.
-
-    Raises:
-        InputError: There is no such folder, it holds no file or a folder, or two results would have one name.
-    """
+    """List the files of a folder, by name; names that begin with a dot do not count."""
     if not folder.is_dir():
         raise InputError(no_folder(folder))
     try:
@@ -144,11 +126,7 @@ def result_name(file: str) -> str:
 
 
 def check_shard_lines(shard_lines: int) -> None:
-    """Check that a shard is a whole number of windows.
-
-    Raises:
-        InputError: It is not.
-    """
+    """Check that a shard is a whole number of windows."""
     if shard_lines < 1 or shard_lines % WINDOW:
         raise InputError(
             f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the lines that are computed together"
@@ -173,11 +151,7 @@ def plan_text(plan: Plan) -> bytes:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan that `plan_text` formatted.
-
-    Raises:
-        InputError: The file cannot be read, or is not what was written.
-    """
+    """Read a plan that `plan_text` formatted."""
     try:
         document = unseal(path.read_bytes())
         if document["format"] != FORMAT:
@@ -199,11 +173,7 @@ def _source(name: str, size: int, entry: dict[str, Any]) -> SourceFile:
 
 
 def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], shard_lines: int, output: Path) -> None:
-    """Check that settings and files are those of a plan that was made before; files are compared by name and size.
-
-    Raises:
-        InputError: A setting or a file differs; the message names it.
-    """
+    """Check that settings and files are those of a plan that was made before; files are compared by name and size."""
     known = plan.settings | {"shard_lines": plan.shard_lines}
     given = {**settings, "shard_lines": shard_lines}
     for key in sorted(known.keys() | given.keys()):
@@ -241,11 +211,7 @@ class ShardReader:
         self._lines: Iterator[str] = iter(())
 
     def read(self, shard: Shard) -> list[str]:
-        """Read the lines of a shard.
-
-        Raises:
-            InputError: The lines are not those that were planned, or the file cannot be read.
-        """
+        """Read the lines of a shard."""
         if shard.file != self._file or shard.first < self._next:
             self._file, self._next = shard.file, 1
             self._lines = read_lines(self._folder / shard.file)
@@ -258,18 +224,7 @@ class ShardReader:
 
 
 def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) -> None:
-    """Write the results of a shard atomically, one a line.
-
-    Args:
-        path: The file.
-        results: One result for each line of the shard.
-        shard: The shard.
-        writer: A name that only this process has.
-
-    Raises:
-        OSError: Writing failed.
-        RunError: There are more or fewer results than lines, or one is not a line.
-    """
+    """Write the results of a shard atomically, one a line."""
     count, ends, crc32 = 0, 0, 0
     with atomic_file(path, writer=writer) as stream:
         for result in results:
@@ -284,11 +239,7 @@ def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) ->
 
 
 def read_part(path: Path, shard: Shard) -> bytes | None:
-    """Read the results of a shard, each with a line feed; None if the file does not hold what was written.
-
-    Raises:
-        OSError: Reading failed.
-    """
+    """Read the results of a shard, each with a line feed; None if the file does not hold what was written."""
     data = path.read_bytes()
     end = data.rfind(b"\n", 0, -1) + 1
     results = data[:end]

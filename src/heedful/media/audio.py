@@ -68,9 +68,6 @@ class ChannelMixer:
     """Makes one channel of several, block by block, and notices channels that cancel.
 
     Two microphones or two wires of opposite polarity give the same sound with opposite signs, whose mean is silence.
-
-    Args:
-        channel: the number of the channel to take, from 1; None: the mean of all.
     """
 
     def __init__(self, channel: int | None) -> None:
@@ -78,11 +75,7 @@ class ChannelMixer:
         self._before = self._after = 0.0  # power, summed over all samples
 
     def mix(self, block: Float32[np.ndarray, "N C"]) -> Samples:
-        """Return one channel of the next block.
-
-        Raises:
-            InputError: there is no channel of this number.
-        """
+        """Return one channel of the next block."""
         channels = block.shape[1]
         if self.channel is not None:
             if self.channel > channels:
@@ -98,11 +91,7 @@ class ChannelMixer:
         return mean
 
     def check(self) -> None:
-        """Check that the channels of all blocks so far do not cancel each other.
-
-        Raises:
-            InputError: they do; the mean is silent where the channels are not.
-        """
+        """Check that the channels of all blocks so far do not cancel each other."""
         if self._before > 0 and self._after < CANCELLED * self._before:
             quieter = 10 * math.log10(self._before / self._after) if self._after else math.inf
             silent = "silence" if math.isinf(quieter) else f"{quieter:.0f} dB quieter than they are"
@@ -121,14 +110,8 @@ CHUNKS = 1000  # that are looked through for the samples; files have a handful
 def true_header(stream: BinaryIO, size: int) -> bytes | None:
     """Return the header of a WAV or AU file of unknown length, with the length of the file written into it.
 
-    Recorders that write into a pipe leave 0, or a very large number, where the number of bytes belongs.
-
-    Args:
-        stream: the file, at any place.
-        size: its number of bytes.
-
-    Returns:
-        The first bytes of the file, up to its samples; None if the header is true, or is that of another format.
+    Recorders that write into a pipe leave 0, or a very large number, where the number of bytes belongs. None: the header
+    is true, or that of another format.
     """
     stream.seek(0)
     start = stream.read(12)
@@ -206,15 +189,6 @@ def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) 
     """Read the bytes of a sound file as samples of one channel at the rate of the settings, mostly from -1 to 1.
 
     Channels are averaged, unless `channel` names one.
-
-    Args:
-        content: The bytes.
-        config: The settings.
-        truncated: True to read what is there of a file that is cut off.
-
-    Raises:
-        InputError: The bytes are no sound, cut off, damaged, without samples or with some that are no numbers or far
-            beyond 1; the channels cancel each other; or the sound is longer than `max_seconds`.
     """
     samples, rate = read_channels(content, config.max_seconds, truncated=truncated)
     mixer = ChannelMixer(config.channel)
@@ -224,11 +198,7 @@ def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) 
 
 
 def from_samples(values: np.ndarray, config: AudioConfig) -> Samples:
-    """Check samples in memory, of one channel at the rate of the settings, and no more than `max_seconds` of them.
-
-    Raises:
-        InputError: The array has another shape or no fractions, or is what `read_sound` refuses in a file.
-    """
+    """Check samples in memory, of one channel at the rate of the settings, and no more than `max_seconds` of them."""
     check_length(len(values) / config.rate if values.ndim else 0.0, config.max_seconds)
     return as_samples(values, config.rate)
 
@@ -237,9 +207,6 @@ def as_samples(values: np.ndarray, rate: int) -> Samples:
     """Check samples in memory, of one channel at a rate, and return them as float32.
 
     Integers of 16 and 32 bits, and unsigned ones of 8, are scaled as they are in WAV files.
-
-    Raises:
-        InputError: The array has another shape, another type, or nothing in it; or some are no numbers.
     """
     scale = SCALES.get(values.dtype.name)
     if values.ndim != 1 or (scale is None and values.dtype.kind != "f"):
@@ -263,11 +230,7 @@ def au(samples: Samples, rate: int) -> bytes:
 
 
 def read_channels(content: bytes, most: float, *, truncated: bool = False) -> tuple[Float32[np.ndarray, "N C"], int]:
-    """Read all channels of a sound file (N C), and its samples a second; at most so many seconds.
-
-    Raises:
-        InputError: As for `read_sound`.
-    """
+    """Read all channels of a sound file (N C), and its samples a second; at most so many seconds."""
     with opened(content, truncated=truncated) as sound:
         frames = frames_of(sound, content, truncated=truncated)
         check_length(frames / sound.samplerate, most)
@@ -281,9 +244,6 @@ def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> i
 
     A file that does not tell, as FLAC that was written into a pipe, is read to its end for that, and so is one that may
     be cut off.
-
-    Raises:
-        InputError: It is damaged.
     """
     if sound.frames != UNTOLD and not truncated:
         return sound.frames
@@ -299,11 +259,7 @@ def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> i
 
 
 def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndarray, "N C"]]:
-    """Read at most so many samples of an open sound file (N C), block by block; behind them may stand other things.
-
-    Raises:
-        InputError: It is damaged.
-    """
+    """Read at most so many samples of an open sound file (N C), block by block; behind them may stand other things."""
     try:
         while len(block := sound.read(min(size, most), dtype="float32", always_2d=True)):
             yield block
@@ -314,11 +270,7 @@ def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndar
 
 @contextmanager
 def opened(content: bytes, *, truncated: bool = False) -> Iterator[Any]:
-    """Open the bytes of a sound file with soundfile; its samples are not read yet.
-
-    Raises:
-        InputError: The bytes are no sound, cut off or damaged.
-    """
+    """Open the bytes of a sound file with soundfile; its samples are not read yet."""
     with open_sound(content, truncated=truncated) as sound, without_foreign_messages():
         try:
             yield sound
@@ -327,11 +279,7 @@ def opened(content: bytes, *, truncated: bool = False) -> Iterator[Any]:
 
 
 def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
-    """Open a sound file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet.
-
-    Raises:
-        InputError: The file cannot be read, is no sound, cut off or damaged.
-    """
+    """Open a sound file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet."""
     library = soundfile()
     try:
         with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
@@ -376,9 +324,6 @@ def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
     """Check that there are bytes, and all that a file announces: libsndfile reads what is left.
 
     The headers of WAV, AIFF, AU and Matroska tell how many there are, and each page of an Ogg file tells its size.
-
-    Raises:
-        InputError: There are none, or some are not there.
     """
     header, size = stream.read(LONGEST_HEAD), stream.seek(0, SEEK_END)
     if not size:
@@ -415,21 +360,13 @@ def announced_bytes(header: bytes) -> int | None:
 
 
 def check_count(there: int, announced: int) -> None:
-    """Check that all samples are there that a file announces.
-
-    Raises:
-        InputError: Some are not.
-    """
+    """Check that all samples are there that a file announces."""
     if there < announced:
         raise InputError(f"it is cut off or damaged: {there:,} of {announced:,} samples can be read; save it again")
 
 
 def check_length(seconds: float, most: float) -> None:
-    """Check that a clip is not longer than the limit.
-
-    Raises:
-        InputError: It is.
-    """
+    """Check that a clip is not longer than the limit."""
     if seconds > most:
         raise InputError(
             f"it is {seconds:,.1f} seconds long, more than max_seconds = {most:,.1f}; cut it, or raise that limit"
@@ -437,11 +374,7 @@ def check_length(seconds: float, most: float) -> None:
 
 
 def checked(samples: Samples) -> Samples:
-    """Return samples as they are if there are some, and all are numbers that can be samples.
-
-    Raises:
-        InputError: There are none, or some are infinite, no numbers, or far beyond 1.
-    """
+    """Return samples as they are if there are some, and all are numbers that can be samples."""
     if not len(samples):
         raise InputError("it has no samples")
     if not np.isfinite(samples).all():
@@ -460,11 +393,7 @@ def is_silent(samples: np.ndarray) -> bool:
 
 
 def soundfile() -> Any:
-    """Import soundfile.
-
-    Raises:
-        InputError: soundfile is not installed.
-    """
+    """Import soundfile."""
     try:
         import soundfile as library
     except (ImportError, OSError) as error:  # OSError: its libsndfile is missing

@@ -81,11 +81,7 @@ def damaged(error: Any) -> InputError:
 
 @contextmanager
 def opened_container(source: bytes | Path, kind: str) -> Iterator[Any]:
-    """Open a file with PyAV.
-
-    Raises:
-        InputError: PyAV is not installed, or the file is damaged.
-    """
+    """Open a file with PyAV."""
     library = pyav()
     try:
         with library.open(BytesIO(source) if isinstance(source, bytes) else str(source), format=kind) as container:
@@ -160,11 +156,7 @@ class ContainerSound:
 
 
 def pyav() -> Any:
-    """Import PyAV.
-
-    Raises:
-        InputError: PyAV is not installed.
-    """
+    """Import PyAV."""
     try:
         import av
         import av.error
@@ -185,9 +177,6 @@ def container_frames(
         kind: its format.
         max_pixels: the most pixels of a frame.
         choose: gives the numbers of the frames that are read, in order, by the number of all; or raises an InputError.
-
-    Raises:
-        InputError: it has no frames, is damaged, or has larger ones.
     """
     count = count_packets(content, kind, max_pixels)
     frames, decoded = decoded_frames(content, kind, choose(count))
@@ -197,11 +186,7 @@ def container_frames(
 
 
 def count_packets(content: bytes, kind: str, max_pixels: int) -> int:
-    """Count the packets of a video, of which most hold a frame; nothing is decoded.
-
-    Raises:
-        InputError: it has no frames, is damaged, or its frames are too large.
-    """
+    """Count the packets of a video, of which most hold a frame; nothing is decoded."""
     with opened_container(content, kind) as container:
         if not container.streams.video:
             raise InputError("it has no frames: it is a sound without a video track")
@@ -215,11 +200,7 @@ def count_packets(content: bytes, kind: str, max_pixels: int) -> int:
 
 
 def decoded_frames(content: bytes, kind: str, numbers: Sequence[int]) -> tuple[list[np.ndarray], int]:
-    """Decode a video; return the frames of some numbers, and how many there are.
-
-    Raises:
-        InputError: it holds no frames, or is damaged.
-    """
+    """Decode a video; return the frames of some numbers, and how many there are."""
     wanted, found, count, end = set(numbers), {}, 0, 0.0
     with opened_container(content, kind) as container:
         stream = container.streams.video[0]

@@ -10,10 +10,10 @@ from jaxtyping import Bool
 
 from heedful.config.modalities import ImageConfig
 from heedful.media.images import Pixels, pillow
-from heedful.random_numbers import PATCHES, Chance, draw
+from heedful.random_numbers import PATCHES, KeyedGenerator, draw
 
 
-def hidden_patches(
+def masked_patches(
     grid: tuple[int, int], rate: float, seed: int, epoch: int, number: int
 ) -> Bool[np.ndarray, "rows columns"]:
     """Choose the patches of a picture to hide: `rate` of them, but at least one, and never all.
@@ -42,9 +42,9 @@ FEWEST_BITS = 4  # of a colour
 GREY = 128
 
 
-def trivially_augmented(pixels: Pixels, channels: int, chance: Chance) -> Pixels:
+def trivially_augmented(pixels: Pixels, channels: int, chance: KeyedGenerator) -> Pixels:
     """Change a picture (H W C) of 1 or 3 channels, or frames of one behind each other in C, all by the same change."""
-    change, strength = CHANGES[chance.below(len(CHANGES))], chance.between(-1, 1)
+    change, strength = CHANGES[chance.integer(len(CHANGES))], chance.between(-1, 1)
     pictures = np.split(pixels, pixels.shape[2] // channels, axis=2)
     return np.concatenate([changed(picture, change, strength) for picture in pictures], axis=2)
 
@@ -164,31 +164,31 @@ ERASED_RATIOS = (0.3, 1 / 0.3)  # of its height to its width
 ZOOM_RATIOS = (3 / 4, 4 / 3)  # of what is cut out (Szegedy et al. 2015, section 6)
 
 
-def augmented(pixels: Pixels, config: ImageConfig, chance: Chance) -> Pixels:
+def augmented(pixels: Pixels, config: ImageConfig, chance: KeyedGenerator) -> Pixels:
     """Change a picture at random as the settings say; the same chance gives the same picture."""
     if config.zoom < 1:
         pixels = zoomed(pixels, config.zoom, chance)
     if config.shift:
         pixels = shifted(pixels, config.shift, chance)
-    if config.flip and chance.happens(0.5):
+    if config.flip and chance.bernoulli(0.5):
         pixels = pixels[:, ::-1]
     if config.trivial_augment:
         pixels = trivially_augmented(pixels, config.channels, chance)
-    if config.erase and chance.happens(config.erase):
+    if config.erase and chance.bernoulli(config.erase):
         pixels = erased(pixels, chance)
     return pixels
 
 
-def shifted(pixels: Pixels, most: int, chance: Chance) -> Pixels:
+def shifted(pixels: Pixels, most: int, chance: KeyedGenerator) -> Pixels:
     """Move a picture by up to `most` pixels down or up and right or left, with black behind it."""
     height, width = pixels.shape[:2]
-    down, right = chance.below(2 * most + 1), chance.below(2 * most + 1)
+    down, right = chance.integer(2 * most + 1), chance.integer(2 * most + 1)
     black = np.zeros((height + 2 * most, width + 2 * most, pixels.shape[2]), pixels.dtype)
     black[most : most + height, most : most + width] = pixels
     return black[down : down + height, right : right + width]
 
 
-def zoomed(pixels: Pixels, least: float, chance: Chance) -> Pixels:
+def zoomed(pixels: Pixels, least: float, chance: KeyedGenerator) -> Pixels:
     """Cut out a part of at least `least` of the area, of a ratio near that of the picture, and bring it to its size."""
     height, width = pixels.shape[:2]
     box = rectangle(height, width, (least, 1.0), ZOOM_RATIOS, chance)
@@ -197,7 +197,7 @@ def zoomed(pixels: Pixels, least: float, chance: Chance) -> Pixels:
     return whole[0].permute(1, 2, 0).round().clamp(0, 255).to(torch.uint8).numpy()
 
 
-def erased(pixels: Pixels, chance: Chance) -> Pixels:
+def erased(pixels: Pixels, chance: KeyedGenerator) -> Pixels:
     """Fill a rectangle of a picture with random pixels (Zhong et al. 2020)."""
     pixels = pixels.copy()
     box = rectangle(pixels.shape[0], pixels.shape[1], ERASED_AREA, ERASED_RATIOS, chance)
@@ -207,12 +207,12 @@ def erased(pixels: Pixels, chance: Chance) -> Pixels:
 
 
 def rectangle(
-    height: int, width: int, areas: tuple[float, float], ratios: tuple[float, float], chance: Chance
+    height: int, width: int, areas: tuple[float, float], ratios: tuple[float, float], chance: KeyedGenerator
 ) -> tuple[slice, slice]:
     """Draw the place of a rectangle in a picture: its area as a share of the picture, and its ratio on a log scale."""
     area = height * width * chance.between(*areas)
     ratio = np.exp(chance.between(*np.log(ratios)))
     tall = min(height, max(1, round((area * ratio) ** 0.5)))
     wide = min(width, max(1, round((area / ratio) ** 0.5)))
-    top, left = chance.below(height - tall + 1), chance.below(width - wide + 1)
+    top, left = chance.integer(height - tall + 1), chance.integer(width - wide + 1)
     return slice(top, top + tall), slice(left, left + wide)

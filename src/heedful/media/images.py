@@ -55,9 +55,6 @@ def read_picture(content: bytes, config: ImageConfig, *, truncated: bool = False
     Of an animated picture the first frame is read. Transparent pixels lie on white. Pictures of 16 bits, and of
     numbers from 0 to 1, are scaled to 8 bits; CMYK becomes RGB. With `truncated`, what is there of an image that is cut
     off is read, and the rest is black or grey.
-
-    Raises:
-        InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
     """
     with opened(content, config.max_pixels) as picture, loading(truncated=truncated):
         return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
@@ -68,17 +65,7 @@ MORE_KINDS = {"video": " and, with heedful[media], MP4, MOV, WebM, MKV, AVI"}  #
 
 @contextmanager
 def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, noun: str = "picture") -> Iterator[Any]:
-    """Open the bytes of a picture file as a picture of Pillow, which is unpacked when its pixels are used.
-
-    Args:
-        content: The bytes.
-        max_pixels: The most pixels of the picture, or of a frame of an animated one.
-        formats: The kinds of files that are read, by Pillow's names.
-        noun: What the file is to be, for messages.
-
-    Raises:
-        InputError: The bytes are no such file, cut off, damaged, or have more than `max_pixels` pixels.
-    """
+    """Open the bytes of a picture file as a picture of Pillow, which is unpacked when its pixels are used."""
     library = pillow()
     if not content:
         raise InputError("the file is empty; take it out, or save it again")
@@ -118,11 +105,7 @@ def loading(*, truncated: bool) -> Iterator[None]:
 
 
 def check_size(picture: Any, max_pixels: int) -> None:
-    """Check that a picture of Pillow has at most `max_pixels` pixels; they are not unpacked for that.
-
-    Raises:
-        InputError: It has more.
-    """
+    """Check that a picture of Pillow has at most `max_pixels` pixels; they are not unpacked for that."""
     width, height = picture.size
     if width * height > max_pixels:
         raise InputError(
@@ -132,24 +115,12 @@ def check_size(picture: Any, max_pixels: int) -> None:
 
 
 def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
-    """Bring pixels in memory to the size and the channels of the settings, as those of a file.
-
-    Args:
-        values: Of 8 bits: grey (H W) or (H W 1), RGB (H W 3), or RGB with transparency (H W 4).
-        config: The settings of pictures.
-
-    Raises:
-        InputError: The array has another shape, other numbers, or no pixels.
-    """
+    """Bring pixels of 8 bits, (H W), (H W 1), RGB (H W 3) or with transparency (H W 4), to the size of the settings."""
     return np.asarray(resized(upright(image_of(values)), config)).reshape(*config.size, config.channels)
 
 
 def image_of(values: np.ndarray) -> Any:
-    """Make an image of Pillow of pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4).
-
-    Raises:
-        InputError: The array has another shape, other numbers, or no pixels.
-    """
+    """Make an image of Pillow of pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4)."""
     if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no picture; give pixels from 0 to 255 as "
@@ -159,11 +130,7 @@ def image_of(values: np.ndarray) -> Any:
 
 
 def pixels_of(picture: Any) -> UInt8[np.ndarray, "H W *C"]:
-    """Return the pixels of an image of Pillow, upright and of 8 bits.
-
-    Raises:
-        InputError: The image is damaged, or its pixels are infinite or no numbers.
-    """
+    """Return the pixels of an image of Pillow, upright and of 8 bits."""
     try:
         turned = upright(picture)
         return np.asarray(turned if turned.mode in ("L", "RGB", "RGBA") else turned.convert("RGB"))
@@ -172,11 +139,7 @@ def pixels_of(picture: Any) -> UInt8[np.ndarray, "H W *C"]:
 
 
 def upright(picture: Any) -> Any:
-    """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel.
-
-    Raises:
-        InputError: Some pixels are infinite or no numbers, or beyond white or black.
-    """
+    """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel."""
     library = pillow()
     picture.load()  # after which a TIFF is upright, and its tag gone
     if turn := TURNS.get(picture.getexif().get(ORIENTATION)):
@@ -191,11 +154,7 @@ def upright(picture: Any) -> Any:
 
 
 def of_8_bits(values: np.ndarray, white: float) -> np.ndarray:
-    """Scale the pixels of a grey picture from 0 to `white` to 8 bits.
-
-    Raises:
-        InputError: Some are infinite or no numbers, or beyond white or black, so that they have another scale.
-    """
+    """Scale the pixels of a grey picture from 0 to `white` to 8 bits."""
     if not np.isfinite(values).all():
         raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are no finite numbers")
     low, high = values.min(), values.max()
@@ -254,11 +213,7 @@ RESIZES: dict[str, Callable[[Any, tuple[int, int], Any], Any]] = {
 
 
 def png(pixels: UInt8[np.ndarray, "H W *C"]) -> bytes:
-    """Encode pixels of 8 bits as the bytes of a PNG file.
-
-    Raises:
-        InputError: The array is not a picture; see `image_of`.
-    """
+    """Encode pixels of 8 bits as the bytes of a PNG file."""
     stream = BytesIO()
     image_of(pixels).save(stream, "PNG")
     return stream.getvalue()
@@ -272,11 +227,7 @@ def known_formats() -> Container[str]:
 
 
 def register_heif() -> None:
-    """Let Pillow open HEIC and HEIF files.
-
-    Raises:
-        InputError: pillow-heif is not installed.
-    """
+    """Let Pillow open HEIC and HEIF files."""
     try:
         import pillow_heif
     except ImportError as error:
@@ -287,11 +238,7 @@ def register_heif() -> None:
 
 
 def pillow() -> Any:
-    """Import Pillow's module of pictures.
-
-    Raises:
-        InputError: Pillow is not installed.
-    """
+    """Import Pillow's module of pictures."""
     try:
         from PIL import Image
     except ImportError as error:

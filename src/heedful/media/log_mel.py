@@ -12,7 +12,7 @@ from jaxtyping import Float, Float32
 from torch import Tensor
 
 from heedful.config.modalities import AudioConfig
-from heedful.random_numbers import Chance
+from heedful.random_numbers import KeyedGenerator
 
 FLOOR = 1e-10  # the smallest power
 RANGE = 8.0  # powers of ten below the loudest band at which a clip is cut off
@@ -61,7 +61,7 @@ def hertz(mels: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     return torch.where(mels < knee, mels / MELS_PER_HERTZ, LINEAR_UP_TO * ((mels - knee) * LOG_STEP).exp())
 
 
-def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: Chance) -> Float32[Tensor, "T M"]:
+def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
     """Mask spans of frames and ranges of bands with the mean of the clip (SpecAugment, Park et al. 2019)."""
     spectrum = spectrum.clone()
     mean = spectrum.mean()
@@ -70,7 +70,7 @@ def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: Chance
         (config.frequency_masks, config.frequency_mask, spectrum.T),
     ):
         for _ in range(count):
-            length = chance.below(int(share * len(lines)) + 1)
-            begin = chance.below(len(lines) - length + 1)
+            length = chance.integer(int(share * len(lines)) + 1)
+            begin = chance.integer(len(lines) - length + 1)
             lines[begin : begin + length] = mean
     return spectrum

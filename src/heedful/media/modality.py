@@ -23,7 +23,7 @@ from heedful.media.image_augmentation import augmented
 from heedful.media.images import from_pixels, read_picture
 from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
-from heedful.random_numbers import Chance
+from heedful.random_numbers import KeyedGenerator
 
 LONGEST = 36_000.0  # seconds of a sound that is read in parts
 
@@ -45,34 +45,18 @@ class Medium(ABC):
 
     @abstractmethod
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a file.
-
-        Raises:
-            InputError: The bytes are of another kind, damaged, or beyond the limits of the settings.
-        """
+        """Decode the bytes of a file."""
 
     @abstractmethod
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them.
-
-        Raises:
-            InputError: The array has another shape or other numbers, or is beyond the limits of the settings.
-        """
+        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them."""
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part.
-
-        Raises:
-            InputError: As `read`, but for the length of sounds.
-        """
+        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part."""
         return [self.read(content)]
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Turn an array of a user into what `read_parts` makes of a file with them.
-
-        Raises:
-            InputError: As `from_array`, but for the length of sounds.
-        """
+        """Turn an array of a user into what `read_parts` makes of a file with them."""
         return [self.from_array(values)]
 
     def is_silent(self, decoded: np.ndarray) -> bool:
@@ -89,7 +73,7 @@ class Medium(ABC):
         """Turn what was decoded into the rows that the input layer reads."""
 
     @abstractmethod
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "N ..."]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "N ..."]:
         """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
 
 
@@ -125,7 +109,7 @@ class Pictures(Medium):
         """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "*T H W C"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
         """Change a picture at random as the settings say, then scale."""
         return self.features(augmented(decoded, self.config, chance))
 
@@ -153,7 +137,7 @@ class Videos(Pictures):
         """Number of tubelets, and the class token if there is one."""
         return self.video.tokens(len(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T H W C"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         """Change all frames alike, then scale: to augment a frame is to augment its channels."""
         frames, height, width, channels = decoded.shape
         stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
@@ -208,7 +192,7 @@ class Sounds(Medium):
         cut = {"log_mel": log_mel, "samples": sample_frames}[self.config.features]
         return cut(torch.tensor(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T M"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
         """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
         if self.config.speed:
             percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))

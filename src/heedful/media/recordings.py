@@ -58,11 +58,7 @@ class Recording(ABC):
 
     @abstractmethod
     def read(self, begin: int, end: int) -> Samples:
-        """Read the samples from `begin` on and before `end`, which may be beyond the end of the recording.
-
-        Raises:
-            InputError: the recording is cut off or damaged, or some samples are no numbers.
-        """
+        """Read the samples from `begin` on and before `end`, which may be beyond the end of the recording."""
 
 
 class ArrayRecording(Recording):
@@ -120,11 +116,7 @@ class FileRecording(Recording):
         return samples[begin - skipped : end - skipped]
 
     def check(self) -> None:
-        """Read the file to its end, which takes seconds where a transcript takes hours.
-
-        Raises:
-            InputError: It is cut off or damaged, or some samples are no numbers.
-        """
+        """Read the file to its end, which takes seconds where a transcript takes hours."""
         try:
             for begin in range(0, self._frames, BLOCK):
                 piece = self._piece(begin, min(begin + BLOCK, self._frames))
@@ -185,16 +177,7 @@ class FileRecording(Recording):
 
 
 def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False) -> Recording:
-    """Open a recording: a file by its name, the bytes of one, or an array of samples at the rate of the settings.
-
-    Args:
-        sound: the recording.
-        config: the settings of sound.
-        truncated: True to read what is there of a file that is cut off.
-
-    Raises:
-        InputError: there is no such file, it is no sound, or the array holds no samples of one channel.
-    """
+    """Open a recording: a file by its name, the bytes of one, or an array of samples at the rate of the settings."""
     if isinstance(sound, np.ndarray | torch.Tensor):
         return ArrayRecording(sound, config)
     if isinstance(sound, BufferedIOBase):
@@ -209,11 +192,7 @@ def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False)
 
 
 def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) -> FileRecording:
-    """Open a file of sound.
-
-    Raises:
-        InputError: There is no such file, or it is no sound.
-    """
+    """Open a file of sound."""
     if not path.is_file():
         raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

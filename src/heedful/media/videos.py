@@ -34,10 +34,6 @@ def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames
     """Read the bytes of a video or of an animated picture as frames (T H W C), each read and resized like a picture.
 
     A still picture is a video of one frame. How long a frame is shown does not count.
-
-    Raises:
-        InputError: The bytes are no such file, cut off, damaged, or have more than `max_frames` frames or, in each,
-            `max_pixels` pixels.
     """
     if kind := container_format(content[:HEAD]):
 
@@ -57,38 +53,21 @@ def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames
 
 
 def read_frame(picture: Any, number: int, image: ImageConfig) -> Pixels:
-    """Read a frame of an animated picture of Pillow, counted from 0, as pixels (H W C).
-
-    Raises:
-        InputError: It has more than `max_pixels` pixels; a frame may be larger than the first.
-    """
+    """Read a frame of an animated picture of Pillow, counted from 0, as pixels (H W C)."""
     picture.seek(number)
     check_size(picture, image.max_pixels)
     return np.asarray(resized(upright(picture), image)).reshape(*image.size, image.channels)
 
 
 def from_frames(values: np.ndarray, video: VideoConfig, image: ImageConfig) -> Frames:
-    """Bring frames in memory to the number, the size and the channels of the settings, as those of a file.
-
-    Args:
-        values: Of 8 bits: frames (T H W) or (T H W C) of 1, 3 or 4 channels.
-        video: The settings of videos.
-        image: The settings of their frames.
-
-    Raises:
-        InputError: The array has another shape, other numbers, no pixels, or more than `max_frames` frames.
-    """
+    """Bring frames of 8 bits, (T H W) or (T H W C) of 1, 3 or 4 channels, to the number and size of the settings."""
     check_pixels(values)
     check_frames(len(values), video)
     return np.stack([from_pixels(values[number], image) for number in chosen_frames(len(values), video)])
 
 
 def check_pixels(values: np.ndarray) -> None:
-    """Check that an array holds frames of 8 bits.
-
-    Raises:
-        InputError: It has another shape, other numbers, or no pixels.
-    """
+    """Check that an array holds frames of 8 bits."""
     if values.dtype != np.uint8 or not values.size or values.ndim not in (3, 4):
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no video; give pixels from 0 to 255 as "
@@ -97,11 +76,7 @@ def check_pixels(values: np.ndarray) -> None:
 
 
 def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
-    """Encode frames of 8 bits, (T H W) or (T H W C), as the bytes of an animated PNG file; transparent ones on white.
-
-    Raises:
-        InputError: The array does not hold frames.
-    """
+    """Encode frames of 8 bits, (T H W) or (T H W C), as the bytes of an animated PNG file; transparent ones on white."""
     check_pixels(values)
     first, *others = [upright(image_of(frame)) for frame in values]
     stream = BytesIO()
@@ -111,11 +86,7 @@ def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
 
 
 def check_frames(count: int, config: VideoConfig) -> None:
-    """Check that a video has no more frames than the settings allow.
-
-    Raises:
-        InputError: It has more.
-    """
+    """Check that a video has no more frames than the settings allow."""
     if count > config.max_frames:
         raise InputError(
             f"it has {count:,} frames, more than max_frames = {config.max_frames:,}; cut it into shorter ones, or "

@@ -82,11 +82,7 @@ def _weights() -> Path | None:
 
 @lru_cache(maxsize=1)
 def speech_network() -> SpeechNetwork:
-    """Read the network.
-
-    Raises:
-        InputError: The package silero-vad is not installed.
-    """
+    """Read the network."""
     weights = _weights()
     if weights is None:
         raise InputError(
@@ -118,12 +114,7 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
 def speech_stretches(recording: Recording, *, network: bool) -> Stretches:
     """Find the stretches of a recording that hold speech: between them lie pauses of more than `LONGEST_PAUSE`.
 
-    Args:
-        recording: the recording, which is read once for this.
-        network: True to let the network decide what is speech; otherwise whatever is not digital silence counts.
-
-    Returns:
-        Begin and end of each stretch; the whole recording is one where nothing is left out of it.
+    Without the network, whatever is not digital silence counts as speech.
     """
     if network and recording.rate >= SLOWEST:
         return _stretches(_speech(recording), recording)

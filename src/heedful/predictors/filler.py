@@ -8,7 +8,7 @@ from typing import overload
 import torch
 
 from heedful.architectures import MaskedLanguageModel
-from heedful.architectures.inference import check_numbers, evaluating
+from heedful.architectures.model import check_numbers, evaluating
 from heedful.errors import InputError
 from heedful.predictors.predictor import TEXTS, Predictor
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer

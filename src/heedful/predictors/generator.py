@@ -11,7 +11,7 @@ from typing import NamedTuple, Unpack, overload
 import torch
 
 from heedful.architectures import LanguageModel
-from heedful.architectures.inference import batches, check_numbers, evaluating
+from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
 from heedful.nn.masks import AttentionMask

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.architectures.inference import batches, evaluating
-from heedful.architectures.model import Model
+from heedful.architectures.model import Model, batches, evaluating
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.media.images import pixels_of

@@ -13,9 +13,9 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from heedful.architectures import MaskedPatchModel
-from heedful.architectures.masked_patches import restored
+from heedful.architectures.transformer.masked_models import restored
 from heedful.config.schema import Recipe
-from heedful.media.image_augmentation import hidden_patches
+from heedful.media.image_augmentation import masked_patches
 from heedful.media.images import Pixels
 from heedful.media.modality import Pictures
 from heedful.nn.patches import cut, joined
@@ -90,7 +90,7 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
 
     def answers(self, decoded: Iterable[np.ndarray], seed: int = 1) -> Iterator[FilledPicture]:
         """Hide patches of decoded pictures and fill them in."""
-        hidden = hidden_patches(self.pictures.config.grid, self.rate, seed, 0, 0)
+        hidden = masked_patches(self.pictures.config.grid, self.rate, seed, 0, 0)
 
         def fill(inputs: Tensor, padding_mask: Tensor) -> list[FilledPicture]:
             places = torch.from_numpy(hidden).to(inputs.device).expand(len(inputs), -1, -1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.architectures import Model
-from heedful.architectures.inference import batches, check_numbers, evaluating
+from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
 from heedful.predictors.predictor import Done, InputKind, Predictor, as_text, described

@@ -21,8 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.architectures.inference import evaluating
-from heedful.architectures.model import SourceToTarget
+from heedful.architectures.model import SourceToTarget, evaluating
 from heedful.config.modalities import AudioConfig
 from heedful.config.options import TranscribeOptions, with_options
 from heedful.config.schema import Recipe

@@ -8,8 +8,7 @@ from typing import Unpack, overload
 
 import torch
 
-from heedful.architectures.inference import batches, check_numbers, evaluating
-from heedful.architectures.model import SourceToTarget
+from heedful.architectures.model import SourceToTarget, batches, check_numbers, evaluating
 from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError

@@ -63,7 +63,7 @@ def head_weights(
 def recording(model: SourceToTarget, recorded: list[Tensor]) -> Iterator[None]:
     """Append the cross-attention weights (H T S) of each decoder layer to a list while the context lasts."""
     blocks: Any = model.get_submodule("decoder.blocks")
-    kernels = [block.cross_attention.kernel for block in blocks]
+    kernels = [block.cross_attention.attention_fn for block in blocks]
 
     def recorder(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float = 0.0) -> Tensor:
@@ -75,11 +75,11 @@ def recording(model: SourceToTarget, recorded: list[Tensor]) -> Iterator[None]:
     with SWITCH:
         try:
             for block, kernel in zip(blocks, kernels, strict=True):
-                block.cross_attention.kernel = recorder(kernel)
+                block.cross_attention.attention_fn = recorder(kernel)
             yield
         finally:
             for block, kernel in zip(blocks, kernels, strict=True):
-                block.cross_attention.kernel = kernel
+                block.cross_attention.attention_fn = kernel
 
 
 def has_cross_attention(model: SourceToTarget) -> bool:

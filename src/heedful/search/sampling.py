@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful import random_numbers
-from heedful.architectures.inference import check_numbers
+from heedful.architectures.model import check_numbers
 from heedful.config.schema import GenerateConfig
 from heedful.search.generation import GenerationRow
 from heedful.search.top_k import top

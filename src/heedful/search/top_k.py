@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.architectures.inference import check_numbers
+from heedful.architectures.model import check_numbers
 from heedful.text.tokenizer import BOS, PAD
 
 BLOCK = 64

@@ -12,7 +12,7 @@ from torch import nn
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.errors import InputError, RunError
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.predictors.translator import Translator
 
 LOOK = 0.1  # seconds after which a job that waits looks if its caller is gone

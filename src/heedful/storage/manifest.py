@@ -50,15 +50,7 @@ class Manifest:
     files: dict[str, Entry]
 
     def verified(self, name: str, most: int | None = None) -> Path:
-        """Verify every byte of a file against the manifest, and return the path of the file.
-
-        Args:
-            name: The name of the file.
-            most: The most bytes that such a file may have; None: any number.
-
-        Raises:
-            DamagedError: The manifest does not list the file, or the file is not what was saved, or is too large.
-        """
+        """Verify every byte of a file against the manifest, and return the path of the file."""
         path = self.sized(name)
         if most is not None and self.files[name].bytes > most:
             raise DamagedError(path, f"has {self.files[name].bytes:,} bytes, more than the {most:,} that it may have")
@@ -67,11 +59,7 @@ class Manifest:
         return path
 
     def sized(self, name: str) -> Path:
-        """Verify the size of a file against the manifest, and return the path of the file, whose bytes may differ.
-
-        Raises:
-            DamagedError: The manifest does not list the file, or the file has another size.
-        """
+        """Verify the size of a file against the manifest, and return the path of the file, whose bytes may differ."""
         if name not in self.files:
             raise DamagedError(self.folder / name, "is not listed in the manifest")
         _compare_size(self.folder / name, self.files[name])
@@ -79,22 +67,12 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a folder; its files are verified later, when they are read.
-
-    Raises:
-        DamagedError: The manifest is missing or is not what was saved.
-        InputError: Another version of heedful wrote the folder.
-    """
+    """Read the manifest of a folder; its files are verified later, when they are read."""
     return parse(folder / MANIFEST, lambda data: _manifest(folder, unseal(data)))
 
 
 def check(folder: Path) -> Manifest:
-    """Verify every byte of a folder's files against its manifest.
-
-    Raises:
-        DamagedError: A file is missing or is not what was saved.
-        InputError: Another version of heedful wrote the folder.
-    """
+    """Verify every byte of a folder's files against its manifest."""
     manifest = check_sizes(folder)
     for name in manifest.files:
         manifest.verified(name)
@@ -102,12 +80,7 @@ def check(folder: Path) -> Manifest:
 
 
 def check_sizes(folder: Path) -> Manifest:
-    """Verify the sizes of a folder's files against its manifest: quick, but misses changed bytes.
-
-    Raises:
-        DamagedError: A file is missing or its size is not what was saved.
-        InputError: Another version of heedful wrote the folder.
-    """
+    """Verify the sizes of a folder's files against its manifest: quick, but misses changed bytes."""
     manifest = read_manifest(folder)
     for name, entry in manifest.files.items():
         _compare_size(folder / name, entry)
@@ -154,11 +127,7 @@ def seal(document: Mapping[str, Any]) -> bytes:
 
 
 def unseal(data: bytes) -> dict[str, Any]:
-    """Parse a JSON document that `seal` wrote, and verify its checksum.
-
-    Raises:
-        ValueError: A byte differs from what was written.
-    """
+    """Parse a JSON document that `seal` wrote, and verify its checksum."""
     document = json.loads(data)
     if not isinstance(document, dict) or "crc32" not in document:
         raise ValueError("no checksum")
@@ -169,11 +138,7 @@ def unseal(data: bytes) -> dict[str, Any]:
 
 
 def parse(path: Path, reader: Callable[[bytes], T]) -> T:
-    """Read a small file and parse its bytes with a given function.
-
-    Raises:
-        DamagedError: The file cannot be read, or the function cannot parse its bytes.
-    """
+    """Read a small file and parse its bytes with a given function."""
     try:
         return reader(read_small(path))
     except OSError as error:

@@ -42,13 +42,7 @@ def nothing_at(path: Path, remedy: str = CHECK) -> str:
 
 
 def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.path.exists) -> str:
-    """Say what may be meant by a path where nothing is.
-
-    Args:
-        path: The path as the user wrote it.
-        remedy: What to do if nothing near it is there.
-        fits: Whether a path is what is wanted, so that no other is suggested.
-    """
+    """Say what may be meant by a path where nothing is."""
     if near := near_paths(path, fits):
         return f"did you mean {' or '.join(map(str, near))}?"
     lost = first_lost(path)

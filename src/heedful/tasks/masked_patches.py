@@ -20,13 +20,13 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.architectures import MaskedPatchModel
-from heedful.architectures.masked_patches import normalised
+from heedful.architectures.transformer.masked_models import normalised
 from heedful.config.schema import CorpusConfig, MaskingConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.losses import Loss, squared_error
-from heedful.media.image_augmentation import hidden_patches
+from heedful.media.image_augmentation import masked_patches
 from heedful.predictors.patch_filler import PatchFiller
 from heedful.tasks.parts.media import MediaFiles
 from heedful.tasks.task import Task
@@ -69,7 +69,7 @@ class HiddenPatches(MediaFiles[MaskedPatchBatch]):
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         key = (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
         image, rate = self.recipe.image, self.recipe.masking.rate
-        hidden = np.stack([hidden_patches(image.grid, rate, *key, number) for number in ids.tolist()])
+        hidden = np.stack([masked_patches(image.grid, rate, *key, number) for number in ids.tolist()])
         return MaskedPatchBatch(
             inputs.to(device),
             padding_mask.to(device),

@@ -22,7 +22,7 @@ from heedful.errors import InputError
 from heedful.losses import Loss, share_cross_entropy
 from heedful.metrics.classes import Classes
 from heedful.predictors.media_classifier import MediaClassifier
-from heedful.random_numbers import MIXUP, Chance
+from heedful.random_numbers import MIXUP, KeyedGenerator
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.media import MediaFiles, places
 from heedful.tasks.task import Evaluation, Task
@@ -90,9 +90,9 @@ class LabelledFiles(MediaFiles[MediaBatch]):
 
     def partners(self, ids: np.ndarray, epoch: int) -> tuple[np.ndarray, Float32[Tensor, " B"]]:
         """Draw for each example another one to mix it with, from all, and its own share (Zhang et al. 2018)."""
-        chances = [Chance(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
+        chances = [KeyedGenerator(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
         total = sum(map(len, self.examples.train))
-        others = np.array([chance.below(total) for chance in chances])
+        others = np.array([chance.integer(total) for chance in chances])
         return others, torch.tensor([chance.beta(self.medium.mixup) for chance in chances])
 
     def remarks(self) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from heedful.architectures import Model
-from heedful.architectures.architectures import families_of
+from heedful.architectures.backbone import families_of
 from heedful.config.schema import Modality, Recipe
 from heedful.distributed import SINGLE_PROCESS, Reducer
 from heedful.errors import InputError

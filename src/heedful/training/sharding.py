@@ -14,10 +14,11 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
+from heedful.architectures.transformer.layers import Decoder
 from heedful.distributed import Sharded, are_sharded, copy_into, whole
 from heedful.errors import InputError
 from heedful.losses import Loss
-from heedful.nn.stack import Decoder, stacks
+from heedful.nn.named_stacks import stacks
 from heedful.training.training_step import PRECISIONS, Objective, Precision
 
 M = TypeVar("M", bound=nn.Module)

@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from heedful.config.schema import Recipe
 from heedful.distributed import SINGLE_PROCESS, Reducer
 from heedful.losses import Loss
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.random_numbers import seed_of
 from heedful.tasks.task import Batch

@@ -17,7 +17,7 @@ from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
-from heedful.nn.dropout import Dropping
+from heedful.nn.dropout import Dropout
 from heedful.nn.embedding import only_silences
 from heedful.predictors.scorer import Standardisation
 from heedful.tasks import find_task
@@ -48,8 +48,8 @@ def freeze(model: Model, recipe: Recipe) -> None:
         raise InputError("train.freeze leaves nothing to train; take a part of the model out of it")
     for module in filter(is_frozen, model.modules()):
         for layer in module.modules():
-            if isinstance(layer, Dropping):
-                layer.rate = 0.0
+            if isinstance(layer, Dropout):
+                layer.p = 0.0
 
 
 def is_frozen(module: nn.Module) -> bool:

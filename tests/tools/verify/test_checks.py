@@ -23,8 +23,7 @@ from heedful.errors import RunError
 from heedful.nn import attention, masks
 from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
-from heedful.nn.patches import HidingPatchEmbedding, LinearStem
-from heedful.nn.tubelets import TubeletEmbedding
+from heedful.nn.patches import HidingPatchEmbedding, LinearStem, TubeletEmbedding
 from heedful.optim import load_optimizer_tensors
 from heedful.search.hypothesis import PENALTIES
 from heedful.tasks import find_task

@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from heedful.architectures.backbone import Backbone, InputLayerType
-from heedful.architectures.convolutional.decoder import ConvolutionalDecoder, ConvolvedSource
-from heedful.architectures.convolutional.layers import ConvolutionalStack
+from heedful.architectures.convolutional.layers import ConvolutionalDecoder, ConvolutionalStack, ConvolvedSource
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
-from heedful.architectures.text_encoder_decoder import TextEncoderDecoder
+from heedful.architectures.model import SourceToTarget
+from heedful.nn.embedding import InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedConvolutionalStack
 from heedful.text.tokenizer import BOS
@@ -37,13 +37,17 @@ class ConvolutionalLanguageBackbone(Backbone[InputLayerType]):
         super().__init__(config, embedding, ConvolutionalStack(config, config.decoder_layers, causal=True))
 
 
-class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
+class ConvolutionalEncoderDecoder(SourceToTarget):
     """Convolutional encoder-decoder, ConvS2S: encodes a source text and predicts the tokens of a target text."""
 
-    def add_layers(self, config: ConvolutionalConfig) -> None:
-        """Create the encoder and the decoder."""
+    has_segments = False
+
+    def __init__(self, config: ConvolutionalConfig, source: int | InputLayer, target_vocab: int) -> None:
+        super().__init__()
+        self.add_embeddings(config, source, target_vocab)
         self.encoder = ConvolutionalStack(config, config.encoder_layers, causal=False)
         self.decoder = ConvolutionalDecoder(config)
+        self.add_output(config, target_vocab)
 
     def hidden(
         self,

@@ -4,7 +4,6 @@ B pictures, C texts, N rows of pixels with F features each, T tokens, P projecti
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -12,14 +11,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float32, Int, Shaped
 from torch import Tensor, nn
 
-from heedful.architectures.backbone import BACKBONES, Backbone
+from heedful.architectures.backbone import Backbone
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
-from heedful.architectures.initialization import initialise
+from heedful.architectures.heads import POOLINGS
 from heedful.architectures.model import Model, Names
-from heedful.architectures.pooling import POOLINGS
+from heedful.architectures.parameters import initialise
 from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding, InputLayer
-from heedful.nn.stack import Stack
+from heedful.registry import MODELS, at
 
 LARGEST_SCALE = 100.0  # of cosine similarities; CLIP's, without which its training was not stable (section 2.5)
 
@@ -29,7 +28,7 @@ class ProjectedEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig, embedding: InputLayer, projection: int) -> None:
         super().__init__()
-        self.backbone = cast("Callable[..., Backbone[Any]]", BACKBONES[config.family])(config, embedding)
+        self.backbone: Backbone[Any] = at(MODELS["transformer"][config.family])(config, embedding)
         self.pool = POOLINGS[config.pooling or self.backbone.pooling]
         self.project = nn.Linear(config.d_model, projection, bias=False)
 
@@ -92,7 +91,7 @@ class DualEncoder(Model):
 
     def max_positions(self) -> int | None:
         """The size of the table of learned positions of texts; None for other position schemes."""
-        return cast("Stack", self.texts.backbone.stack).positions.limit
+        return cast("Any", self.texts.backbone.stack).positions.limit
 
 
 class AtMost(torch.autograd.Function):

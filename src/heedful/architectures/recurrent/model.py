@@ -8,10 +8,11 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.architectures.backbone import Backbone, InputLayerType
-from heedful.architectures.recurrent.decoder import DecoderState, EncodedSource, build_decoder
+from heedful.architectures.model import SourceToTarget
+from heedful.architectures.recurrent.decoder import DECODERS, DecoderState, EncodedSource
 from heedful.architectures.recurrent.layers import RecurrentStack
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.architectures.text_encoder_decoder import TextEncoderDecoder
+from heedful.nn.embedding import InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedRecurrentStack
 from heedful.text.tokenizer import BOS
@@ -50,20 +51,25 @@ class Bridge(nn.Module):
 
     def forward(self, state: Float[Tensor, "M N B U"]) -> Float[Tensor, "M 1 B D"]:
         """Map the last state of a layer in all its directions."""
+        # Both directions of a vector (N B U) side by side are a vector of size D = N x U.
         hidden, *cell = (
             linear(vector.transpose(0, 1).flatten(1)) for linear, vector in zip(self.maps, state, strict=True)
         )
         return torch.stack([torch.tanh(hidden), *cell])[:, None]
 
 
-class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
+class RecurrentEncoderDecoder(SourceToTarget):
     """Recurrent encoder-decoder: encodes a source text and predicts the tokens of a target text."""
 
-    def add_layers(self, config: RecurrentConfig) -> None:
-        """Create the encoder and the decoder."""
+    has_segments = False
+
+    def __init__(self, config: RecurrentConfig, source: int | InputLayer, target_vocab: int) -> None:
+        super().__init__()
+        self.add_embeddings(config, source, target_vocab)
         self.encoder = RecurrentStack(config, directions=1 + config.bidirectional)
         self.bridges = nn.ModuleList(Bridge(config) for _ in range(config.layers))
-        self.decoder = build_decoder(config)
+        self.decoder = DECODERS[config.attention](config)
+        self.add_output(config, target_vocab)
 
     def hidden(
         self,
@@ -81,7 +87,7 @@ class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
     ) -> tuple[EncodedSource, DecoderState]:
         """Encode the source once, for any number of decoding steps; return it, and the first state of the decoder."""
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
-        last = self.encoder.begin(len(x))
+        last = self.encoder.begin(len(x))  # the encoder leaves its last states in this cache
         states = self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False), last)
         first = [bridge(state) for bridge, state in zip(self.bridges, last.states, strict=True)]
         return self.decoder.encoded(states, padding_mask), DecoderState(first, torch.zeros_like(states[:, 0]))

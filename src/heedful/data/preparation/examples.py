@@ -27,21 +27,7 @@ def prepare_examples(
     report: Callable[[str], None],
     tokenizers: TokenizerPair | None = None,
 ) -> PreparedData[PairStore]:
-    """Return the prepared examples of a recipe; see `prepare_data`.
-
-    Args:
-        recipe: Its data and tokenizer tables count, with `data.max_length`, to which rows are cut here, and the family
-            of its model.
-        folder: A folder for these examples alone.
-        texts: Gives the texts of a corpus, to train a tokenizer on if the recipe names none.
-        read: Reads the examples of a corpus. Targets are below 65,536.
-        report: Called with sentences that say what is done.
-        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: As in `prepare_data`.
-        RunError: The folder cannot be written.
-    """
+    """Return the prepared examples of a recipe; see `prepare_data`."""
     if tokenizers is None:
         check_examples(recipe)
     data = recipe.data
@@ -73,11 +59,7 @@ def _counted(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> I
 
 
 def check_examples(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare labelled examples; no text is read.
-
-    Raises:
-        InputError: The recipe names no training data, or its tokenizer can neither be loaded nor trained.
-    """
+    """Check that a recipe says what is needed to prepare labelled examples; no text is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
     given_tokenizer(recipe)

@@ -43,22 +43,7 @@ def prepare_media(
     report: Callable[[str], None],
     given: TokenizerPair | None = None,
 ) -> PreparedData[MediaStore]:
-    """Return the prepared pictures, sounds or videos of a recipe; see `prepare_data`.
-
-    Args:
-        recipe: Its data, image, video and audio tables count.
-        folder: A folder for this data alone.
-        target: Gives the targets of a file: the number of its class, or the tokens of its text.
-        tokenizers: Loads or trains the tokenizers.
-        load: Reads the tokenizers from the folder to which they were saved.
-        report: Called with sentences that say what is done.
-        given: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: As in `prepare_data`; or a file cannot be read, unless `data.bad_files` is "skip_all" or, for
-            training, "skip"; or a text for validation is longer than the positions that a decoder learns.
-        RunError: The folder cannot be written.
-    """
+    """Return the prepared pictures, sounds or videos of a recipe; see `prepare_data`."""
     if given is None:
         check_media(recipe)
 
@@ -132,11 +117,7 @@ def _counted(examples: Iterable[MediaExample], corpus: CorpusConfig, drops: Drop
 
 
 def check_media(recipe: Recipe) -> None:
-    """Check that a recipe names training data; nothing is read.
-
-    Raises:
-        InputError: It names none.
-    """
+    """Check that a recipe names training data; nothing is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
 
@@ -149,17 +130,7 @@ def skips_bad(recipe: Recipe, *, training: bool) -> bool:
 def read_files(
     corpus: CorpusConfig, recipe: Recipe, drops: DropReport, *, skip: bool
 ) -> Iterator[tuple[MediaFile, bytes, int]]:
-    """Yield each file of a corpus with its bytes and its number of positions in the stack, in order.
-
-    Args:
-        corpus: The files.
-        recipe: How they are read.
-        drops: Counts the files that are skipped.
-        skip: True to skip files that cannot be read.
-
-    Raises:
-        InputError: A file cannot be read, and is not to be skipped.
-    """
+    """Yield each file of a corpus with its bytes and its number of positions in the stack, in order."""
     medium = medium_of(recipe)
 
     def tokens(file: MediaFile) -> tuple[int, bool] | InputError:

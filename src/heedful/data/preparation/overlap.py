@@ -78,13 +78,7 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
 
 
 def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]) -> None:
-    """Report how much of the validation data and of the test data also stands in the training data, if any does.
-
-    Args:
-        data: The corpora.
-        texts: Gives the texts of a corpus to compare.
-        report: Called with a sentence for each part that shares text, or that cannot be read: training needs no tests.
-    """
+    """Report how much of the validation data and of the test data also stands in the training data, if any does."""
     for name, corpus in (("validation", data.valid), ("test", data.test)):
         if corpus is None:
             continue

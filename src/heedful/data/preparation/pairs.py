@@ -43,19 +43,7 @@ def prepare_pairs(
     read: PairReader = read_pairs,
     tokenizers: TokenizerPair | None = None,
 ) -> PreparedPairs:
-    """Return the prepared sentence pairs of a recipe; see `prepare_data`.
-
-    Args:
-        recipe: Its data and tokenizer tables count.
-        folder: A folder for this data alone.
-        report: Called with sentences that say what is done.
-        read: Reads the pairs of a corpus.
-        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: As in `prepare_data`; or a validation sentence is longer than the positions that the model learns.
-        RunError: The folder cannot be written.
-    """
+    """Return the prepared sentence pairs of a recipe; see `prepare_data`."""
     if tokenizers is None:
         check_pairs(recipe)
     data, pair_filter = recipe.data, PairFilter(recipe.data.filters)
@@ -105,23 +93,14 @@ def _check_lengths(recipe: Recipe, valid: PairStore, read: PairReader, report: C
 
 
 def check_pairs(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare sentence pairs; no text is read.
-
-    Raises:
-        InputError: The recipe names no training text, or its tokenizers can neither be loaded nor trained.
-    """
+    """Check that a recipe says what is needed to prepare sentence pairs; no text is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source and target")
     given_tokenizers(recipe)
 
 
 def given_tokenizers(recipe: Recipe) -> TokenizerPair | None:
-    """Load the tokenizers that a recipe names; None if they are to be trained, and the settings allow that.
-
-    Raises:
-        InputError: The tokenizers cannot be loaded, are joint and the recipe's are not, or the other way round; or
-            none can be trained.
-    """
+    """Load the tokenizers that a recipe names; None if they are to be trained, and the settings allow that."""
     config = recipe.tokenizer
     if config.path is None:
         check_trainable(config)

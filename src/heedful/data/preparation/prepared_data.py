@@ -48,9 +48,6 @@ def data_digest(recipe: Recipe) -> str:
 
     Names, places, dates and compression of the files do not count, nor do the weights of corpora and BPE dropout. Of a
     picture or sound that cannot be read, only that counts: `heedful.data.preparation.media` refuses or skips it.
-
-    Raises:
-        InputError: A text file cannot be read.
     """
     data, tokenizer = recipe.data, recipe.tokenizer
     parts = {
@@ -69,9 +66,6 @@ def file_dates(data: DataConfig) -> list[tuple[int, ...]]:
     """Return size, dates and inode of each file of training and validation, by which most changes show.
 
     A picture or sound that is not there has none: `heedful.data.preparation.media` refuses or skips it.
-
-    Raises:
-        InputError: A text file cannot be read.
     """
     corpora = (*data.train, *([data.valid] if data.valid else []))
     paths = [path for corpus in corpora for path in files_of(corpus, data)]
@@ -105,11 +99,7 @@ def _file_digest(path: Path) -> str:
 
 
 def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the paths of all files of a corpus: its texts, or its pictures or sounds.
-
-    Raises:
-        InputError: A file that lists them cannot be read.
-    """
+    """Return the paths of all files of a corpus: its texts, or its pictures or sounds."""
     if data.modality == "text":
         return text_files(corpus, data)
     from heedful.data.readers.media_files import media_files
@@ -124,11 +114,7 @@ def _ending(path: Path) -> str:
 
 
 def text_digest(path: Path) -> str:
-    """Return the SHA-256 of the contents of a text file, decompressed if it is compressed.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the SHA-256 of the contents of a text file, decompressed if it is compressed."""
     digest = hashlib.sha256()
     with open_bytes(path) as stream:
         while chunk := stream.read(1 << 20):
@@ -137,11 +123,7 @@ def text_digest(path: Path) -> str:
 
 
 def files_digest(files: Sequence[Path], folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of files below a folder.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
+    """Return the SHA-256 of the names and contents of files below a folder."""
     digest = hashlib.sha256()
     for file in files:
         try:
@@ -205,11 +187,7 @@ class PreparedData(Generic[S]):
         return self.train if self.valid is None else (*self.train, self.valid)
 
     def check_unchanged(self) -> None:
-        """Check that no file of the stores has changed since it was opened.
-
-        Raises:
-            RunError: one has.
-        """
+        """Check that no file of the stores has changed since it was opened."""
         for store in self.stores:
             for file in store.files:
                 file.check()
@@ -255,10 +233,6 @@ def prepare_data(
         report: Called with sentences that say what is done.
         tokenizers: Those of a model that is tested: then the data is a test set alone, which is stored in `folder`
             anew and not kept for later. None: they are made from the data.
-
-    Raises:
-        InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
-        RunError: The folder cannot be written.
     """
 
     def write(place: Path, tokenizers: TokenizerPair) -> DropReport:
@@ -329,10 +303,6 @@ def made_once(
         make: Writes the data to a temporary folder, which then gets its name, and returns what it dropped.
         read: Reads the data from `folder`, given what was dropped when it was made.
         report: Called with sentences that say what is done.
-
-    Raises:
-        InputError: `folder` holds something else, or what `make` and `read` raise, or within `nothing_made`.
-        RunError: The folder cannot be written.
     """
     stored = _stored(folder)
     if stored and stored[1:] == (1, digest):
@@ -397,18 +367,7 @@ def one_store_for_all(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
 def at_least_one(
     items: Iterable[T], name: str, drops: DropReport, unit: str = "examples", remedy: str = "check the file"
 ) -> Iterator[T]:
-    """Yield examples or pairs unchanged, and raise an error at the end if there was none.
-
-    Args:
-        items: Examples or pairs.
-        name: The file that they come from, for the message.
-        drops: Counts of the items that were left out before.
-        unit: The name of the items, for the message.
-        remedy: Advice if all were left out, for the message.
-
-    Raises:
-        InputError: There is no item; the message says for which reasons items were dropped.
-    """
+    """Yield examples or pairs unchanged, and raise an error at the end if there was none."""
     empty = True
     for item in items:
         empty = False

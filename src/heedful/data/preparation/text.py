@@ -30,18 +30,7 @@ Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of 
 def prepare_running_text(
     recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
 ) -> PreparedData[TokenStream]:
-    """Return the documents of a recipe as a stored token stream, for a language model.
-
-    Args:
-        recipe: Its data and tokenizer tables count.
-        folder: A folder for this text alone; see `prepare_data`.
-        report: Called with sentences that say what is done.
-        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
-        RunError: The folder cannot be written.
-    """
+    """Return the documents of a recipe as a stored token stream, for a language model."""
     if tokenizers is None:
         check_documents(recipe)
     return _prepare(recipe, folder, _write_stream, TokenStream.open, report, tokenizers)
@@ -50,12 +39,7 @@ def prepare_running_text(
 def prepare_passages(
     recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
 ) -> "PreparedData[SentenceStore]":
-    """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_running_text`.
-
-    Raises:
-        InputError: As in `prepare_running_text`; or the tokenizer has no <mask>.
-        RunError: The folder cannot be written.
-    """
+    """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_running_text`."""
     from heedful.data.passages import SentenceStore
 
     if tokenizers is None:
@@ -64,12 +48,7 @@ def prepare_passages(
 
 
 def check_documents(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare documents; no text is read.
-
-    Raises:
-        InputError: The recipe names no training text, a corpus has a weight, or its tokenizer can neither be loaded nor
-            trained.
-    """
+    """Check that a recipe says what is needed to prepare documents; no text is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source")
     for corpus in recipe.data.train:
@@ -81,22 +60,13 @@ def check_documents(recipe: Recipe) -> None:
 
 
 def fewest_documents(recipe: Recipe, most: int) -> int:
-    """Count the documents of the training and of the validation text, up to `most` each; return the smaller number.
-
-    Raises:
-        InputError: One of the texts has no documents.
-    """
+    """Count the documents of the training and of the validation text, up to `most` each; return the smaller number."""
     parts = [recipe.data.train, *([(recipe.data.valid,)] if recipe.data.valid else [])]
     return min(sum(1 for _ in islice(all_texts(part, recipe, DropReport()), most)) for part in parts)
 
 
 def check_passages(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare documents for a masked language model; no text is read.
-
-    Raises:
-        InputError: As in `check_documents`; or the tokenizer has no <mask>, which replaces hidden
-            tokens.
-    """
+    """Check that a recipe says what is needed to prepare documents for a masked language model; no text is read."""
     check_documents(recipe)
     path = recipe.tokenizer.path
     config = TokenizerPair.load(Path(path)).source.config if path else recipe.tokenizer
@@ -111,11 +81,7 @@ def long_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[str]:
 
 
 def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport) -> Iterator[str]:
-    """Yield the texts of all documents of some corpora; `drops` counts what is left out.
-
-    Raises:
-        InputError: There is no document.
-    """
+    """Yield the texts of all documents of some corpora; `drops` counts what is left out."""
     empty = True
     for corpus in corpora:
         for document in read_documents(corpus, recipe.data, drops):

@@ -63,11 +63,6 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
     Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. Then
     all names must be well-known names of columns; or none may come again below, and a column below must hold nothing
     but numbers, or a few labels, each of them more than once.
-
-    Args:
-        first: The cells of the first row.
-        others: The same cells of the rows below, None where bad UTF-8 is to be skipped; read only where names are not
-            well known.
     """
     cells = [cell.strip() for cell in first]
     names = cells[1:] if cells[:1] == [""] else cells
@@ -289,9 +284,6 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
     """Read a table (.tsv, .csv) or a .jsonl file and return the statistics of each column or key.
 
     Without a header, the names of columns are their numbers, from 1, and so is that of a column whose name is empty.
-
-    Raises:
-        InputError: The file cannot be read, has no rows, or is a table where its name says JSON, or the reverse.
     """
     suffix = ending_of(path)
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
@@ -302,11 +294,7 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
 
 
 def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
-    """True if the first row of a table file (.tsv, .csv) is a header, which names the columns.
-
-    Raises:
-        InputError: The file cannot be read, or holds JSON objects.
-    """
+    """True if the first row of a table file (.tsv, .csv) is a header, which names the columns."""
     first = next(_rows(path, bad_utf8), [])
     others = (row[: len(first)] for row in _rows(path, bad_utf8) if len(row) >= len(first))
     next(others, None)

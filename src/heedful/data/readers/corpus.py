@@ -57,9 +57,6 @@ def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None
     """Yield the sentence pairs of a parallel corpus, or of its `part`, in file order.
 
     Where bad UTF-8 is skipped, both sides of the pair are skipped, and `report` counts the pair.
-
-    Raises:
-        InputError: A file cannot be read, two files differ in length, or a row lacks one side.
     """
     corpus_kind(corpus)
     for line, (source, target) in read_rows(corpus, data, (corpus.source_field, corpus.target_field), report):
@@ -89,9 +86,6 @@ def read_rows(
         report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
         label: The field whose value may be a number, true or false in JSON; it is kept as its JSON text.
         turns: True if a text may be a list of turns of a dialogue in JSON; they are joined with tabs.
-
-    Raises:
-        InputError: A file cannot be read, two files differ in length, a row lacks a field, or the part has no row.
     """
     report = DropReport() if report is None else report
     wanted = Fields(fields, label, turns)
@@ -115,15 +109,6 @@ def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
     """Return the range that `corpus.part` keeps of `count` items: the first item, and the one behind the last.
 
     Parts that meet, such as (0, 0.9) and (0.9, 1), share nothing and leave nothing out.
-
-    Args:
-        corpus: Its `source` is named in messages.
-        count: The number of items.
-        unit: The name of the items, such as "rows", for messages.
-
-    Raises:
-        InputError: The part is no range of shares from 0 to 1, or is too small to hold an item.
-        NoItems: There are none.
     """
     begin, end = corpus.part
     if not 0 <= begin < end <= 1:
@@ -136,11 +121,7 @@ def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
 
 
 def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
-    """Return the format of a corpus: "text" for two parallel files, else "tsv", "csv" or "jsonl" by the file name.
-
-    Raises:
-        InputError: The only file has none of these endings.
-    """
+    """Return the format of a corpus: "text" for two parallel files, else "tsv", "csv" or "jsonl" by the file name."""
     if corpus.target is not None:
         return "text"
     match ending_of(corpus.source):
@@ -158,11 +139,7 @@ def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
 
 
 def _line_of_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> int:
-    """Return the line of a table's header, if it has one, and that names none of the wanted fields; else 0.
-
-    Raises:
-        InputError: The header says that text and label stand the other way round, or that the first column has ids.
-    """
+    """Return the line of a table's header, if it has one, and that names none of the wanted fields; else 0."""
     if corpus.target is not None or ending_of(corpus.source) == ".jsonl":
         return 0
     rows = _rows(corpus, data, fields)

@@ -30,9 +30,6 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
 
     Tabs are between the turns of a context; tabs and spaces inside a turn become one space, and its line ends stay.
     The oldest turns are left out where a context would be longer than `data.filters.max_characters`.
-
-    Raises:
-        InputError: A file cannot be read, or a line holds neither a dialogue nor a pair.
     """
     if corpus_kind(corpus) != "jsonl":
         yield from read_pairs(corpus, data, report)

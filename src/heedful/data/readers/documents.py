@@ -132,14 +132,6 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
     int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
-
-    Args:
-        corpus: `source` names a file or a folder, of which every .txt, .text, .md and .jsonl file below it is read.
-        data: Says where relative names start, what a document is and what happens to bad UTF-8.
-        report: Counts the lines with bad UTF-8 that were skipped, and files and objects without text.
-
-    Raises:
-        InputError: A file cannot be read, a line of a .jsonl file has no text, or a folder holds no file to read.
     """
     report = DropReport() if report is None else report
     files = document_files(corpus, data)
@@ -154,11 +146,7 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
 
 def drop_made_folders(path: Path, report: DropReport) -> None:
-    """Count the folders below a folder that are left out because heedful made them; a file has none.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
+    """Count the folders below a folder that are left out because heedful made them; a file has none."""
     if not path.is_dir():
         return
     from heedful.data.readers.files import made_folders
@@ -168,20 +156,12 @@ def drop_made_folders(path: Path, report: DropReport) -> None:
 
 
 def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:
-    """Yield each line with text of a corpus of documents, or each text of its tables, as a document of its own.
-
-    Raises:
-        InputError: As in `read_documents`.
-    """
+    """Yield each line with text of a corpus of documents, or each text of its tables, as a document of its own."""
     return read_documents(corpus, replace(data, documents="line"))
 
 
 def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the files of a corpus of documents, sorted by their paths.
-
-    Raises:
-        InputError: A folder holds no such file, or the file is a pipe or a device.
-    """
+    """Return the files of a corpus of documents, sorted by their paths."""
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
@@ -196,20 +176,12 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 
 def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the paths of all files of a corpus of any kind: its documents, or its source and its target.
-
-    Raises:
-        InputError: As in `document_files`.
-    """
+    """Return the paths of all files of a corpus of any kind: its documents, or its source and its target."""
     return [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
 
 
 def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
-    """Check that all files of a corpus exist and begin like text; only their first lines are read.
-
-    Raises:
-        InputError: As in `text_files`; some files are missing, all of which are named, or one is no text.
-    """
+    """Check that all files of a corpus exist and begin like text; only their first lines are read."""
     files = text_files(corpus, data)
     if missing := [path for path in files if not path.exists()]:
         from heedful.storage.paths import near_paths

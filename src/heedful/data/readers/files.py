@@ -26,28 +26,17 @@ def visible_files(folder: Path) -> Iterator[Path]:
 
     So are the folders that heedful made, which `made_folders` lists. Links to files and folders are followed, but for a
     link to a folder that holds it.
-
-    Raises:
-        InputError: A folder cannot be read, or a link leads to what is not there.
     """
     yield from _below(folder, (folder.resolve(),))
 
 
 def visible_folders(folder: Path) -> list[Path]:
-    """List the folders in a folder, and links to such, by name; hidden ones and those of heedful are left out.
-
-    Raises:
-        InputError: The folder cannot be read, or a link in it leads to what is not there.
-    """
+    """List the folders in a folder, and links to such, by name; hidden ones and those of heedful are left out."""
     return [Path(entry.path) for entry, is_folder in _entries(folder) if is_folder]
 
 
 def made_folders(folder: Path) -> list[Path]:
-    """List the folders of runs, models and recipes below a folder, which are not read with it.
-
-    Raises:
-        InputError: A folder cannot be read, or a link leads to what is not there.
-    """
+    """List the folders of runs, models and recipes below a folder, which are not read with it."""
     return list(_made_below(folder, (folder.resolve(),)))
 
 
@@ -155,11 +144,7 @@ class NoItems(InputError):
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
-    """Return the paths of the one or two files of a corpus; relative names start at `data.root`.
-
-    Raises:
-        InputError: A file is a pipe or a device, which cannot be read twice.
-    """
+    """Return the paths of the one or two files of a corpus; relative names start at `data.root`."""
     names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
     paths = tuple(Path(data.root) / name for name in names)
     for path in paths:
@@ -173,9 +158,6 @@ def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
 
     Memory does not grow with the number of lines. One carriage return before the line feed is folded, byte order marks
     at the beginning of a line (`cat` leaves them inside files) are removed, and the last line feed may be missing.
-
-    Raises:
-        InputError: The file cannot be read, is not text, is a damaged archive, or holds bad UTF-8 under "error".
     """
     with open_bytes(path) as stream:
         for line in decode_lines(stream, str(path), bad_utf8=bad_utf8):
@@ -184,20 +166,12 @@ def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
 
 
 def check_text(path: Path) -> None:
-    """Check that a file can be opened and begins like text; only its first line is read.
-
-    Raises:
-        InputError: The file cannot be read, begins like no text, or is a damaged compressed file.
-    """
+    """Check that a file can be opened and begins like text; only its first line is read."""
     next(read_lines(path, bad_utf8="replace"), None)
 
 
 def count_lines(path: Path) -> int:
-    """Count the lines of a text file, as many as `read_lines` yields when it skips none, without decoding them.
-
-    Raises:
-        InputError: The file cannot be read, begins like no text, or is a damaged compressed file.
-    """
+    """Count the lines of a text file, as many as `read_lines` yields when it skips none, without decoding them."""
     check_text(path)
     lines, last = 0, b""
     with open_bytes(path) as stream:
@@ -214,9 +188,6 @@ def decode_lines(
 
     The place of a dropped line is kept so that parallel files can drop the pair. `name` is for messages, and `longest`
     the number of bytes that a line may have, if it is not `LONGEST_LINE`.
-
-    Raises:
-        InputError: As in `read_lines`.
     """
     for number, line in enumerate(decode_text(stream, name, bad_utf8=bad_utf8, longest=longest), start=1):
         if number == 1 and line is not None:
@@ -230,9 +201,6 @@ def decode_text(
     r"""Decode a byte stream line by line, each with its "\n" if it has one; None for a line that is dropped.
 
     Joined, the lines are the text of the file. Otherwise the same as `decode_lines`.
-
-    Raises:
-        InputError: As in `read_lines`.
     """
     for line in decode_unfolded(stream, name, bad_utf8=bad_utf8, longest=longest):
         if line is None:
@@ -245,11 +213,7 @@ def decode_text(
 def decode_unfolded(
     stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
 ) -> Iterator[str | None]:
-    r"""Decode a byte stream line by line, each with its "\n" or "\r\n" as it is. Otherwise the same as `decode_text`.
-
-    Raises:
-        InputError: As in `read_lines`.
-    """
+    r"""Decode a byte stream line by line, each with its "\n" or "\r\n" as it is. Otherwise the same as `decode_text`."""
     longest = LONGEST_LINE if longest is None else longest
     pieces = iter(partial(stream.readline, longest + 1), b"")
     for number, raw in enumerate(pieces, start=1):
@@ -266,11 +230,7 @@ def decode_unfolded(
 
 
 def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | None:
-    """Return `raw` as text; where it is not UTF-8: raise, return None ("skip"), or put U+FFFD ("replace").
-
-    Raises:
-        InputError: Bad UTF-8 under "error"; the message names `name`, `line` and the byte, counted from 1.
-    """
+    """Return `raw` as text; where it is not UTF-8: raise, return None ("skip"), or put U+FFFD ("replace")."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -294,9 +254,6 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     """Context manager: opens a file for reading bytes, and turns errors until its end into InputError.
 
     A file that is compressed with gzip, bzip2 or xz is decompressed, whatever its name.
-
-    Raises:
-        InputError: The file does not exist, is a folder, may not be read, or is a damaged compressed file.
     """
     try:
         with path.open("rb") as file, decompressed(file, path) as stream:

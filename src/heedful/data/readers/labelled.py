@@ -45,9 +45,6 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
     The text is in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`. Where
     the classes are known, a label is written as its class, as in `class_of`. Rows with an empty label are left out, and
     `report` counts them.
-
-    Raises:
-        InputError: As in `read_rows`.
     """
     report = DropReport() if report is None else report
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
@@ -62,11 +59,7 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
 
 
 def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[ScoredText]:
-    """Yield the examples of a corpus whose labels are numbers, in file order, for regression.
-
-    Raises:
-        InputError: As in `read_labelled`; or a label is not a finite number, or one whose square overflows float32.
-    """
+    """Yield the examples of a corpus whose labels are numbers, in file order, for regression."""
     for line, text, pair, label in read_labelled(corpus, data, report):
         number = _number(label)
         if number is None:
@@ -86,23 +79,12 @@ def labels_of(data: DataConfig) -> tuple[str, ...]:
     """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, sorted.
 
     Where all are numbers, they are sorted as numbers: 2 comes before 10.
-
-    Raises:
-        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
     """
     return classes(data, lambda corpus: ((x.label, _place(corpus, x.line)) for x in read_labelled(corpus, data)))
 
 
 def classes(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all that are found in the training corpora, in order.
-
-    Args:
-        data: The settings of the data.
-        found: Gives the label of each example of a corpus, and its place for messages.
-
-    Raises:
-        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
-    """
+    """Return the classes of a recipe: `data.labels`, or else all that are found in the training corpora, in order."""
     labels = data.labels or in_order(_distinct(data, found))
     if len(labels) < 2:
         names = ", ".join(corpus.source for corpus in data.train)
@@ -185,17 +167,7 @@ def is_table(path: Path) -> bool:
 def read_texts(
     path: Path, fields: Sequence[str], report: DropReport | None = None, *, turns: bool = False
 ) -> Iterator[TableRow]:
-    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names.
-
-    Args:
-        path: The table.
-        fields: Columns or keys by name, or columns by number, from 1.
-        report: Counts a header that names none of the fields.
-        turns: True if a text may be a list of turns of a dialogue in JSON; they are joined with tabs.
-
-    Raises:
-        InputError: As in `heedful.data.readers.corpus.read_rows`.
-    """
+    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names."""
     report = DropReport() if report is None else report
     names_columns = ending_of(path) in NAMED and has_header(path)
     header = next(cells_of(path, "error"))[0] if names_columns else 0
@@ -218,15 +190,7 @@ class WholeRow(NamedTuple):
 
 
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
-    """Return the names of all columns: of the header, numbers from 1 where there is none, or the keys of all objects.
-
-    Args:
-        path: The table, .tsv, .csv or .jsonl.
-        first: The line at which its first row begins, below a header if it has one; None: it has no rows.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the names of all columns: of the header, numbers from 1 where there is none, or the keys of all objects."""
     if ending_of(path) == ".jsonl":
         return tuple(dict.fromkeys(key for _, values in objects_of(path) for key in values))
     line, cells = next(cells_of(path, "error"), (0, None))
@@ -237,17 +201,7 @@ def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
 def read_whole_rows(
     path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
 ) -> Iterator[WholeRow]:
-    """Yield the rows that `read_texts` yields for some fields, with all their cells.
-
-    Args:
-        path: The table.
-        fields: Columns or keys by name, or columns by number, from 1.
-        columns: The names of all columns, as `names_of_cells` returns them.
-        turns: True if a text may be a list of turns of a dialogue, as in `read_texts`.
-
-    Raises:
-        InputError: As in `read_texts`.
-    """
+    """Yield the rows that `read_texts` yields for some fields, with all their cells."""
     every = every_row(path, columns)
     for row in read_texts(path, fields, turns=turns):
         yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))
@@ -264,11 +218,7 @@ def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[o
 
 
 def objects_of(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the line and the object of each line of a .jsonl file.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not an object.
-    """
+    """Yield the line and the object of each line of a .jsonl file."""
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8="error"), start=1):
             yield number, parse_object(line or "", f"{path}, line {number}")

@@ -43,15 +43,6 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
     text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
     too, and of a table the column of files only. Rows with an empty class or text are left out.
-
-    Args:
-        corpus: `source` names a folder or a table (.csv, .tsv, .jsonl).
-        data: The kind of files, and the folder where relative names start.
-        report: Counts the rows of a table that are left out.
-
-    Raises:
-        InputError: There is no such folder or table, it cannot be read, a folder has no folders with such files, or a
-            row is broken.
     """
     place = corpus_files(corpus, data)[0]
     if not place.exists():
@@ -103,11 +94,7 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
 
 
 def check_label(label: str, folder: Path) -> None:
-    """Check that the name of the folder of a class is text.
-
-    Raises:
-        InputError: It has bytes that are no UTF-8.
-    """
+    """Check that the name of the folder of a class is text."""
     try:
         label.encode()
     except UnicodeEncodeError as error:
@@ -117,11 +104,7 @@ def check_label(label: str, folder: Path) -> None:
 
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    """Yield the files of a folder: those in it, and those below each of its folders; `part` is taken of each of these.
-
-    Raises:
-        InputError: There are none.
-    """
+    """Yield the files of a folder: those in it, and those below each of its folders; `part` is taken of each of these."""
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
@@ -142,21 +125,13 @@ def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
+    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out."""
     found = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def other_files(folder: Path, modality: str) -> str:
-    """Say how many files below a folder are of other kinds than a model reads, by their endings; "" if there are none.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
+    """Say how many files below a folder are of other kinds than a model reads, by their endings; "" if there are none."""
     others = Counter(
         path.suffix.lower() or "without an ending"
         for path in visible_files(folder)
@@ -171,11 +146,7 @@ def other_files(folder: Path, modality: str) -> str:
 
 
 def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
-    """Read all bytes of a file.
-
-    Raises:
-        InputError: It cannot be read, or is empty.
-    """
+    """Read all bytes of a file."""
     try:
         content = file.path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -188,9 +159,5 @@ def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
 
 
 def media_labels(data: DataConfig) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all classes of the training files, sorted.
-
-    Raises:
-        InputError: There is only one class, or more than `MOST_LABELS`.
-    """
+    """Return the classes of a recipe: `data.labels`, or else all classes of the training files, sorted."""
     return classes(data, lambda corpus: ((file.target, file.place(corpus)) for file in media_files(corpus, data)))

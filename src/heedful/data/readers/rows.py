@@ -64,9 +64,6 @@ def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
 
     It is what the ending of the name says or, where that does not cut the first lines into columns, what does: many
     programs write semicolons or tabs into .csv files. A .txt file has tabs.
-
-    Raises:
-        InputError: The file holds JSON objects, or cannot be read.
     """
     named = NAMED.get(ending_of(path))
     if named is None:
@@ -83,11 +80,7 @@ def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
 
 
 def check_objects(path: Path, bad_utf8: BadUtf8) -> None:
-    """Refuse a file of JSON objects by its name that is a table by its contents.
-
-    Raises:
-        InputError: It is a table, or cannot be read.
-    """
+    """Refuse a file of JSON objects by its name that is a table by its contents."""
     lines = first_lines(path, bad_utf8)
     if lines and lines[0].lstrip().startswith(("{", "[")):
         return  # if it is broken, the reader says how
@@ -100,11 +93,7 @@ def check_objects(path: Path, bad_utf8: BadUtf8) -> None:
 
 
 def first_lines(path: Path, bad_utf8: BadUtf8) -> list[str]:
-    """Return the first lines of a file that are not blank.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the first lines of a file that are not blank."""
     with open_bytes(path) as stream:
         return [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), LOOKED_AT) if line]
 
@@ -140,10 +129,6 @@ def width(lines: Iterable[str], separator: str) -> int:
     """Return the number of cells in the first row of a table; 1 where other rows differ, but for a few broken ones.
 
     The last row may be cut off and is ignored.
-
-    Args:
-        lines: The lines of the table.
-        separator: A key of `CHARACTERS`, such as "tabs".
     """
     quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
     try:
@@ -202,10 +187,6 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
     Between the tabs of a .tsv file a quote is a character like any other. Elsewhere a quoted text may hold separators
     and line ends, a blank line is not a row, and a line end inside a text stays as it is; a line of bad UTF-8 cannot be
     skipped, since it may end a quotation.
-
-    Raises:
-        InputError: The file cannot be read, has no such column, a row is too short or longer than the first one, a
-            quotation does not end, or bad UTF-8 is to be skipped in a .csv file.
     """
     separators = separator_of(path, bad_utf8)
     columns: list[int] | None = None
@@ -238,9 +219,6 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
     """Yield the rows of a .jsonl file, one JSON object a line; a label that is no text is kept as its JSON.
 
     A label that is null becomes an empty text, like a missing label in a table.
-
-    Raises:
-        InputError: The file cannot be read, is a table, a line is not an object, lacks a key, or a value is not text.
     """
     check_objects(path, bad_utf8)
     with open_bytes(path) as stream:
@@ -254,11 +232,7 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
 
 
 def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
-    """Yield the line number and the cells of each row of a table, whatever separates its columns.
-
-    Raises:
-        InputError: The file cannot be read, as in `separator_of`, or as in `cells_of_csv`.
-    """
+    """Yield the line number and the cells of each row of a table, whatever separates its columns."""
     separator = separator_of(path, bad_utf8)
     with open_bytes(path) as stream:
         if separator == "tabs" and ending_of(path) != ".csv":
@@ -277,9 +251,6 @@ def cells_of_csv(lines: Iterator[str | None], path: Path, separator: str = ",") 
     """Yield the line number and the cells of each row of a .csv table, from lines of text with their line ends.
 
     A line such as `sep=;` at the beginning is not a row.
-
-    Raises:
-        InputError: A quotation does not end, or a line of bad UTF-8 is to be skipped.
     """
     reader = csv.reader(_unbroken(lines, path), strict=True, delimiter=separator)
     while True:
@@ -346,11 +317,7 @@ def _column(name: str, first_row: list[str], path: Path) -> int:
 
 
 def parse_object(line: str, place: str) -> dict[str, object]:
-    """Parse one line of a .jsonl file and return its JSON object.
-
-    Raises:
-        InputError: The line holds no JSON object.
-    """
+    """Parse one line of a .jsonl file and return its JSON object."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -41,10 +41,6 @@ def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]
     The file is held in memory, and bad UTF-8 in it cannot be skipped, only replaced. Plausible answers to questions
     with `is_impossible` are not read. An answer must stand exactly where the file says: moving it to where it may
     belong would be a guess.
-
-    Raises:
-        InputError: The file cannot be read or is not of this format, an id comes twice, an answer does not stand at
-            its place, a question has either no answer or `is_impossible` but not both, or the part has no article.
     """
     path = corpus_files(corpus, data)[0]
     articles = _field(_parse(path, data), "data", list, str(path))

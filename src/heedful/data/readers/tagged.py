@@ -97,9 +97,6 @@ def tags_of(data: DataConfig) -> tuple[str, ...]:
     """Return the tags of a recipe: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
 
     Where no entry of `data.labels` has a prefix, they are tags of single words, as in `read_tagged`: DET is S-DET.
-
-    Raises:
-        InputError: There is only one tag, or an entry of `data.labels` is no tag.
     """
     tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
     if not any(map(TAG.fullmatch, tags)):
@@ -126,9 +123,6 @@ def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     has a prefix holds tags of single words, such as parts of speech: DET is read as S-DET. An empty line ends a
     sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do not end in a tag are comments.
     Where bad UTF-8 is skipped, the whole sentence is, and `report` counts it.
-
-    Raises:
-        InputError: The file cannot be read, a line has no word or no tag, or the part has no sentence.
     """
     report = DropReport() if report is None else report
     sentences = _sentences(corpus, data)
@@ -209,21 +203,13 @@ TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # of wha
 
 
 def words_in(line: str, place: str) -> CutText:
-    """Read the words of a line: a JSON array of strings, or else what spaces separate.
-
-    Raises:
-        InputError: a word of the array is not a string, or is empty.
-    """
+    """Read the words of a line: a JSON array of strings, or else what spaces separate."""
     values = _json(line)
     return _checked(values if isinstance(values, list) else line.split(), place)
 
 
 def has_word_lists(path: Path, key: str | None) -> bool:
-    """True for a file of tagged words, and if the first line of a .jsonl file is or holds an array of words.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """True for a file of tagged words, and if the first line of a .jsonl file is or holds an array of words."""
     if ending_of(path) != ".jsonl":
         return ending_of(path) in TAGGED_FILES
     values = _json(next(iter(read_lines(path)), ""))
@@ -231,15 +217,7 @@ def has_word_lists(path: Path, key: str | None) -> bool:
 
 
 def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
-    """Yield the words of each line of a .jsonl file, or sentence of tagged words, each as a row of one `CutText`.
-
-    Args:
-        path: The file; a line of .jsonl is an array of words, or an object that has one.
-        key: The key of the words; None: "words" or "tokens".
-
-    Raises:
-        InputError: the file cannot be read, or a line has no array of words.
-    """
+    """Yield the words of each line of a .jsonl file, or sentence of tagged words, each as a row of one `CutText`."""
     if ending_of(path) in TAGGED_FILES:
         tagged = read_tagged(CorpusConfig(source=str(path.absolute())), DataConfig())
         yield from (TableRow(sentence.line, (CutText(sentence.words),)) for sentence in tagged)

@@ -71,11 +71,7 @@ class ChosenColumns:
 
 
 def choose_columns(path: Path, wanted: WantedTexts) -> ChosenColumns:
-    """Choose the columns of a table that hold the texts that a command reads, by the rule of this module.
-
-    Raises:
-        InputError: The table cannot be read, has no column that an option names, or it is in doubt which holds texts.
-    """
+    """Choose the columns of a table that hold the texts that a command reads, by the rule of this module."""
     if ending_of(path) == ".jsonl":
         check_objects(path, "error")
     known = first_names(path)
@@ -104,11 +100,7 @@ def choose_columns(path: Path, wanted: WantedTexts) -> ChosenColumns:
 
 
 def first_names(path: Path) -> list[str]:
-    """Return the cells of the first row of a table, or the keys of the first object, which may be names of columns.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the cells of the first row of a table, or the keys of the first object, which may be names of columns."""
     if ending_of(path) != ".jsonl":
         return next((cells for _, cells in cells_of(path, "replace") if cells is not None), [])
     with open_bytes(path) as stream:
@@ -117,11 +109,7 @@ def first_names(path: Path) -> list[str]:
 
 
 def existing(name: str, known: Sequence[str], path: Path, option: str) -> str:
-    """Return the name of a column as the table has it, or the number of a column.
-
-    Raises:
-        InputError: There is not such a column; the message names those that are there.
-    """
+    """Return the name of a column as the table has it, or the number of a column."""
     if name.isdecimal():
         return name
     meant = find_name(name, known)
@@ -188,13 +176,7 @@ def guess(columns: Sequence[Column], wanted: WantedTexts) -> list[Column] | None
 
 
 def fields_of(found: Sequence[Column], columns: Sequence[Column], *, has_keys: bool) -> tuple[str, ...]:
-    """Return what names some of the columns: the name or, if it would be read as a place, the number of the column.
-
-    Args:
-        found: The columns to name.
-        columns: All columns.
-        has_keys: True for JSON objects, whose keys are always names.
-    """
+    """Return what names some of the columns: the name or, if it would be read as a place, the number of the column."""
     numbers = {id(column): str(number) for number, column in enumerate(columns, start=1)}
     return tuple(numbers[id(column)] if column.name.isdecimal() and not has_keys else column.name for column in found)
 

@@ -35,15 +35,7 @@ REMEDY = "the same command prepares the data again, and goes on from the last ch
 
 
 class MappedFile:
-    """Open file of a data folder whose bytes must stay those of its manifest.
-
-    Args:
-        path: The file, verified against its entry.
-        entry: Its entry in the manifest.
-
-    Raises:
-        OSError: The file cannot be opened.
-    """
+    """Open file of a data folder whose bytes must stay those of its manifest."""
 
     def __init__(self, path: Path, entry: Entry) -> None:
         self.path = path
@@ -53,11 +45,7 @@ class MappedFile:
         self._state = self._found()
 
     def array(self, dtype: str | None = None) -> np.ndarray:
-        """Map the array of the file into memory: an .npy file, or a flat row of a given type.
-
-        Raises:
-            ValueError: The file holds no array.
-        """
+        """Map the array of the file into memory: an .npy file, or a flat row of a given type."""
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
             file.seek(0)
             if dtype is not None:
@@ -69,11 +57,7 @@ class MappedFile:
             return np.memmap(file, dtype=kind, mode="r", offset=file.tell(), shape=shape)
 
     def check(self) -> None:
-        """Check that the file has not changed since it was opened; it is read again only if its dates differ.
-
-        Raises:
-            RunError: It has another size or other bytes, or cannot be read any more.
-        """
+        """Check that the file has not changed since it was opened; it is read again only if its dates differ."""
         try:
             found = self._found()
             if found == self._state:
@@ -126,11 +110,7 @@ def id_type(vocab_size: int) -> str:
 
 @contextmanager
 def new_store(folder: Path) -> Iterator[FolderWriter]:
-    """Write a data folder, which appears as a whole or not at all; see `heedful.storage.atomic_folder`.
-
-    Raises:
-        RunError: The folder cannot be written, for example because the disk is full or something is there already.
-    """
+    """Write a data folder, which appears as a whole or not at all; see `heedful.storage.atomic_folder`."""
     if folder.exists():
         raise RunError(f"{folder}: cannot be written, as something is there already; name another folder")
     with named_write_errors(folder), atomic_folder(folder) as writer:
@@ -138,14 +118,7 @@ def new_store(folder: Path) -> Iterator[FolderWriter]:
 
 
 def write_ids(writer: FolderWriter, rows: Iterable[list[int]], vocab_size: int) -> np.ndarray:
-    """Write rows of token ids one behind the other into the file `ids.bin`, with one chunk of rows in memory at a time.
-
-    Returns:
-        The length of each row, int32, shape (n,).
-
-    Raises:
-        ValueError: An id is not below `vocab_size`.
-    """
+    """Write rows of token ids one after another into `ids.bin`, a chunk at a time; return their lengths, int32 (n,)."""
     lengths = array("i")
 
     def encoded() -> Iterator[memoryview]:
@@ -173,9 +146,6 @@ def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
     """Memory-map `ids.bin` and further named files of a data folder, all bytes of which are compared with the manifest.
 
     That takes a second for 3 GB.
-
-    Raises:
-        InputError: The folder holds other files, is of another format, or a file is missing, cut or changed.
     """
     try:
         manifest = read_manifest(folder)

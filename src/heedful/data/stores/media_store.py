@@ -39,16 +39,7 @@ class MediaStore(MappedStore):
 
     @classmethod
     def write(cls, folder: Path, examples: Iterable[MediaExample], vocab_size: int) -> Self:
-        """Write a store, which appears as a whole or not at all, and open it; one file is in memory at a time.
-
-        Args:
-            folder: Where the store goes; nothing may be there.
-            examples: At least one file with its targets.
-            vocab_size: All targets are below it.
-
-        Raises:
-            RunError: The folder cannot be written.
-        """
+        """Write a store, which appears as a whole or not at all, and open it; one file is in memory at a time."""
         bounds, tokens, targets = array("q", [0]), array("i"), []
 
         def contents() -> Iterator[bytes]:
@@ -69,11 +60,7 @@ class MediaStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store after comparing all bytes with the manifest.
-
-        Raises:
-            InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
-        """
+        """Open a store after comparing all bytes with the manifest."""
         found = open_arrays(folder, (BOUNDS, LENGTHS, OFFSETS, CONTENTS))
         named = found.named
         return cls(named[CONTENTS], named[BOUNDS], named[IDS], named[LENGTHS], named[OFFSETS], found.files)

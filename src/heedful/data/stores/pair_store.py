@@ -33,14 +33,6 @@ class PairStore(MappedStore):
         """Write a store of encoded sentence pairs, which appears as a whole or not at all, and open it.
 
         Memory: one chunk of rows, and 8 bytes a pair for the lengths.
-
-        Args:
-            folder: Where the store goes; nothing may be there.
-            pairs: At least one pair of id rows of source and target, each with its final <eos>.
-            vocab_size: All ids are below it; it decides between 16 and 32 bits.
-
-        Raises:
-            RunError: The folder cannot be written.
         """
         with new_store(folder) as writer:
             lengths = write_ids(writer, chain.from_iterable(pairs), vocab_size).reshape(-1, 2)
@@ -53,11 +45,7 @@ class PairStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store of encoded sentence pairs after comparing all bytes with the manifest (about 3 GB a second).
-
-        Raises:
-            InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
-        """
+        """Open a store of encoded sentence pairs after comparing all bytes with the manifest (about 3 GB a second)."""
         arrays = open_arrays(folder, (LENGTHS, OFFSETS))
         return cls(arrays.named[IDS], arrays.named[LENGTHS], arrays.named[OFFSETS], arrays.files)
 

@@ -32,12 +32,7 @@ class VectorTable:
 
 
 def read_vectors(path: Path, words: Container[str] | None = None) -> VectorTable:
-    """Read word vectors, of `words` or all, from a file that may end in .gz. Other words take no memory.
-
-    Raises:
-        InputError: The file cannot be read, has no vector for any of the words, or a vector is cut off, of another size
-            than those before it, or not made of finite numbers; the message names the line.
-    """
+    """Read word vectors, of `words` or all, from a file that may end in .gz. Other words take no memory."""
     kept: dict[str, np.ndarray] = {}
     with open_bytes(path) as stream:
         for _, word, vector in entries(stream, path):
@@ -49,11 +44,7 @@ def read_vectors(path: Path, words: Container[str] | None = None) -> VectorTable
 
 
 def vector_size(path: Path) -> int:
-    """The size of the first word vector of a file; the rest of the file is not read.
-
-    Raises:
-        InputError: The file cannot be read, or does not begin with a word and its vector.
-    """
+    """The size of the first word vector of a file; the rest of the file is not read."""
     with open_bytes(path) as stream:
         for _, _, vector in entries(stream, path):
             return len(vector)
@@ -189,15 +180,6 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
     """Write word vectors to a file, which appears as a whole or not at all; text keeps all digits of float32.
 
     A file whose name ends in .gz is compressed.
-
-    Args:
-        path: The file; one that is there is replaced.
-        table: The words and their vectors.
-        form: A name of `FORMATS`.
-
-    Raises:
-        InputError: There is no such format, or a word holds a space or a line end, which the formats cannot tell apart.
-        RunError: The file cannot be written.
     """
     if form not in FORMATS:
         raise InputError(f'there is no format "{form}" of word vectors; choose one of {", ".join(FORMATS)}')

@@ -46,11 +46,7 @@ class VectorSpace:
         return self._rows.get(word, self._rows.get(word.lower()))
 
     def row(self, word: str) -> int:
-        """The row of a word, as written or else in lower case.
-
-        Raises:
-            InputError: the word has no vector.
-        """
+        """The row of a word, as written or else in lower case."""
         found = self.find(word)
         if found is None:
             near = get_close_matches(word.lower(), self.words[:50_000], n=3)
@@ -58,28 +54,16 @@ class VectorSpace:
         return found
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """The rows of several words.
-
-        Raises:
-            InputError: a word has no vector.
-        """
+        """The rows of several words."""
         return np.array([self.row(word) for word in words], np.int64)
 
     def similarity(self, first: str, second: str) -> float:
-        """The cosine of the angle between the vectors of two words.
-
-        Raises:
-            InputError: a word has no vector.
-        """
+        """The cosine of the angle between the vectors of two words."""
         a, b = self.directions[self.rows([first, second])]
         return float(np.clip(a @ b, -1, 1))
 
     def nearest(self, word: str, count: int = 10) -> list[Neighbour]:
-        """The words nearest to a word by the cosine, the nearest first, without the word itself.
-
-        Raises:
-            InputError: the word has no vector.
-        """
+        """The words nearest to a word by the cosine, the nearest first, without the word itself."""
         row = self.row(word)
         return self.nearest_to(self.directions[row], count, [row])
 
@@ -87,9 +71,6 @@ class VectorSpace:
         """The words nearest to a - b + c, such as king - man + woman, without the three words (Mikolov et al. 2013c).
 
         Answers come from the first `among` words; None: from all.
-
-        Raises:
-            InputError: a word has no vector.
         """
         rows = self.rows([a, b, c])
         plus, minus, other = self.directions[rows]

@@ -14,8 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.architectures import Model
-from heedful.architectures.inference import evaluating
-from heedful.architectures.model import DecodingState
+from heedful.architectures.model import DecodingState, evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.sources import (

@@ -67,9 +67,9 @@ def recording(
             else:
                 undo.callback(hook(tap, name, passing))
         for attention, names in inside.items():
-            undo.callback(setattr, attention, "kernel", attention.kernel)
-            outer = attention.kernel if isinstance(attention.kernel, WatchedKernel) else None
-            attention.kernel = WatchedKernel(names, passing, outer)
+            undo.callback(setattr, attention, "attention_fn", attention.attention_fn)
+            outer = attention.attention_fn if isinstance(attention.attention_fn, WatchedKernel) else None
+            attention.attention_fn = WatchedKernel(names, passing, outer)
         yield found
 
 
@@ -116,8 +116,8 @@ class WatchedKernel:
         x = self.outer.at(place, x) if self.outer else x
         return self.passing(self.names[place], x) if place in self.names else x
 
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float) -> Tensor:
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float) -> Tensor:
         """Attend as `heedful.nn.attention.attend` does, with the tensors that the functions give back."""
         scores = self.at("score", scaled_scores(self.at("q", q), self.at("k", k)))
         weights = self.at("attn", softmax(scores + self.at("bias", bias)))
-        return self.at("z", mix(dropout(weights, rate), self.at("v", v)))
+        return self.at("z", mix(dropout(weights, p), self.at("v", v)))

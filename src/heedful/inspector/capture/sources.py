@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from heedful.architectures.inference import evaluating
-from heedful.architectures.model import DecodingState, SourceToTarget
+from heedful.architectures.model import DecodingState, SourceToTarget, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import MediaInput, media_input

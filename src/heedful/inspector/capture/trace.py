@@ -12,7 +12,7 @@ import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
-from heedful.architectures.inference import evaluating
+from heedful.architectures.model import evaluating
 from heedful.architectures.recurrent.layers import gate
 from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
 from heedful.errors import InputError

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from heedful.architectures.inference import evaluating
+from heedful.architectures.model import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading, tokenizers_of
 from heedful.inspector.capture.media_inputs import MediaInput, PictureInput

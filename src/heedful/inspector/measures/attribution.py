@@ -20,13 +20,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.architectures.transformer.layers import PostNorm
 from heedful.errors import InputError
 from heedful.inspector.capture.taps import SUBLAYERS
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.measures.logit_lens import check_speaks
 from heedful.nn.attention import Attention
 from heedful.nn.named_stacks import NamedStack
-from heedful.nn.residual import PostNorm
 
 
 @dataclass(frozen=True)

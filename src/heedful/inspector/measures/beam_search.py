@@ -10,8 +10,7 @@ from enum import StrEnum
 
 import torch
 
-from heedful.architectures.inference import evaluating
-from heedful.architectures.model import DecodingState
+from heedful.architectures.model import DecodingState, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.inspector.capture.sources import Given, Writer, Writing, writing

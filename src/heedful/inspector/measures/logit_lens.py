@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 
 from heedful.architectures import Model
-from heedful.architectures.inference import evaluating
+from heedful.architectures.model import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
 

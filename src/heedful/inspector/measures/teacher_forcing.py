@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.architectures.inference import evaluating
+from heedful.architectures.model import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass
 from heedful.predictors.filler import Filler

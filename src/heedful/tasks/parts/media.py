@@ -23,7 +23,7 @@ from heedful.data.readers.media_files import MediaFile, media_files
 from heedful.data.stores.media_store import MediaStore
 from heedful.machine.process import map_on_cores
 from heedful.media.modality import medium_of, padded
-from heedful.random_numbers import AUGMENTATION, Chance
+from heedful.random_numbers import AUGMENTATION, KeyedGenerator
 from heedful.tasks.dataset import B, Dataset, Report
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.text.training import one_tokenizer
@@ -132,7 +132,7 @@ class MediaFiles(Dataset[B]):
         decoded = self.medium.read(store.content(index))
         if epoch is None:
             return self.medium.features(decoded)
-        return self.medium.augmented(decoded, Chance(self.recipe.train.seed, AUGMENTATION, epoch, number))
+        return self.medium.augmented(decoded, KeyedGenerator(self.recipe.train.seed, AUGMENTATION, epoch, number))
 
 
 def tokenizer_of_texts(recipe: Recipe, report: Callable[[str], None], /) -> TokenizerPair:

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from heedful.architectures.architectures import model_class
+from heedful.architectures.backbone import model_class
 from heedful.architectures.model import SourceToTarget
 from heedful.config.decoding import MAX_EXTRA
 from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe

@@ -17,7 +17,7 @@ from heedful.losses import Loss
 from heedful.machine.speed import count_flops, taken_apart
 from heedful.nn.attention import Attention
 from heedful.nn.meta_device import meta_device
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.tasks import Task
 from heedful.tasks.task import Batch
 from heedful.training.training_step import TrainingStep
@@ -55,7 +55,7 @@ class Paper(TorchDispatchMode):
             if self.device == CPU:
                 self._swap(module)
             elif isinstance(module, Attention):
-                module.kernel = memory_efficient
+                module.attention_fn = memory_efficient
             for parameter in module.parameters(recurse=False):
                 self._count(parameter)
             for name, buffer in module.named_buffers(recurse=False):
@@ -152,7 +152,7 @@ def memory_efficient(
     k: Float[Tensor, "B G S K"],
     v: Float[Tensor, "B G S U"],
     bias: Float[Tensor, "#B #H #T S"],
-    rate: float = 0.0,
+    p: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
     """Attention as CUDA's memory-efficient kernel computes it, which keeps no attention weights for the backward pass.
 
@@ -162,7 +162,7 @@ def memory_efficient(
     if groups > 1:
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     bias = bias.expand(q.size(0), q.size(1), q.size(2), k.size(2))
-    return aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, rate)[0]
+    return aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, p)[0]
 
 
 @dataclass(frozen=True)

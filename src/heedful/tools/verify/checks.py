@@ -93,7 +93,7 @@ def attention_kernels(subject: Subject) -> float | None:
             bias[0, :, :, 8:] = bias[1, :, 3] = MASKED_SCORE  # padding, and a query that sees nothing
             formula = scaled_dot_product(q.double(), k.double(), v.double(), bias.double())[0].float()
             formula[1, :, 3] = v[1].mean(1).repeat_interleave(layer.heads // layer.kv_heads, dim=0)
-            differences.append(apart(layer.kernel(q, k, v, bias, 0.0), formula))
+            differences.append(apart(layer.attention_fn(q, k, v, bias, 0.0), formula))
     return float(torch.tensor(differences).max()) if differences else None
 
 

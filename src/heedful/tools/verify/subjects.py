@@ -24,13 +24,13 @@ from heedful.architectures import (
     TokenClassifier,
 )
 from heedful.architectures.dual_encoder.model import DualEncoder
-from heedful.architectures.masked_patches import normalised
 from heedful.architectures.model import DecodingState
+from heedful.architectures.transformer.masked_models import normalised
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.losses import Loss, cross_entropy, squared_error
-from heedful.media.image_augmentation import hidden_patches
+from heedful.media.image_augmentation import masked_patches
 from heedful.nn.masks import AttentionMask
 from heedful.registry import ARCHITECTURES
 from heedful.text.tokenizer import BOS, EOS, PAD
@@ -225,7 +225,7 @@ class PatchSubject(Subject):
         """Draw a picture, and which of its patches are hidden."""
         pixels = self.media(source + target)
         grid = len(pixels) // self.recipe.image.patch, self.recipe.image.grid[1]
-        hidden = hidden_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
+        hidden = masked_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
         return pixels, torch.from_numpy(hidden)
 
     def predicted(self, model: Any, examples: Sequence[Example]) -> tuple[Float[Tensor, "R H Q F"], Tensor, Tensor]:

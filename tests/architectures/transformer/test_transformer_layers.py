@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from heedful.architectures.transformer.layers import FEED_FORWARDS, EncoderOutput
 from heedful.config.schema import ModelConfig
-from heedful.nn.feedforward import FEED_FORWARDS
 
 SCALARS = {
     "relu": lambda x: max(0.0, x),
@@ -34,3 +34,11 @@ def test_swiglu_gates_each_value_by_the_sigmoid_linear_unit_of_another():
         want = (gate / (1 + (-gate).exp()) * value) @ network.get_parameter("down.weight").T
         torch.testing.assert_close(network(x), want)
     assert not [name for name, _ in network.named_parameters() if name.endswith("bias")]
+
+
+def test_the_bias_is_zero_where_one_may_look_and_hides_the_rest():
+    real = torch.tensor([[True, True, True, False, False], [False, True, True, True, True]])
+    bias = EncoderOutput(torch.zeros(2, 5, 3), real).attention_bias
+    assert bias.shape == (2, 1, 1, 5)
+    assert ((bias == 0)[:, 0, 0] == real).all()
+    assert (bias.softmax(-1)[:, 0, 0][~real] == 0).all()

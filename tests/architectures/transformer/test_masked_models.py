@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from heedful.architectures import MaskedPatchModel, SequenceClassifier
-from heedful.architectures.backbone import EncoderOnly
-from heedful.architectures.masked_patches import normalised, restored
+from heedful.architectures.transformer.masked_models import normalised, restored
+from heedful.architectures.transformer.model import EncoderOnly
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig
 from heedful.nn.patches import HidingPatchEmbedding, PatchEmbedding, cut, joined

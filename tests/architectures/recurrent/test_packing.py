@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from heedful.architectures.recurrent.layers import Packing
 from heedful.nn.masks import AttentionMask
-from heedful.nn.packing import Packing
 
 
 def mask_of(lengths: list[int], side: str = "right") -> torch.Tensor:
