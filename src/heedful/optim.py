@@ -201,7 +201,7 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
 
     Sparse gradients are coalesced. Of sharded gradients all processes get the norm of the whole.
     """
-    values = []
+    values: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is not None:
             parameter.grad = gradient = coalesced(parameter.grad)

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.architectures.model import OUTPUT_ROWS, Model, Names, SourceToTarget
-from heedful.config.architecture_options import KEY, config_of
 from heedful.config.schema import ArchitectureConfig, TextModelConfig
 from heedful.config.user_code import find_class
+from heedful.config.validate import KEY, config_of
 from heedful.errors import InputError
 from heedful.nn.embedding import Embedding, InputLayer, OneSegment, Segments
 from heedful.nn.masks import AttentionMask
@@ -132,7 +132,7 @@ def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
 
 
 class BackboneModel(Model):
-    """A backbone and whatever stands on it: BERT, GPT, and models with task heads."""
+    """A backbone and a head: BERT, GPT, and models with task heads."""
 
     backbone: Backbone[Any]
 
@@ -167,7 +167,7 @@ class BackboneModel(Model):
         return [named] if isinstance(named, kind) else []
 
     def embedding_of(self, line: str) -> Embedding | None:
-        """The embeddings of the one text; None where the inputs are no tokens."""
+        """The embeddings of the one text; None where the inputs are not tokens."""
         del line
         return self.backbone.embedding if isinstance(self.backbone.embedding, Embedding) else None
 

@@ -246,8 +246,7 @@ class TokenClassifier(BackboneModel):
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S C"]:
         """Compute the logits of each token."""
-        padding_mask = all_real(tokens, padding_mask)
-        return self.output(self.dropout(self.backbone(tokens, padding_mask, segments)))
+        return self.output(self.dropout(self.backbone(tokens, all_real(tokens, padding_mask), segments)))
 
 
 class SentenceEncoder(BackboneModel):

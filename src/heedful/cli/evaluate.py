@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli import options
 from heedful.cli.answering import changed, load, recipe_of, refuse, settings
-from heedful.cli.compare import comparison_lines
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import columns_of, warning_if_unknown
-from heedful.cli.options import (
-    MODELS,
-    Beam,
-    Device,
-    Force,
-    MaxExtra,
-    PairField,
-    Precision,
-    SourceField,
-    folder_to_read,
-)
 from heedful.cli.output import check_output, one_line, warn_of_missing_glyphs, writing_results
 from heedful.cli.translate import OutputCounts, prepare
 from heedful.errors import InputError, RunError
@@ -32,7 +21,7 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.config.schema import DataConfig, Recipe
-    from heedful.metrics import Scoring
+    from heedful.metrics import Comparison, Resampled, Scoring
     from heedful.metrics.classes import ClassReport
     from heedful.predictors.translator import Translator
     from heedful.tasks.task import Results
@@ -77,8 +66,8 @@ def evaluate(
     reference: Annotated[
         list[Path] | None, typer.Option(help="File with reference translations of the text. Can be repeated.")
     ] = None,
-    source_field: SourceField = None,
-    pair_field: PairField = None,
+    source_field: options.SourceField = None,
+    pair_field: options.PairField = None,
     target_field: Annotated[
         str | None,
         typer.Option(
@@ -90,7 +79,7 @@ def evaluate(
         typer.Option(
             help="Folder of the data files that the recipe names.",
             show_default="as in training",
-            callback=folder_to_read,
+            callback=options.folder_to_read,
         ),
     ] = None,
     hypotheses: Annotated[
@@ -100,8 +89,8 @@ def evaluate(
         str | None, typer.Option(help="Baseline to compare with: a file of translations, or a model.")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write the model's translations to.")] = None,
-    beam: Beam = None,
-    max_extra: MaxExtra = None,
+    beam: options.Beam = None,
+    max_extra: options.MaxExtra = None,
     metrics: Annotated[
         str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu, bleu-lc, chrf-lc.")
     ] = METRICS,
@@ -113,7 +102,7 @@ def evaluate(
         str | None,
         typer.Option(
             help="Language of the translations as an ISO 639 code; it selects how BLEU splits text into words.",
-            show_default=MODELS,
+            show_default=options.MODELS,
         ),
     ] = None,
     plot: Annotated[
@@ -123,10 +112,10 @@ def evaluate(
     skip_bad: SkipBad = False,
     truncated: Truncated = False,
     channel: Channel = None,
-    device: Device = "auto",
-    _force: Force = False,
-    precision: Precision = "float32",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
+    device: options.Device = "auto",
+    _force: options.Force = False,
+    precision: options.Precision = "float32",
+    as_json: options.AsJson = False,
 ) -> None:
     """Score a model on a test set, or a file of translations; with --against, compare two systems.
 
@@ -500,3 +489,35 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
             f"{baseline} tells {', '.join(other.data.labels)}, and {model} {', '.join(recipe.data.labels)}; compare "
             "two models whose data.labels are the same"
         )
+
+
+def comparison_lines(baseline: str, system: str, comparisons: "Sequence[Comparison]", digits: int = 2) -> list[str]:
+    """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score."""
+    signed = any(found.signature for found in comparisons)
+    rows = [("", f"{baseline} (baseline)", system, "p-value", "signature" if signed else "")]
+    for found in comparisons:
+        scores = (interval(found.baseline, digits), interval(found.system, digits))
+        rows.append((found.name, *scores, f"{found.p_value:7.4f}", found.signature))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return [*table, "", *(verdict(baseline, system, found, digits) for found in comparisons)]
+
+
+def interval(found: "Resampled", digits: int) -> str:
+    """Format a score with its mean and 95 % interval over bootstrap resamples."""
+    return f"{found.value:6.{digits}f} ({found.mean:.{digits}f} ± {found.interval:.{digits}f})"
+
+
+def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
+    """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
+    from heedful.metrics.bootstrap import SIGNIFICANT
+
+    if found.baseline.value == found.system.value:
+        return f"{found.name}: {system} and {baseline} are equal"
+    better, worse = (system, baseline) if found.is_better else (baseline, system)
+    difference = f"{abs(found.system.value - found.baseline.value):.{digits}f}"
+    if found.is_significant:
+        chance = f"is more than chance (p = {found.p_value:.4f} < {SIGNIFICANT})"
+    else:
+        chance = f"may be chance (p = {found.p_value:.4f}, not below {SIGNIFICANT})"
+    return f"{found.name}: {better} is better than {worse} by {difference}, which {chance}"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
 import typer
 
-from heedful.cli.options import InputFormat
+from heedful.cli.options import STDIN, InputFormat
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress, silent
 
@@ -34,9 +34,9 @@ UNFAMILIAR = 0.25  # the share of unknown characters or words that a text in the
 ENOUGH = 20  # unknown characters or words, from which the share in the text read so far counts
 
 
-def texts_or_stdin(texts: list[str] | None) -> list[str] | None:
-    """Read "-" alone among the texts of a command as standard input, as other programs do."""
-    return None if texts == ["-"] else texts
+def texts_argument(help: str) -> Any:
+    """Make the argument for the texts of a command, of which "-" alone is standard input, as in other programs."""
+    return typer.Argument(help=help, show_default=STDIN, callback=lambda texts: None if texts == ["-"] else texts)
 
 
 def input_file(text: list[str] | None, source: Path | None, form: InputFormat | None) -> Path | None:

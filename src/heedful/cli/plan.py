@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.config import Data, Overrides
+from heedful.cli.options import AsJson, Data, Overrides
 from heedful.wording import counted, duration, speed
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def plan(
         typer.Option(help="Folder of prepared data, such as RUN/data, whose batches are real.", show_default="none"),
     ] = None,
     overrides: Overrides = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a run on paper: memory, FLOPs, time, checkpoints and data. Nothing is trained, and no GPU is needed.
 

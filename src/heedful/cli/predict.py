@@ -24,11 +24,11 @@ from heedful.cli.inputs import (
     input_file,
     place_of,
     separator_of_csv,
-    texts_or_stdin,
+    texts_argument,
     wanted_texts,
     warning_if_unknown,
 )
-from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, PairField, SourceField, TextsOrTable
+from heedful.cli.options import Device, Force, InputForm, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_json_output, check_output, one_line
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -62,11 +62,7 @@ def predict(
     model: Model,
     text: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Texts to classify, score or tag, questions to answer, or files of pictures, sounds or videos.",
-            show_default=STDIN,
-            callback=texts_or_stdin,
-        ),
+        texts_argument("Texts to classify, score or tag, questions to answer, or files of pictures, sounds or videos."),
     ] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,

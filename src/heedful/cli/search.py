@@ -19,11 +19,11 @@ from heedful.cli.inputs import (
     input_lines,
     line_rows,
     table_rows,
-    texts_or_stdin,
+    texts_argument,
     wanted_texts,
     warning_if_unknown,
 )
-from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
+from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import (
     check_output,
     is_table_output,
@@ -82,10 +82,7 @@ def search(
             help="File with a text on each line, or a table, plain, .gz, .bz2 or .xz; or a folder of pictures."
         ),
     ],
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(help="Texts or pictures to search for.", show_default=STDIN, callback=texts_or_stdin),
-    ] = None,
+    query: Annotated[list[str] | None, texts_argument("Texts or pictures to search for.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,
@@ -168,9 +165,7 @@ def search(
 
 def encode(
     model: Model,
-    text: Annotated[
-        list[str] | None, typer.Argument(help="Texts to encode.", show_default=STDIN, callback=texts_or_stdin)
-    ] = None,
+    text: Annotated[list[str] | None, texts_argument("Texts to encode.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,

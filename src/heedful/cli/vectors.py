@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import Force
+from heedful.cli.options import AsJson, Force
 from heedful.cli.output import check_output, writing
 from heedful.errors import InputError
 from heedful.storage.paths import no_file
@@ -35,7 +35,6 @@ Vectors = Annotated[
     ),
 ]
 Count = Annotated[int, typer.Option(min=1, help="Words to find.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
 
 
 @app.command()

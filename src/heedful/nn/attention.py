@@ -17,7 +17,7 @@ from heedful.nn.positions import Rotation, unrotated
 
 MASKED_SCORE = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a fully masked row stays finite
 REGISTER = 16  # float32 numbers in the widest register of a CPU
-SENTENCE = 256  # keys up to which torch's fused kernel is no faster on a CPU
+SENTENCE = 256  # keys up to which torch's fused kernel is not faster on a CPU
 
 
 def scaled_dot_product(

@@ -9,6 +9,7 @@ N rows, K inputs, M outputs.
 
 import copy
 import logging
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -26,7 +27,7 @@ SMALLEST = 1e-12  # smallest scale, so that a row of zeros stays zero
 class Int8Linear(nn.Module):
     """Quantised linear layer: an int8 weight matrix, with one scale for each output (1/127 of its largest weight).
 
-    Each row of inputs is rounded to 1/127 of its own largest entry (dynamic, symmetric quantisation), so that other
+    Each row of inputs is rounded to 1/127 of its largest entry (dynamic, symmetric quantisation), so that other
     rows of a batch have no effect: sums of integer products are exact. Only the last bit of an input can matter, where
     that bit decides the direction in which an entry is rounded.
     """
@@ -49,7 +50,8 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
         """Apply the quantised linear layer: x W^T + b, in the type of `x`."""
-        rows, scale = rounded(x.flatten(0, -2).float())
+        rows, scale = rounded(x.flatten(0, -2).float())  # N K and N 1
+        # Both scales are taken out of the sums: the products in between are of integers.
         y = integer_product(rows, self.steps).float().mul_(scale).mul_(self.scale)
         if self.bias is not None:
             y += self.bias
@@ -84,11 +86,6 @@ def integer_kernels_are_exact() -> bool:
     return bool((torch.ops.aten._int_mm(largest, largest) == 64 * LARGEST**2).all())
 
 
-def unchanged(model: nn.Module) -> nn.Module:
-    """Return the model itself, for inference in float32."""
-    return model
-
-
 def in_int8(model: nn.Module) -> nn.Module:
     """Quantise a model's linear layers to int8 in a copy, which shares all other weights with `model`.
 
@@ -104,4 +101,4 @@ def in_int8(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model, linear | {id(parameter): parameter for parameter in model.parameters()}).eval()
 
 
-INFERENCE_PRECISIONS = {"float32": unchanged, "int8": in_int8}
+INFERENCE_PRECISIONS: dict[str, Callable[[nn.Module], nn.Module]] = {"float32": lambda model: model, "int8": in_int8}

@@ -72,17 +72,15 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         return (self._filled(text, count) for text in TEXTS.each(texts))
 
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
-        """Predict the candidates for each gap of one text."""
         rows = torch.tensor([self.encode(text)], device=self.device)
         padding_mask = torch.ones_like(rows, dtype=torch.bool)
-        special = self.tokenizer.first_piece  # smaller ids are special tokens
+        first_piece = self.tokenizer.first_piece  # smaller ids are special tokens, which fill no gap
         with torch.inference_mode(), evaluating(self.model):
-            logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, special:].float()
+            logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, first_piece:].float()
         check_numbers(logits)
-        probabilities, places = logits.softmax(-1).topk(min(count, logits.size(1)))
-        found = places + special
-        pairs = zip(found.tolist(), probabilities.tolist(), strict=True)
-        return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in pairs]
+        probabilities, tokens = logits.softmax(-1).topk(min(count, logits.size(1)))  # one row for each gap
+        gaps = zip((tokens + first_piece).tolist(), probabilities.tolist(), strict=True)
+        return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in gaps]
 
     def encode(self, text: str) -> list[int]:
         """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>.
@@ -101,7 +99,5 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         return [BOS, *ids, EOS]
 
     def candidate(self, token: int, probability: float) -> MaskCandidate:
-        """Create the candidate for a gap from a token id and its probability; decodes the token to text."""
-        return MaskCandidate(
-            self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0], token, probability
-        )
+        text = self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0]
+        return MaskCandidate(text, token, probability)

@@ -13,7 +13,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.predictors.media_reader import SINGLE, Input, MediaReader
 from heedful.predictors.predictor import Done, InputKind, Predictor, described
-from heedful.predictors.retriever import Hit, Vectors, check_search, hits
+from heedful.predictors.retriever import Hit, Vectors, check_search, hits, stacked
 from heedful.predictors.text_predictor import BatchedModel, Text
 from heedful.text.tokenizer import Tokenizer
 
@@ -53,8 +53,8 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         Raises:
             InputError: an input is none of these, or a picture cannot be read.
         """
-        found = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
-        return self.stacked(found) if isinstance(found, list) else found
+        vectors = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
+        return stacked(vectors, self.width) if isinstance(vectors, list) else vectors
 
     __call__ = predict = encode
 
@@ -89,23 +89,19 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
             InputError: an input cannot be encoded, `k` is below 1, or there are not as many vectors as inputs.
         """
         items = list(INPUTS.each(corpus))
-        there = self.encode(items) if vectors is None else vectors
-        check_search(items, there, k)
+        index = self.encode(items) if vectors is None else vectors
+        check_search(items, index, k)
         names = [str(item) if isinstance(item, str | PathLike) else "picture" for item in items]
-        return self.inputs.one_or_all(lambda each: hits(self.stacked(self.vectors(each)), names, there, k), queries)
 
-    def stacked(self, vectors: Iterable[Vectors]) -> Vectors:
-        """Put any number of vectors into one array (N, P)."""
-        return np.array(list(vectors), np.float32).reshape(-1, self.width)
+        def answers(each: Iterator[Read]) -> Iterator[list[Hit]]:
+            return hits(stacked(self.vectors(each), self.width), names, index, k)
 
-    def read(self, given: object) -> Read:
-        """Return a text as it is, and a picture decoded.
+        return self.inputs.one_or_all(answers, queries)
 
-        Raises:
-            InputError: it is neither, or the picture cannot be read.
-        """
-        found = as_input(given)
-        return found if isinstance(found, str) else self.pictures.decoded(found)
+    def read(self, value: object) -> Read:
+        """Return a text as it is, and a picture decoded."""
+        checked = as_input(value)
+        return checked if isinstance(checked, str) else self.pictures.decoded(checked)
 
     def vectors(self, inputs: Iterable[Read], done: Done = lambda _: None) -> Iterator[Vectors]:
         """Encode texts and decoded pictures, some at a time; yield the vector of each, in order."""
@@ -120,15 +116,10 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
                 done(1)
 
 
-def as_input(given: object) -> Input:
-    """Return a text or a picture unchanged, after checking that it is one.
-
-    Raises:
-        InputError: it is neither.
-    """
-    if not isinstance(given, SINGLE):
-        raise InputError(f"{described(given)} is neither a text nor a picture; give {GIVE}")
-    return cast("Input", given)
+def as_input(value: object) -> Input:
+    if not isinstance(value, SINGLE):
+        raise InputError(f"{described(value)} is neither a text nor a picture; give {GIVE}")
+    return cast("Input", value)
 
 
 INPUTS = InputKind("text or picture", SINGLE, as_input, GIVE)

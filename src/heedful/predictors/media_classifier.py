@@ -33,13 +33,18 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
 
     Attributes:
         decision: how a class is chosen, such as by a threshold.
+        inputs: what a `MediaReader` reads, in parts.
     """
+
+    reads_files = True
 
     def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
         super().__init__(model)
         self.labels = recipe.data.labels
-        self.decide_by(Decision())
+        self.decision = Decision()
         self.reader = MediaReader(model, recipe)
+        kind = self.reader.inputs
+        self.inputs = InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
 
     def decide_by(self, decision: Decision) -> None:
         """Choose classes in another way from now on, such as by a threshold."""
@@ -72,25 +77,19 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         """
         return self.answers(self.inputs.each(files))
 
-    @property
-    def inputs(self) -> InputKind[list[np.ndarray]]:
-        """The kind of input of a classifier: what a `MediaReader` reads, in parts."""
-        kind = self.reader.inputs
-        return InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
-
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""
-        read: deque[tuple[int, bool]] = deque()  # the number of parts of each input, and whether all are silent
+        facts: deque[tuple[int, bool]] = deque()  # the number of parts of each input, and whether all are silent
 
         def parts() -> Iterator[np.ndarray]:
             for one in decoded:
-                read.append((len(one), all(map(self.reader.medium.is_silent, one))))
+                facts.append((len(one), all(map(self.reader.medium.is_silent, one))))
                 yield from one
 
-        each = self.reader.run(parts(), lambda *batch: self.model(*batch).float().cpu())
-        for logits in each:
-            count, silent = read.popleft()
-            rest = [next(each) for _ in range(count - 1)]
+        outputs = self.reader.run(parts(), lambda *batch: self.model(*batch).float().cpu())
+        for logits in outputs:
+            count, silent = facts.popleft()
+            rest = [next(outputs) for _ in range(count - 1)]
             mean = torch.stack([logits, *rest]).softmax(-1).mean(0)
             answer = self.decision.classify(dict(zip(self.labels, mean.tolist(), strict=True)))
             yield ClassifiedMedia(answer.label, answer.probabilities, windows=count, silent=silent)

@@ -19,7 +19,6 @@ class CutOutputs:
     cut: int = 0
 
     def count(self, complete: bool) -> None:
-        """Count an output."""
         self.outputs += 1
         self.cut += not complete
 
@@ -27,9 +26,9 @@ class CutOutputs:
         """Return a sentence about the cut outputs with the remedy; None if there are none.
 
         Args:
-            config: The settings of the search.
-            positions: The positions that the decoder of the model learns, which no setting of a search can raise.
-            option: The name of the setting that the reader can change.
+            config: the settings of the search.
+            positions: the positions that the decoder of the model learns, which no setting of a search can raise.
+            option: the name of the setting that the reader can change.
         """
         if not self.cut:
             return None
@@ -74,6 +73,6 @@ def log_probs_of(
     """Compute log P of each target from the hidden state that predicts it, in float32, a few rows at a time."""
     vocabulary = output(hidden[:1]).size(-1)
     rows = max(1, LOGITS_AT_ONCE // vocabulary)
-    parts = zip(hidden.split(rows), targets.split(rows), strict=True)
-    scores = [output(part).float().log_softmax(-1).gather(-1, chosen[:, None])[:, 0] for part, chosen in parts]
+    blocks = zip(hidden.split(rows), targets.split(rows), strict=True)
+    scores = [output(states).float().log_softmax(-1).gather(-1, tokens[:, None])[:, 0] for states, tokens in blocks]
     return torch.cat(scores)

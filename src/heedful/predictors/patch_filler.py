@@ -30,9 +30,9 @@ class FilledPicture:
     """A picture before and after hidden patches were filled in.
 
     Attributes:
-        original: The picture at the size of the recipe.
+        original: the picture at the size of the recipe.
         hidden: True for the patches that the model did not see.
-        filled: The picture with what the model predicts in place of these.
+        filled: the picture with what the model predicts in place of these.
     """
 
     original: Pixels
@@ -59,6 +59,8 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
     The model predicts patches of mean 0 and variance 1 (He et al. 2022, section 3). To show them, each gets the mean
     and the variance of the hidden patch itself: what is predicted is the form, not the brightness.
     """
+
+    reads_files = True
 
     def __init__(self, model: MaskedPatchModel, recipe: Recipe) -> None:
         super().__init__(model)
@@ -90,14 +92,14 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
 
     def answers(self, decoded: Iterable[np.ndarray], seed: int = 1) -> Iterator[FilledPicture]:
         """Hide patches of decoded pictures and fill them in."""
+        patch = self.pictures.config.patch
         hidden = masked_patches(self.pictures.config.grid, self.rate, seed, 0, 0)
 
         def fill(inputs: Tensor, padding_mask: Tensor) -> list[FilledPicture]:
             places = torch.from_numpy(hidden).to(inputs.device).expand(len(inputs), -1, -1)
-            patch = self.pictures.config.patch
             predicted = restored(self.model(inputs, padding_mask, places).float(), inputs, patch)
             filled = joined(torch.where(places[..., None], predicted, cut(inputs, patch)), patch)
-            shown = zip(self.pictures.pixels(inputs), self.pictures.pixels(filled), strict=True)
-            return [FilledPicture(original, hidden, new) for original, new in shown]
+            pairs = zip(self.pictures.pixels(inputs), self.pictures.pixels(filled), strict=True)
+            return [FilledPicture(original, hidden, new) for original, new in pairs]
 
         return self.reader.run(decoded, fill)

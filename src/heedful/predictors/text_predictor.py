@@ -4,7 +4,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, tee
-from typing import ClassVar, NamedTuple, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -69,32 +69,28 @@ class BatchedModel:
 
     def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
         """Run the model on texts; yield the token ids of each text and its result, in order."""
-        given, read = tee(map(self.row, texts))
-        results = self.read_groups([row.ids] for row in read)
-        return ((row, result) for row, (result,) in zip(given, results, strict=True))
+        rows, copies = tee(map(self.row, texts))
+        results = self.read_groups([row.ids] for row in copies)
+        return ((row, result) for row, (result,) in zip(rows, results, strict=True))
 
     def encode(self, text: Text) -> list[int]:
         """Encode a text or pair as the token ids that the model reads; warn of the first one whose end is cut off."""
-        ids, cut = self.row(text)
-        if cut and not self.warned:
+        ids, truncated = self.row(text)
+        if truncated and not self.warned:
             self.warned = True
             LOG.warning("texts are cut to the %s tokens that the model reads, first %r", self.longest, text.first[:40])
         return ids
 
     def row(self, text: Text) -> EncodedText:
-        """Encode a text or pair as token ids, and tell whether its end was cut off."""
+        """Encode a text or pair as token ids, with a flag whether its end was cut off."""
         parts = [self.tokenizer.encode(part) for part in text if part is not None]
         ids = sequence(*parts, longest=self.longest)
         return EncodedText(ids, is_cut(ids, *parts))
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
-        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows.
-
-        Raises:
-            RunError: a result is not a number.
-        """
-        found: list[Tensor] = [torch.empty(0)] * len(rows)
+        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
+        outputs: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
         with evaluating(self.model):
             for batch in batches(rows, BATCH_TOKENS):
@@ -103,9 +99,9 @@ class BatchedModel:
                 results = apply(*inputs).float().cpu()
                 check_numbers(results)
                 for index, result in zip(batch, results, strict=True):
-                    found[index] = result
+                    outputs[index] = result
                 done(len(batch))
-        return found
+        return outputs
 
 
 def windows(items: Iterable[T]) -> Iterator[list[T]]:
@@ -174,58 +170,41 @@ class TextPredictor(Predictor[M_co, A_co]):
         return self.answers(self.inputs.each(texts))
 
     def check(self, text: Text) -> None:
-        """Check that the model reads a text or a pair of texts; a predictor that reads only some overrides this.
+        """Raise an InputError if the model does not read such a text; a predictor that reads only some overrides it."""
 
-        Raises:
-            InputError: it does not, as only those predictors say.
-        """
-
-    def line(self, answer: object) -> str:
-        """Write an answer as a line, as `heedful predict` prints it."""
+    def line(self, answer: Any) -> str:
+        """Format an answer as the line that `heedful predict` prints."""
         return str(answer)
 
-    def cells(self, answer: object) -> dict[str, object]:
-        """Return what stands in each of the `columns` for an answer: here its attributes of the same names."""
+    def cells(self, answer: Any) -> dict[str, object]:
+        """Return the value in each of the `columns` for an answer: here its attributes of the same names."""
         return {name: getattr(answer, name) for name in self.columns}
 
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:
-        """Predict the answer to each text, in order; implemented by each kind of predictor.
-
-        Raises:
-            InputError: a text is of a kind that the model does not read.
-        """
+        """Predict the answer to each text, in order."""
 
 
-def as_pair(given: object) -> Text:
-    """Convert an input, a string or a tuple of two, to a text or a pair of texts.
-
-    Raises:
-        InputError: the input is neither.
-    """
-    if isinstance(given, tuple) and len(given) == 2:
-        first, second = given
+def as_pair(value: object) -> Text:
+    """Convert an input, a string or a tuple of two, to a text or a pair of texts."""
+    if isinstance(value, tuple) and len(value) == 2:
+        first, second = value
         return Text(as_text(first), None if second is None else as_text(second))
-    if not isinstance(given, str):
-        raise InputError(f"{described(given)} is no text; give a string, or for a pair Text(first, second)")
-    return Text(given)
+    if not isinstance(value, str):
+        raise InputError(f"{described(value)} is no text; give a string, or for a pair Text(first, second)")
+    return Text(value)
 
 
 class TextsAndPairs(InputKind[Text]):
     """Texts and pairs of texts; two texts in a tuple, which may be either, are refused outside a list."""
 
-    def each(self, given: object) -> Iterator[Text]:
-        """Iterate over the inputs of an iterable and read each.
-
-        Raises:
-            InputError: as for other kinds; or `given` is a tuple of two texts.
-        """
-        if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given):
+    def each(self, inputs: object) -> Iterator[Text]:
+        if isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs):
             raise InputError(
-                f"{described(given)} may be a pair or two texts; give Text(first, second) or [(first, second)] for a "
+                f"{described(inputs)} may be a pair or two texts; give Text(first, second) or [(first, second)] for a "
                 "pair, or [first, second] for two texts"
             )
-        return super().each(given)
+        return super().each(inputs)
 
 
 TextPredictor.inputs = PAIRS = TextsAndPairs("text", (str, Text), as_pair, "a string")

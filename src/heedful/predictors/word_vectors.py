@@ -7,9 +7,6 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import overload
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heedful.architectures.word2vec.data import vocabulary_phrases, word_numbers, words_of
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
@@ -18,9 +15,8 @@ from heedful.config.schema import TokenizerConfig
 from heedful.data.word_vectors.vector_files import VectorTable
 from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
 from heedful.predictors.predictor import TEXTS, Predictor
+from heedful.predictors.retriever import Vectors, stacked
 from heedful.text.tokenizer import Tokenizer
-
-Vectors = NDArray[np.float32]
 
 
 class WordVectors(Predictor[Word2Vec, Vectors]):
@@ -61,8 +57,9 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         Raises:
             InputError: a word has no vector, or an input is not a string.
         """
-        found = TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
-        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+        return self._stacked(
+            TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
+        )
 
     __call__ = predict = vectors
 
@@ -78,8 +75,10 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         Raises:
             InputError: an input is not a text.
         """
-        found = TEXTS.one_or_all(lambda each: map(self._mean, each), texts)
-        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+        return self._stacked(TEXTS.one_or_all(lambda each: map(self._mean, each), texts))
+
+    def _stacked(self, vectors: Vectors | list[Vectors]) -> Vectors:
+        return stacked(vectors, self.space.matrix.shape[1]) if isinstance(vectors, list) else vectors
 
     def words(self, text: str) -> list[str]:
         """Cut a text into words and phrases, as the training text was cut."""

@@ -1,6 +1,6 @@
-"""Dual encoder of pictures and texts (CLIP, Radford et al. 2021): two backbones with a common space of vectors.
+"""Dual encoder of images and texts (CLIP, Radford et al. 2021): two backbones with a common space of vectors.
 
-B pictures, C texts, N rows of pixels with F features each, T tokens, P projection.
+B images, C texts, N rows of pixels with F features each, T tokens, P projection.
 """
 
 import math
@@ -20,7 +20,7 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding, InputLayer
 from heedful.registry import MODELS, at
 
-LARGEST_SCALE = 100.0  # of cosine similarities; CLIP's, without which its training was not stable (section 2.5)
+MAX_SCALE = 100.0  # of cosine similarities; CLIP's, without which its training was not stable (section 2.5)
 
 
 class ProjectedEncoder(nn.Module):
@@ -38,25 +38,19 @@ class ProjectedEncoder(nn.Module):
 
 
 class DualEncoder(Model):
-    """Dual encoder: one encoder of pictures and one of texts, whose vectors are compared by their cosine similarity.
-
-    Attributes:
-        pictures: the encoder of pictures.
-        texts: the encoder of texts.
-        log_scale: the logarithm of the factor of the similarities, the inverse of the temperature; trained.
-        size: the size of the vectors.
-    """
+    """Dual encoder: one encoder of images and one of texts, whose vectors are compared by their cosine similarity."""
 
     logit_axes = ("text",)
     predicts_tokens = False
     has_segments = False
 
-    def __init__(self, config: DualEncoderConfig, pictures: InputLayer, vocab: int) -> None:
+    def __init__(self, config: DualEncoderConfig, images: InputLayer, vocab: int) -> None:
         super().__init__()
-        text = config.text()
-        self.size = config.projection
-        self.pictures = ProjectedEncoder(config, pictures, self.size)
+        image, text = config.image(), config.text()
+        self.size = config.projection  # of the vectors
+        self.pictures = ProjectedEncoder(image, images, self.size)
         self.texts = ProjectedEncoder(text, Embedding(vocab, text), self.size)
+        # The inverse of the temperature, as a logarithm: a step of training changes it by a factor.
         self.log_scale = nn.Parameter(torch.tensor([-math.log(config.temperature)]))
         initialise(self, config)
 
@@ -67,13 +61,13 @@ class DualEncoder(Model):
         texts: Int[Tensor, "C T"],
         text_mask: Bool[Tensor, "C T"],
     ) -> Float32[Tensor, "B C"]:
-        """Compute the logits of pictures (rows) and texts (columns): cosine similarities over the temperature."""
+        """Compute the logits of images (rows) and texts (columns): cosine similarities over the temperature."""
         return self.scale * self.pictures(pictures, picture_mask) @ self.texts(texts, text_mask).T
 
     @property
     def scale(self) -> Float32[Tensor, " 1"]:
         """The factor of the similarities, at most 100."""
-        return AtMost.apply(self.log_scale.float(), math.log(LARGEST_SCALE)).exp()
+        return AtMost.apply(self.log_scale.float(), math.log(MAX_SCALE)).exp()
 
     @property
     def line(self) -> str:
@@ -102,13 +96,12 @@ class AtMost(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, limit: float) -> Tensor:
-        """Compute the smaller of both."""
         ctx.save_for_backward(x < limit)
         return x.clamp(max=limit)
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, None]:
-        """Hand the gradient on where the number is below the limit, or where a descent lowers it."""
+        """Pass the gradient on where the number is below the limit, or where a descent lowers it."""
         [below] = ctx.saved_tensors
         [gradient] = grad_outputs
         return gradient.where(below | (gradient > 0), 0.0), None

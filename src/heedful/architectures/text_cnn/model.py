@@ -34,11 +34,12 @@ class TextCNNStack(nn.Module):
         del cache
         spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
         tokens = spacing.spread(x)
-        found = [
+        # Convolutions as linear layers over the windows (B C size x D) of all columns at once.
+        outputs = [
             convolution(centred_windows(tokens, size))
             for size, convolution in zip(self.sizes, self.convolutions, strict=True)
         ]
-        return spacing.collect(torch.cat(found, dim=-1).relu())
+        return spacing.collect(torch.cat(outputs, dim=-1).relu())
 
 
 class MultichannelEmbedding(Embedding):
