@@ -182,9 +182,9 @@ class ProcessGroup(Reducer):
                     parameter.grad = self.sum_rows(parameter)
 
             for bucket in buckets(dense):
-                joined = torch.cat([grad.flatten() for grad in bucket])
-                dist.all_reduce(joined)
-                for grad, part in zip(bucket, joined.split([grad.numel() for grad in bucket]), strict=True):
+                flat = torch.cat([grad.flatten() for grad in bucket])
+                dist.all_reduce(flat)
+                for grad, part in zip(bucket, flat.split([grad.numel() for grad in bucket]), strict=True):
                     grad.copy_(part.view_as(grad))
 
     def sum_rows(self, parameter: nn.Parameter) -> Tensor:
@@ -293,10 +293,10 @@ def join_process_group(
 @contextmanager
 def ending_with_launcher() -> Iterator[None]:
     """Context manager that ends this process if what started it was killed, whose store torch would wait for."""
-    joined = threading.Event()
+    has_joined = threading.Event()
 
     def watch() -> None:
-        while not joined.wait(1.0):
+        while not has_joined.wait(1.0):
             if launcher_has_ended():
                 sys.stderr.write("heedful: the process that started this one was killed; the same command goes on\n")
                 end_process(128 + signal.SIGTERM)
@@ -305,7 +305,7 @@ def ending_with_launcher() -> Iterator[None]:
     try:
         yield
     finally:
-        joined.set()
+        has_joined.set()
 
 
 def of_torchrun() -> bool:

@@ -146,9 +146,9 @@ class CheckpointSaver:
     def begin(self, checkpoint: Checkpoint, best: Best | None) -> None:
         """Begin to save a copy of a checkpoint, which training does not change, once the one before is written."""
         self.settle()
-        copied = replace(checkpoint, weights=on_cpu(checkpoint.weights), optimizer=on_cpu(checkpoint.optimizer))
+        copies = replace(checkpoint, weights=on_cpu(checkpoint.weights), optimizer=on_cpu(checkpoint.optimizer))
         pool = ThreadPoolExecutor(max_workers=1)  # for this save alone: what torch keeps for a thread ends with it
-        self.running = pool.submit(self.write, copied, best)
+        self.running = pool.submit(self.write, copies, best)
         pool.shutdown(wait=False)
 
     def settle(self) -> None:
@@ -201,8 +201,8 @@ class CheckpointSaver:
         """List the waiting steps that the run still needs: the newest, the best, and the steps to be averaged."""
         steps = sorted(self.waiting)
         regular = [step for step in steps if step % self.every == 0]
-        needed = {*steps[-1:], *regular[-self.average_last :]} | ({best.step} if best else set())
-        return [step for step in steps if step in needed]
+        keep = {*steps[-1:], *regular[-self.average_last :]} | ({best.step} if best else set())
+        return [step for step in steps if step in keep]
 
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

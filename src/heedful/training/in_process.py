@@ -70,8 +70,8 @@ def with_data(recipe: Recipe, data: object, folder: Path) -> Recipe:
         rows_by_part = {PARTS[name]: rows for name, rows in data.items() if rows is not None}
     parts = {name: write_part(rows, recipe, folder / FOLDER, name) for name, rows in rows_by_part.items()}
     train = (parts["train"],) if "train" in parts else recipe.data.train
-    changed = {name: parts.get(name, getattr(recipe.data, name)) for name in ("valid", "test")}
-    return replace(recipe, data=replace(recipe.data, train=train, **changed))
+    others = {name: parts.get(name, getattr(recipe.data, name)) for name in ("valid", "test")}
+    return replace(recipe, data=replace(recipe.data, train=train, **others))
 
 
 def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusConfig:
@@ -282,17 +282,17 @@ def question(row: object, place: str, number: int) -> dict[str, object]:
         raise InputError(f'{place}: {described(row)} is not a question; give "question", "context" and "answer"')
     context, answers = str(parts["context"]), parts.get("answers", parts.get("answer"))
     if isinstance(answers, Mapping):
-        spelled = list(zip(answers["text"], map(int, answers["answer_start"]), strict=True))
+        places = list(zip(answers["text"], map(int, answers["answer_start"]), strict=True))
     else:
         texts = [] if answers in (None, "") else [answers] if isinstance(answers, str) else list(answers or [])
-        spelled = [(text, context.find(text)) for text in texts]
-    if missing := [text for text, start in spelled if start < 0]:
+        places = [(text, context.find(text)) for text in texts]
+    if missing := [text for text, start in places if start < 0]:
         raise InputError(f"{place}: the context does not hold the answer {missing[0]!r}; answers are parts of it")
     entry = {
         "id": str(parts.get("id", number)),
         "question": str(parts["question"]),
-        "answers": [{"text": text, "answer_start": start} for text, start in spelled],
-        "is_impossible": not spelled,
+        "answers": [{"text": text, "answer_start": start} for text, start in places],
+        "is_impossible": not places,
     }
     return {"paragraphs": [{"context": context, "qas": [entry]}]}
 

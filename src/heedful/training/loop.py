@@ -201,8 +201,8 @@ def labels_of(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], Non
     """
     data = (saved.recipe if saved else recipe).data
     if (data.label_mean, data.label_scale) != (recipe.data.label_mean, recipe.data.label_scale):
-        begun = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
-        say(f"the run resumes with the {begun} with which it was begun")
+        then = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
+        say(f"the run resumes with the {then} with which it was begun")
     return [data.label_mean, data.label_scale]
 
 

@@ -55,18 +55,18 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
             raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
     if SILENCE not in now[FREEZE]:  # a run that begins with a converted model adds it
         then[FREEZE] = [name for name in then[FREEZE] if name != SILENCE]
-    changed = {
+    changes = {
         key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())
         if now.get(key) != then.get(key) and not is_free(key, recipe)
     }
-    refused = {key: clause for key, clause in changed.items() if key not in allowed}
-    if refused:
+    problems = {key: clause for key, clause in changes.items() if key not in allowed}
+    if problems:
         accept = ""
-        if not any(isinstance(resumption(key, options), Fixed) for key in refused):
-            accept = f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(refused))}, "
+        if not any(isinstance(resumption(key, options), Fixed) for key in problems):
+            accept = f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(problems))}, "
         raise InputError(
-            f"the run cannot resume with other settings: {'; '.join(refused.values())}. "
+            f"the run cannot resume with other settings: {'; '.join(problems.values())}. "
             f"Use the old values, {accept}or begin another run with another --out"
         )
     if data_digest(recipe) != saved.state["data"]:
@@ -74,7 +74,7 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
             "the run cannot go on: its training or validation data has changed since it was begun. "
             "Restore the files, or begin another run with another --out"
         )
-    return list(changed.values())
+    return list(changes.values())
 
 
 def is_free(key: str, recipe: Recipe) -> bool:
@@ -121,9 +121,9 @@ def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Op
         progress = check_state(saved)
         if progress.update > progress.skipped:
             check_optimizer_tensors(optimizer, model, saved.optimizer)
-        expected = saved.state.get("tensors", len(saved.optimizer))  # older versions did not count them
-        if expected != len(saved.optimizer):
-            raise ValueError(f"it has {len(saved.optimizer)} tensors instead of {expected}")
+        count = saved.state.get("tensors", len(saved.optimizer))  # older versions did not count them
+        if count != len(saved.optimizer):
+            raise ValueError(f"it has {len(saved.optimizer)} tensors instead of {count}")
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def whole_model(model: M, build: Callable[[], M]) -> M:
     """
     if not are_sharded(model.parameters()):
         return model
-    gathered = build()
-    for parameter, own in zip(gathered.parameters(), model.parameters(), strict=True):
+    copy = build()
+    for parameter, own in zip(copy.parameters(), model.parameters(), strict=True):
         parameter.copy_(whole(own))
-    return gathered
+    return copy

@@ -429,8 +429,8 @@ class Trainer:
         # Candidates are the mean of the last checkpoints, the best one and the last one, as far as they are intact.
         end, best = self.state.update, self.best()
         choices = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
-        lost = set(self.reducer.broadcast_object(lambda: list(self.checkpoints.lost(chain(*choices)))))
-        intact = {tuple(update for update in updates if update not in lost) for updates in choices} - {()}
+        damaged = set(self.reducer.broadcast_object(lambda: list(self.checkpoints.lost(chain(*choices)))))
+        intact = {tuple(update for update in updates if update not in damaged) for updates in choices} - {()}
         candidates = [
             AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(intact)
         ]
@@ -443,8 +443,8 @@ class Trainer:
             mean = self.mean(final.updates)
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, mean, update=end)
         logger.say(choice_line(final, candidates, self.best_name))
-        if lost:
-            raise RunError(lost_line(self.folder / "model", lost, best))
+        if damaged:
+            raise RunError(lost_line(self.folder / "model", damaged, best))
         self.reducer.broadcast_object(lambda: logger.conclude(end, final.scores or {}))
         return final.scores or {}
 

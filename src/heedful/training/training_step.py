@@ -107,8 +107,8 @@ class TrainingStep:
         norm = self.step(lr, sum(counts))
 
         # Only now are losses copied from the device: within the passes that would wait for it after each batch.
-        computed = self.reducer.all_gather_in_order(torch.stack(losses).tolist() if losses else [])[:total]
-        totals, nlls = torch.tensor(computed, dtype=torch.float64).sum(0).T.tolist()  # (batch, term, 2) -> 2 x (term,)
+        sums = self.reducer.all_gather_in_order(torch.stack(losses).tolist() if losses else [])[:total]
+        totals, nlls = torch.tensor(sums, dtype=torch.float64).sum(0).T.tolist()  # (batch, term, 2) -> 2 x (term,)
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
 
     def gradient(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:

@@ -80,14 +80,14 @@ def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
     """
     if start.data.modality != recipe.data.modality:
         return recipe
-    learned = {
+    facts = {
         table: {key: getattr(getattr(start, table), key) for key in keys}
         for table, keys in LEARNED[recipe.data.modality].items()
     }
     same = recipe.train.vocabulary in (None, "keep")
     if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs and same:
-        learned["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
-    return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in learned.items()})
+        facts["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
+    return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in facts.items()})
 
 
 def reading_note(start: Recipe, recipe: Recipe) -> str | None:
@@ -118,13 +118,13 @@ def resized_positions(start: Recipe, recipe: Recipe, values: Mapping[str, Tensor
     if {start.data.modality, recipe.data.modality} != {"image"} or same:
         return {}
     tables = {name: values[name] for name in TABLES if name in values and size is not None}
-    changed = {name: resized_table(tables[name], start.image, recipe.image, size or 0) for name in tables}
+    changes = {name: resized_table(tables[name], start.image, recipe.image, size or 0) for name in tables}
     for prefix in GRIDS:
         for part, count in zip(("rows", "columns"), recipe.image.grid, strict=True):
             if (name := prefix + part) in values:
                 line = values[name].T[None]
-                changed[name] = F.interpolate(line, count, mode="linear", align_corners=False)[0].T.contiguous()
-    return changed
+                changes[name] = F.interpolate(line, count, mode="linear", align_corners=False)[0].T.contiguous()
+    return changes
 
 
 def resized_table(
@@ -135,14 +135,14 @@ def resized_table(
     The position of the class token stays. Rows behind those of a picture, which nothing reads, become zeros.
     """
     first = int(before.class_token)
-    resized = table.new_zeros(size, table.size(1))
+    target = table.new_zeros(size, table.size(1))
     if before.grid == after.grid:
-        resized[: after.tokens] = table[: after.tokens]
+        target[: after.tokens] = table[: after.tokens]
     else:
         grid = table[first : before.tokens].unflatten(0, before.grid).permute(2, 0, 1)[None]  # (1, D, rows, columns)
         grid = F.interpolate(grid, after.grid, mode="bicubic", align_corners=False)[0]
-        resized[:first], resized[first : after.tokens] = table[:first], grid.permute(1, 2, 0).flatten(0, 1)
-    return resized
+        target[:first], target[first : after.tokens] = table[:first], grid.permute(1, 2, 0).flatten(0, 1)
+    return target
 
 
 OWN = {  # keys of [model] that a recipe decides for itself
@@ -315,13 +315,13 @@ class Transfer(NamedTuple):
 
 def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
     """Find the weights to copy from each model of a recipe's warm start; those of `model` may be without values."""
-    found, parameters = [], set()
+    all_transfers, parameters = [], set()
     for start in starts(recipe):
         values = values_of(start, model)
-        resized = resized_positions(start.recipe, recipe, values)
-        values |= resized
+        positions = resized_positions(start.recipe, recipe, values)
+        values |= positions
         note = ""
-        if resized and start.recipe.image.grid != recipe.image.grid:
+        if positions and start.recipe.image.grid != recipe.image.grid:
             (rows, columns), (more, wider) = start.recipe.image.grid, recipe.image.grid
             note = f"learned positions of {rows} x {columns} patches are interpolated to {more} x {wider}"
         names = pairs_of_names(start, model, values)
@@ -338,8 +338,8 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
                     f'"{recipe.model.tie}" makes one matrix of several: set it to "output", or to "none"'
                 )
             parameters.add(parameter)
-        found.append(Transfer(start, names, values, note))
-    return found
+        all_transfers.append(Transfer(start, names, values, note))
+    return all_transfers
 
 
 def copy_start_weights(
@@ -349,7 +349,7 @@ def copy_start_weights(
 
     `say` is called with sentences about weights that are changed on the way, and inputs that are read otherwise.
     """
-    copied: set[int] = set()
+    replaced: set[int] = set()
     reading: set[str] = set()
     for transfer in transfers(recipe, model):
         if note := reading_note(transfer.start.recipe, recipe):
@@ -363,12 +363,12 @@ def copy_start_weights(
                     parameter[new] = value[old].to(parameter)
                 else:
                     parameter.copy_(value)
-            copied.add(id(parameter))
+            replaced.add(id(parameter))
         if transfer.note:
             say(transfer.note)
     for note in sorted(reading):
         say(note)
-    return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
+    return [name for name, parameter in model.named_parameters() if replaced and id(parameter) not in replaced]
 
 
 def silences(recipe: Recipe) -> tuple[str, ...]:
@@ -383,14 +383,14 @@ def silences(recipe: Recipe) -> tuple[str, ...]:
 
 def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:
     """Say which weights of a model are those of the models of a warm start; empty without a warm start."""
-    named = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
-    if not named:
+    models = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
+    if not models:
         return ""
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-    copied = [name for name in sizes if name not in fresh]
-    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in copied))
-    count = f"{sum(sizes[name] for name in copied):,} of {sum(sizes.values()):,} parameters"
-    return f"begins with the weights of {named}: {parts} ({count}); fresh: {', '.join(fresh) or 'none'}"
+    names = [name for name in sizes if name not in fresh]
+    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
+    count = f"{sum(sizes[name] for name in names):,} of {sum(sizes.values()):,} parameters"
+    return f"begins with the weights of {models}: {parts} ({count}); fresh: {', '.join(fresh) or 'none'}"
 
 
 def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) -> dict[str, str]:
