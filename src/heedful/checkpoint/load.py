@@ -171,8 +171,6 @@ def find_model(path: str | Path) -> Path:
             advice = (
                 f"{place} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
             )
-                f"{place} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
-            )
         elif model_in(place.parent):
             advice = f"{place} is a file: give the model folder that holds it"
         raise InputError(advice)
