@@ -156,7 +156,6 @@ class SourceToTarget(Model, ABC):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The source and the target."""
         return ("src", "tgt")
 
     def embedding_of(self, line: str) -> EmbeddingTable | None:
@@ -222,6 +221,7 @@ def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     Raises:
         ValueError: names or shapes differ, or a type is not one of weights; the message lists them.
     """
+    # All are checked before the first is copied: a model is loaded whole or not at all.
     check_weights(model, values)
     for name, parameter in model.named_parameters():
         copy_into(parameter, values[name])
@@ -310,6 +310,7 @@ def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> 
     if ids.dim() != 2:
         remedy = f"; {name}[None] is a batch of one" if ids.dim() == 1 else ""
         raise InputError(f"{name} has the shape {tuple(ids.shape)}; it is (batch, tokens){remedy}")
+    # The values of ids are not there on the device "meta", and a look at them would break a compiled graph.
     if ids.is_meta or torch.compiler.is_compiling() or not with_values:
         return
     if wrong := ((ids < 0) | (ids >= vocabulary)).nonzero().tolist():

@@ -8,7 +8,7 @@ import torch
 
 from heedful.architectures.model import EmbeddingTable, Model
 from heedful.config.schema import Recipe
-from heedful.data.word_vectors.vector_files import match, read_vectors, vector_size
+from heedful.data.word_vectors import match, read_vectors, vector_size
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -74,6 +74,7 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[
     rows, indices = match(read_vectors(path, frozenset(words)), words)
     check_size(path, rows.shape[1], embedding.weight.size(1))
     vectors = torch.from_numpy(rows)
+    # The model's other weights were drawn for embeddings of this variance.
     vectors *= float(embedding.weight.std() / vectors.std())
     for table in embedding.parameters():
         table[torch.from_numpy(indices)] = vectors.to(table.device)

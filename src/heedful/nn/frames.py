@@ -41,9 +41,11 @@ class ConvolutionalFrames(InputLayer):
         self, inputs: Float[Tensor, "B N M"], padding_mask: Bool[Tensor, "B N"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Turn frames into vectors of pairs of frames; padding is set to zero before each convolution."""
+        # torch's convolutions take B M N. A kernel at the end of the audio would otherwise read its padding.
         padding = ~padding_mask[:, None, :]
         frames = inputs.transpose(1, 2).to(self.first.weight.dtype).masked_fill(padding, 0.0)
         hidden = F.gelu(self.first(frames)).masked_fill(padding, 0.0)
+        # A position is real if the middle one of its three frames is.
         return F.gelu(self.second(hidden)).transpose(1, 2), padding_mask[:, ::2]
 
 

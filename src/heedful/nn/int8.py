@@ -60,6 +60,7 @@ class Int8Linear(nn.Module):
 
 def rounded(rows: Float[Tensor, "N K"]) -> tuple[Int8[Tensor, "N K"], Float[Tensor, "N 1"]]:
     """Quantise each row to int8 steps; return the steps and the size of a step for each row."""
+    # Symmetric: zero stays zero, and the largest entry of a row becomes 127 or -127.
     scale = (rows.abs().amax(1, keepdim=True) / LARGEST).clamp_(min=SMALLEST)
     return (rows / scale).round_().to(torch.int8), scale
 
@@ -72,6 +73,7 @@ def integer_product(rows: Int8[Tensor, "N K"], steps: Int8[Tensor, "M K"]) -> In
     """
     if integer_kernels_are_exact():
         return torch.ops.aten._int_mm(rows, steps.T)
+    # 127 x 127 x 1040 is below 2^24: up to there float32 adds integers exactly.
     blocks = zip(rows.split(EXACT_IN_FLOAT32, 1), steps.split(EXACT_IN_FLOAT32, 1), strict=True)
     total = rows.new_zeros(len(rows), len(steps), dtype=torch.int32)
     for left, right in blocks:
@@ -97,6 +99,7 @@ def in_int8(model: nn.Module) -> nn.Module:
         raise InputError(f"int8 is for processors, and the model is on {device}; add --device cpu, or leave int8 out")
     if not integer_kernels_are_exact():
         LOG.warning("int8 is slower than float32 here: this processor has no instructions for exact 8-bit products")
+    # deepcopy takes what is in its memo for a copy: quantised layers for linear ones, and all other weights themselves.
     linear = {id(module): Int8Linear(module) for module in model.modules() if isinstance(module, nn.Linear)}
     return copy.deepcopy(model, linear | {id(parameter): parameter for parameter in model.parameters()}).eval()
 

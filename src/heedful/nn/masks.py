@@ -60,12 +60,14 @@ class AttentionMask:
         # The position of the last beginning up to a token is taken off.
         packed.key_positions = self.key_positions - self.key_positions.masked_fill(~begins, 0).cummax(-1).values
         packed.query_positions = packed.key_positions[:, -queries:]
+        # Each document is read as if it were alone: the loss of a packed row is that of its documents in separate rows.
         packed.allowed = self.allowed & (documents[:, -queries:, None] == documents[:, None, :])
         return packed
 
     def inputs(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
         """Compute attention bias and rotation for the blocks of a stack, in the number format of `like`."""
         bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
+        # New keys are rotated by the positions of the queries, which are theirs; those in a cache are rotated already.
         return SelfAttentionInputs(bias, positions.rotation(self.query_positions))
 
 
@@ -109,9 +111,10 @@ class BeamLanes:
 
         If sentences have different numbers of rows, each row becomes a sentence by itself.
         """
-        sentences = rows // self.width
+        sentences = rows // self.width  # rows are numbered lane by lane, sentence by sentence
         counts = sentences.unique_consecutive(return_counts=True)[1]
         width = int(counts[0]) if (counts == counts[0]).all() else 1
+        # A hypothesis takes over the row of the one that it continues, and so all that this one could see.
         self.allowed = self.allowed.flatten(0, 1)[rows].unflatten(0, (-1, width))
         self.key_positions = self.key_positions[sentences[::width]]
         return sentences[::width]
@@ -125,6 +128,7 @@ class BeamLanes:
         most = int(live.sum(1).max())  # sentences keep as many columns as the one with the most live tokens
         if 2 * most > live.size(1):
             return None
+        # Live columns first, in their order; a sentence with fewer keeps some dead ones, which nobody sees.
         columns = (~live).int().argsort(dim=1, stable=True)[:, :most]
         self.allowed = self.allowed.gather(2, columns[:, None].expand(-1, self.width, -1))
         self.key_positions = self.key_positions.gather(1, columns)
@@ -133,6 +137,7 @@ class BeamLanes:
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "T S"]:
     """Causal mask: True where a key does not come after the query; the queries are the last of the keys."""
+    # Query t is key number keys - queries + t: the diagonal moves right by the keys that came before the first query.
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 

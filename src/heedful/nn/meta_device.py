@@ -60,6 +60,7 @@ class _Undrawn(TorchFunctionMode):
     ) -> Any:
         del types
         keywords = dict(kwargs or {})
+        # A function that draws returns the tensor that it was given, drawn or not.
         if func in _DRAWS:
             return keywords.get("tensor", next(iter(args), None))
         if self.empty and func is torch.empty:

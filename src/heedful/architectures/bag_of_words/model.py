@@ -15,6 +15,7 @@ class NoLayers(nn.Module):
     """Stack without layers: the hidden state of a token is its embedding."""
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T D"]:
+        # Padding is left out by the pooling.
         del mask, cache
         return x
 

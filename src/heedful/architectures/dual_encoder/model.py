@@ -34,6 +34,7 @@ class ProjectedEncoder(nn.Module):
 
     def forward(self, inputs: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Float32[Tensor, "B P"]:
         """Compute the vector of each input; of length 1, in float32."""
+        # In float32 also under autocast: the temperature divides cosines by as little as 0.01.
         return F.normalize(self.project(self.pool(*self.backbone.encode(inputs, padding_mask))).float(), dim=-1)
 
 
@@ -62,29 +63,25 @@ class DualEncoder(Model):
         text_mask: Bool[Tensor, "C T"],
     ) -> Float32[Tensor, "B C"]:
         """Compute the logits of images (rows) and texts (columns): cosine similarities over the temperature."""
+        # B P times P C: each image with each text of the batch, of which one is its own.
         return self.scale * self.pictures(pictures, picture_mask) @ self.texts(texts, text_mask).T
 
     @property
     def scale(self) -> Float32[Tensor, " 1"]:
-        """The factor of the similarities, at most 100."""
         return AtMost.apply(self.log_scale.float(), math.log(MAX_SCALE)).exp()
 
     @property
     def line(self) -> str:
-        """The text is read, and nothing is written."""
         return "src"
 
     def embedding_of(self, line: str) -> Embedding:
-        """The embeddings of the tokens of texts."""
         del line
         return self.texts.backbone.embedding
 
     def token_rows(self) -> Names:
-        """The embeddings of the tokens of texts."""
         return {"texts.backbone.embedding.weight": "source"}
 
     def max_positions(self) -> int | None:
-        """The size of the table of learned positions of texts; None for other position schemes."""
         return cast("Any", self.texts.backbone.stack).positions.limit
 
 

@@ -78,7 +78,6 @@ class DualEncoderConfig(TransformerSettings, TextModelConfig):
         )
 
     def shape(self) -> str:
-        """Describe the shape of a dual encoder in words: both encoders, and the size of the common space."""
         texts = (
             f"{counted(self.text_layers, 'layers')}, d_model {self.text_d_model}, d_ff {self.text_d_ff}, "
             f"{counted(self.text_heads, 'heads')} of {self.text_d_model // self.text_heads}"
@@ -87,12 +86,10 @@ class DualEncoderConfig(TransformerSettings, TextModelConfig):
 
 
 def dual(recipe: Recipe) -> DualEncoderConfig:
-    """The settings of the dual encoder of a recipe."""
     return cast("DualEncoderConfig", recipe.model)
 
 
 def learned(recipe: Recipe) -> bool:
-    """True if the text encoder of a recipe learns a table of positions."""
     return dual(recipe).positions == "learned"
 
 

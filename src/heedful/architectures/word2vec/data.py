@@ -51,6 +51,7 @@ def prepare_words(
 
     def tokenizers() -> TokenizerPair:
         passes: list[Container[str]] = []
+        # Each pass joins what the passes before have joined: "new_york" and "times" in the second.
         for threshold in () if recipe.tokenizer.path else options.phrases:
             words = documents(recipe.data.train, passes, DropReport())
             phrases = find_phrases(words, threshold, options.phrase_discount)
@@ -96,6 +97,7 @@ def frequent_words(counts: Counter[str], config: TokenizerConfig) -> Tokenizer:
     """Make a word tokenizer of the most frequent words, in the order of their frequency; code points decide ties."""
     if not counts:
         raise InputError("the training text holds no words; give other files")
+    # Its texts are words already, with spaces between them.
     spaced = replace(config, pretokenized=True)
     first = len(reserved(spaced))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: config.vocab_size - first]

@@ -34,6 +34,7 @@ def huffman_codes(counts: np.ndarray) -> HuffmanCodes:
         first, low = heappop(heap)
         second, high = heap[0]
         parent[low], parent[high] = (inner, False), (inner, True)
+        # The two rarest become one node, which is as frequent as both together.
         heapreplace(heap, (first + second, len(counts) + inner))
         inner += 1
     paths = {}
@@ -94,7 +95,7 @@ def find_phrases(documents: Iterable[Sequence[str]], threshold: float, discount:
     for document in documents:
         words.update(document)
         pair_counts.update(pairwise(document))
-        while len(pair_counts) > MAX_PAIRS:
+        while len(pair_counts) > MAX_PAIRS:  # as in the authors' program, which forgets the rarest
             least += 1
             pair_counts = Counter({pair: count for pair, count in pair_counts.items() if count >= least})
     total = words.total()
@@ -118,7 +119,6 @@ class WordWindows:
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of context words of each word, int64, shape (N,)."""
         return self.before + self.after
 
 
@@ -195,6 +195,7 @@ class NoiseDistribution:
 
     def draw(self, numbers: np.ndarray) -> np.ndarray:
         """Turn random 64-bit numbers, of any shape, into words drawn from the distribution, int64."""
+        # The upper 32 bits choose a column, the lower 32 one of its two words.
         column = ((numbers >> np.uint64(32)) * np.uint64(len(self.alias)) >> np.uint64(32)).astype(np.int64)
         chance = (numbers & np.uint64(0xFFFFFFFF)) * 2.0**-32
         return np.where(chance < self.threshold[column], column, self.alias[column])
@@ -205,6 +206,7 @@ def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Returns the thresholds, float64, and the other items, int64, (V,) both.
     """
+    # A column has room for the probability 1 / V: items with less leave room, which those with more fill.
     threshold = probabilities * len(probabilities)
     alias = np.arange(len(probabilities))
     small = np.flatnonzero(threshold < 1).tolist()
@@ -215,7 +217,7 @@ def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         threshold[donor] -= 1 - threshold[item]
         if threshold[donor] < 1:
             small.append(large.pop())
-    threshold[small + large] = 1.0
+    threshold[small + large] = 1.0  # but for rounding they fill their columns
     return threshold, alias
 
 
@@ -234,6 +236,8 @@ class WordBlocks:
 
 def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
     """Cut the words of a batch into blocks of `length` words, at least one; no pair of words is lost."""
+    # Pairs one by one would read each vector many times. A block of words and its surroundings, as two matrices, give
+    # all scores in one product, of which `in_window` selects those of pairs.
     count = len(windows.words)
     rest = -count % length if count else length
     row = np.pad(windows.words, (window, rest + window))
