@@ -76,9 +76,7 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
     total = {name: value.double() for name, value in read_weights(read_manifest(first)).items()}
     for folder in others:
         weights = read_weights(read_manifest(folder))
-        if {name: value.shape for name, value in weights.items()} != {
-            name: value.shape for name, value in total.items()
-        }:
+        if weights.keys() != total.keys() or any(value.shape != total[name].shape for name, value in weights.items()):
             raise InputError(f"{folder} and {first} hold different models: only weights of one model have a mean")
         for name, value in weights.items():
             total[name] += value

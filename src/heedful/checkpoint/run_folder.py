@@ -153,7 +153,7 @@ class Checkpoints:
         self.check_claim()
         with self._named_errors(f"save step {checkpoint.step}"):
             make_folders(self._storage, self.folder)
-            sweep(self._storage, self.folder)
+            sweep(self._storage, self.folder)  # what a process that was killed has left half-written
             if not self.path(checkpoint.step).exists():
                 check_finite(checkpoint)
                 files: dict[str, Content] = {
@@ -208,6 +208,7 @@ class Checkpoints:
             InputError: Another version of heedful wrote the checkpoint.
             RunError: A damaged checkpoint cannot be renamed.
         """
+        # Damaged ones are renamed only when an intact one is found: else the run would look as if it had not begun.
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
@@ -260,6 +261,7 @@ class Checkpoints:
 
     def delete_old(self) -> None:
         """Delete the checkpoints that need not be kept; an OSError says that deleting failed."""
+        # Regular ones may lack files: the two newest that are complete stay, too, and the best one.
         steps = self.steps()
         complete = [step for step in steps if passes(check_sizes, self.path(step))]
         regular = [step for step in steps if step % self._every == 0]

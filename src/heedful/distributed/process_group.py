@@ -181,6 +181,7 @@ class ProcessGroup(Reducer):
                 elif kind == SPARSE:
                     parameter.grad = self.sum_rows(parameter)
 
+            # One call for many small gradients: each has a fixed cost.
             for bucket in buckets(dense):
                 flat = torch.cat([grad.flatten() for grad in bucket])
                 dist.all_reduce(flat)
@@ -191,6 +192,7 @@ class ProcessGroup(Reducer):
         """Sum the sparse gradient of an embedding over all processes, in the order of their ranks."""
         total = torch.zeros_like(parameter, layout=torch.sparse_coo)
         own = total if parameter.grad is None else parameter.grad
+        # Processes have different numbers of rows, so that each sends its own to all; one order gives the same bits.
         for rank, size in enumerate(all_gather_json(own._nnz())):
             is_own = rank == self.rank
             rows = own._indices().contiguous() if is_own else own._indices().new_empty(1, size)

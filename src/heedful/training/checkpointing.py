@@ -173,6 +173,7 @@ class CheckpointSaver:
 
     def write(self, checkpoint: Checkpoint, best: Best | None) -> None:
         """Write a checkpoint, after those that could not be written before, and mark the best one so far."""
+        # Oldest first: a checkpoint on the disk means that all earlier ones that are needed are there as well.
         self.waiting[checkpoint.step] = checkpoint
         try:
             for step in sorted(self.waiting):

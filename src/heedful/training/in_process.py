@@ -85,6 +85,7 @@ def write_part(data: object, recipe: Recipe, folder: Path, name: str) -> CorpusC
     else:
         examples = (example(row, recipe, folder, name, n) for n, row in numbered)
         file, lines = folder / f"{name}.jsonl", map(json.dumps, examples)
+    # The first row is read before a file is made: it shows whether there are any rows, and how many values each has.
     first = next(lines, None)
     if first is None:
         raise InputError(f"{name}: there are no rows; give at least one example")
@@ -156,6 +157,7 @@ def named(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[int], plac
     languages = (recipe.data.source_language, recipe.data.target_language)
     if widths == (2,) and set(languages) <= row.keys():
         return dict(zip(FIELDS[2], map(row.__getitem__, languages), strict=True))
+    # Names that the recipe gives come first, and of several forms of an example the one with more values.
     corpus = next(iter(recipe.data.train), CorpusConfig(source=""))
     own = {"source": corpus.source_field, "pair": corpus.pair_field, "target": corpus.target_field}
     for width in sorted(widths, reverse=True):

@@ -47,6 +47,7 @@ class Lines:
         self.path = path
         self.waiting = b""
         try:
+            # The updates after the checkpoint are made again, and then log the same lines.
             lines = [line for line in _lines(path) if (record := _record(line)) and record["update"] <= update]
             with atomic_file(path) as stream:
                 stream.write(b"".join(lines))
@@ -64,6 +65,7 @@ class Lines:
         return self.waiting.count(b"\n")
 
     def flush(self) -> None:
+        # a full disk may take only a part of what is written
         while self.waiting:
             self.waiting = self.waiting[self.file.write(self.waiting) :]
 

@@ -88,6 +88,8 @@ def train(
         ):
             updates = None if recipe.train.max_minutes is not None else expected_updates(trainer)
             logger.say(rate_line(trainer.recipe, updates))
+
+            # The loop itself: updates until a limit of the recipe, or a signal to any of the processes.
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks
                 trainer.calls_back = reducer.broadcast_object(lambda: bool(callbacks.callbacks))

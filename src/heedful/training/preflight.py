@@ -75,6 +75,7 @@ PARAMETER_BYTES = (
 
 def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: torch.device) -> None:
     """Check that the memory of this machine can hold a model with its gradient, before the model is built."""
+    # The model is built once without memory, so that a recipe of a terabyte is refused and the machine does not hang.
     memory = total_memory()
     with unallocated():
         parameters = count(build())

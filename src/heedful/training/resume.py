@@ -55,6 +55,8 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
             raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
     if SILENCE not in now[FREEZE]:  # a run that begins with a converted model adds it
         then[FREEZE] = [name for name in then[FREEZE] if name != SILENCE]
+
+    # Every other key changes the numbers of the rest of the run: it would be neither the old run nor a new one.
     changes = {
         key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())

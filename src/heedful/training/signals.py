@@ -38,7 +38,7 @@ class Work:
 
         The process has to end now.
         """
-        self.lock.acquire()
+        self.lock.acquire()  # and keep it, so that the work cannot leave its block and change weights
         if self.save is None:
             self.lock.release()
             return False
@@ -93,6 +93,7 @@ class Interruption:
         """
         if self.signal is None and launcher_has_ended():
             self.signal = signal.SIGTERM
+        # All processes stop after the same update, or those that go on would wait for the others.
         number = max(reducer.all_gather(int(self.signal or 0)))
         if number:
             self.signal = signal.Signals(number)

@@ -158,10 +158,14 @@ def last_update(train: TrainConfig, state: TrainerState, batches: int) -> int | 
     if state.shares is None:
         return train.max_updates
     ends = [inf, inf]
+
+    # By epochs: the updates so far, extrapolated from the part of all epochs that they have read.
     if train.max_epochs is not None:
         per_epoch = ceil(batches / train.accumulate)
         done = state.epoch * per_epoch + ceil(state.batch / train.accumulate)
         ends[0] = number if done >= train.max_epochs * per_epoch else number * train.max_epochs * per_epoch / done
+
+    # By time: from how far the clock was after earlier updates, which the state keeps, since a replay has other times.
     if train.max_minutes is not None and (passed := bisect_right(state.shares, state.update)):
         ends[1] = number * PARTS / passed
     return min(train.max_updates, *ends)

@@ -167,6 +167,7 @@ SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.position
 
 def with_warm_start(recipe: Recipe) -> Recipe:
     """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start."""
+    # The shape of the model follows its start models; the recipe keeps what only training depends on.
     models = list(starts(recipe))
     if not models:
         return recipe
@@ -330,6 +331,7 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
             names = {there: here for there, here in names.items() if not here.startswith(HEAD)}
         if not names:
             raise InputError(f"train.start = {start.path}: nothing of this model has a place in the other")
+        # Tied weights are one parameter with several names, which may have only one origin.
         for there, here in names.items():
             parameter = id(model.get_parameter(here))
             if parameter in parameters:
