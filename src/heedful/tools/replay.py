@@ -24,7 +24,7 @@ from heedful.progress import ProgressReporter, printer
 from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Batch
-from heedful.training.logger import NoLogger, logged_norm
+from heedful.training.logger import Logger, logged_norm
 from heedful.training.resume import check_state
 from heedful.training.trainer import Trainer
 
@@ -85,7 +85,7 @@ def replay(folder: Path, update: int, console: Console, data_root: Path | None =
     before = update - 1 - trainer.state.update
     with ProgressReporter("computing the updates before", "updates", before, say=printer(console)) as report:
         while trainer.state.update < update - 1:
-            trainer.count(trainer.compute(), NoLogger())
+            trainer.count(trainer.compute(), Logger())
             report.advance()
     return replayed(trainer)
 
