@@ -56,7 +56,7 @@ def train(
 ) -> None:
     """Train a tokenizer: one vocabulary for all files."""
     from heedful.config.load import recipe_from_dict
-    from heedful.text.tokenizer_folder import refuse_foreign
+    from heedful.text.tokenizer import refuse_foreign
     from heedful.text.training import train_tokenizer
 
     refuse_foreign(out)
