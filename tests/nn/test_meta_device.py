@@ -37,7 +37,7 @@ def test_a_model_is_read_without_the_compiler():
 
 COUNTED = """
 import sys
-from heedful.cli.info import describe
+from heedful.cli.config import describe
 from heedful.config.presets import PRESETS
 from heedful.tasks.model_size import count_model
 

@@ -9,30 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli import options
 from heedful.cli.answering import changed, load, recipe_of, refuse, settings
-from heedful.cli.compare import comparison_lines
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import columns_of, warning_if_unknown
-from heedful.cli.options import (
-    MODELS,
-    Beam,
-    Device,
-    Force,
-    MaxExtra,
-    PairField,
-    Precision,
-    SourceField,
-    folder_to_read,
-)
-from heedful.cli.output import check_output, one_line, warn_of_missing_glyphs, writing_results
+from heedful.cli.output import check_output, check_picture, draw_picture, one_line, writing_results
 from heedful.cli.translate import OutputCounts, prepare
-from heedful.errors import InputError, RunError
+from heedful.config.families import FAMILIES
+from heedful.config.schema import DataConfig, Recipe
+from heedful.data.preparation.prepared_data import files_of
+from heedful.data.readers.corpus import corpus_files, read_pairs
+from heedful.data.readers.files import read_lines
+from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.text.coverage import UnknownTokens, unknown_lines
+from heedful.text.languages import check_language
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import DataConfig, Recipe
-    from heedful.metrics import Scoring
+    from heedful.metrics import Comparison, Resampled, Scoring
     from heedful.metrics.classes import ClassReport
     from heedful.predictors.translator import Translator
     from heedful.tasks.task import Results
@@ -51,9 +46,6 @@ class TestSet:
 
 
 def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
-    """Read the test set in the files given as `--source` and `--reference`."""
-    from heedful.data.readers.files import read_lines
-
     sources = [source] if source else []
     texts = {path: list(read_lines(path)) for path in (*sources, *references)}
     return TestSet(
@@ -77,8 +69,8 @@ def evaluate(
     reference: Annotated[
         list[Path] | None, typer.Option(help="File with reference translations of the text. Can be repeated.")
     ] = None,
-    source_field: SourceField = None,
-    pair_field: PairField = None,
+    source_field: options.SourceField = None,
+    pair_field: options.PairField = None,
     target_field: Annotated[
         str | None,
         typer.Option(
@@ -90,7 +82,7 @@ def evaluate(
         typer.Option(
             help="Folder of the data files that the recipe names.",
             show_default="as in training",
-            callback=folder_to_read,
+            callback=options.folder_to_read,
         ),
     ] = None,
     hypotheses: Annotated[
@@ -100,8 +92,8 @@ def evaluate(
         str | None, typer.Option(help="Baseline to compare with: a file of translations, or a model.")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write the model's translations to.")] = None,
-    beam: Beam = None,
-    max_extra: MaxExtra = None,
+    beam: options.Beam = None,
+    max_extra: options.MaxExtra = None,
     metrics: Annotated[
         str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu, bleu-lc, chrf-lc.")
     ] = METRICS,
@@ -113,7 +105,7 @@ def evaluate(
         str | None,
         typer.Option(
             help="Language of the translations as an ISO 639 code; it selects how BLEU splits text into words.",
-            show_default=MODELS,
+            show_default=options.MODELS,
         ),
     ] = None,
     plot: Annotated[
@@ -123,10 +115,10 @@ def evaluate(
     skip_bad: SkipBad = False,
     truncated: Truncated = False,
     channel: Channel = None,
-    device: Device = "auto",
-    _force: Force = False,
-    precision: Precision = "float32",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
+    device: options.Device = "auto",
+    _force: options.Force = False,
+    precision: options.Precision = "float32",
+    as_json: options.AsJson = False,
 ) -> None:
     """Score a model on a test set, or a file of translations; with --against, compare two systems.
 
@@ -192,10 +184,7 @@ def evaluate(
         }
     )
     check_output(output)
-    from heedful.config.schema import Recipe
-    from heedful.data.readers.files import read_lines
     from heedful.metrics import Scoring, check_aligned
-    from heedful.text.languages import check_language
 
     if language:
         check_language(language, "--language")
@@ -222,8 +211,6 @@ def evaluate(
 
 def prepare_for(model: str, test: TestSet, device: str, precision: str, search: dict[str, int]) -> "Translator":
     """Load a translator for a test set, and warn if many tokens are unknown to its vocabulary."""
-    from heedful.text.coverage import UnknownTokens, unknown_lines
-
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     translator = prepare(model, device, precision, {"n_best": 1, **search})
@@ -305,8 +292,6 @@ def results(
 
 def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
     """Read the test set that a recipe names; relative paths start at `folder`, or where they did in training."""
-    from heedful.data.readers.corpus import corpus_files, read_pairs
-
     test = recipe.data.test
     if test is None:
         raise InputError("the model's recipe names no data.test: give --source FILE and --reference FILE")
@@ -356,9 +341,10 @@ def task_scores(
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines."""
     from heedful.training.logger import strict
 
-    draw = drawing_of(plot, data) if plot else None
+    if plot:
+        check_picture(plot, "--plot", *(files_of(data.test, data) if data.test else ()))
     recipe = recipe_of(model)
-    if draw and not recipe.data.labels:
+    if plot and not recipe.data.labels:
         raise InputError(f"--plot draws what is confused with what, and {model} does not predict classes; leave it out")
     warn = warn_once()
     results = evaluated(model, data, device, search, files, warn)
@@ -370,8 +356,10 @@ def task_scores(
     if classes is None:
         return facts, lines
     warn_of_classes(classes, warn, model)
-    if draw:
-        draw(classes, model)
+    if plot:
+        from heedful.inspector.plots import draw_confusion
+
+        draw_picture(plot, lambda path: draw_confusion(classes, f"model {model}", path), "Classes", "confusion matrix")
     return facts | classes.to_dict(), [*lines, "", *classes.lines()]
 
 
@@ -426,7 +414,6 @@ def evaluated(
     warn: Callable[[str], None],
 ) -> "Results | None":
     """Load a model with some keys of [decode] other than its recipe says, and compute the results of its task."""
-    from heedful.config.families import FAMILIES
     from heedful.tasks.task import Evaluation
 
     loaded = load(model, device)
@@ -462,33 +449,7 @@ def warn_of_classes(classes: "ClassReport", warn: Callable[[str], None], model: 
             warn(f"heedful: {sentence}")
 
 
-def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], None]":
-    """Return a function that draws the confusion matrix of a model, given its report and its name, to a file."""
-    from heedful.data.preparation.prepared_data import files_of
-    from heedful.storage.written_files import note_written
-
-    try:
-        from heedful.inspector.plots import FORMATS, draw_confusion
-    except ModuleNotFoundError as error:
-        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
-    if plot.suffix not in FORMATS:
-        raise InputError(f"--plot {plot}: a picture's name ends in {' or '.join(FORMATS)}")
-    check_output(plot, *(files_of(data.test, data) if data.test else ()), option="--plot")
-
-    def draw(classes: "ClassReport", model: str) -> None:
-        try:
-            missing = draw_confusion(classes, f"model {model}", plot)
-            note_written(plot)
-        except OSError as error:
-            raise RunError(f"cannot write {plot}: {error.strerror or error}") from error
-        typer.echo(f"{plot}: confusion matrix", err=True)
-        warn_of_missing_glyphs("Classes", missing)
-
-    return draw
-
-
 def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
-    """Refuse to compare two models of different tasks, or with different classes."""
     if recipe.task != other.task:
         raise InputError(
             f'{baseline} is a model for the task "{other.task}", and {model} for the task "{recipe.task}"; compare two '
@@ -499,3 +460,34 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
             f"{baseline} tells {', '.join(other.data.labels)}, and {model} {', '.join(recipe.data.labels)}; compare "
             "two models whose data.labels are the same"
         )
+
+
+def comparison_lines(baseline: str, system: str, comparisons: "Sequence[Comparison]", digits: int = 2) -> list[str]:
+    """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score."""
+    signed = any(found.signature for found in comparisons)
+    rows = [("", f"{baseline} (baseline)", system, "p-value", "signature" if signed else "")]
+    for found in comparisons:
+        scores = (interval(found.baseline, digits), interval(found.system, digits))
+        rows.append((found.name, *scores, f"{found.p_value:7.4f}", found.signature))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return [*table, "", *(verdict(baseline, system, found, digits) for found in comparisons)]
+
+
+def interval(found: "Resampled", digits: int) -> str:
+    return f"{found.value:6.{digits}f} ({found.mean:.{digits}f} ± {found.interval:.{digits}f})"
+
+
+def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
+    """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
+    from heedful.metrics.bootstrap import SIGNIFICANT
+
+    if found.baseline.value == found.system.value:
+        return f"{found.name}: {system} and {baseline} are equal"
+    better, worse = (system, baseline) if found.is_better else (baseline, system)
+    difference = f"{abs(found.system.value - found.baseline.value):.{digits}f}"
+    if found.is_significant:
+        chance = f"is more than chance (p = {found.p_value:.4f} < {SIGNIFICANT})"
+    else:
+        chance = f"may be chance (p = {found.p_value:.4f}, not below {SIGNIFICANT})"
+    return f"{found.name}: {better} is better than {worse} by {difference}, which {chance}"

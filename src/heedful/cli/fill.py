@@ -9,15 +9,15 @@ import typer
 
 from heedful.cli.answering import AnswerForm, TextCommand, load, recipe_of
 from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
-from heedful.cli.inputs import place_of, texts_or_stdin, wanted_texts, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
+from heedful.cli.inputs import place_of, texts_argument, wanted_texts, warning_if_unknown
+from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, one_line, writing
+from heedful.data.readers.labelled import WholeRow
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.readers.labelled import WholeRow
     from heedful.predictors.filler import MaskCandidate
     from heedful.progress import ProgressReporter
 
@@ -28,10 +28,7 @@ COUNT = 5  # candidates for each gap
 
 def fill(
     model: Model,
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(help="Texts with gaps; or pictures.", show_default=STDIN, callback=texts_or_stdin),
-    ] = None,
+    text: Annotated[list[str] | None, texts_argument("Texts with gaps; or pictures.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,

@@ -8,26 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli import options
 from heedful.cli.answering import AnswerForm, TextCommand, changed, load, settings
-from heedful.cli.inputs import TextRows, progress_of, shows_bar, texts_or_stdin, wanted_texts, warning_if_unknown
-from heedful.cli.options import (
-    STDIN,
-    Device,
-    Force,
-    InputForm,
-    Model,
-    Output,
-    Precision,
-    SourceField,
-    TextsOrTable,
-    mirrored,
-)
+from heedful.cli.inputs import TextRows, progress_of, shows_bar, texts_argument, wanted_texts, warning_if_unknown
 from heedful.cli.output import is_table_output, one_line, writing_answers
 from heedful.config.keys import KEYS
+from heedful.data.readers.labelled import WholeRow
 from heedful.progress import show_progress, silent
+from heedful.text.tokenizer import EOS
 
 if TYPE_CHECKING:
-    from heedful.data.readers.labelled import WholeRow
     from heedful.predictors.generator import Generation, GenerationRequest, Generator
     from heedful.progress import ProgressReporter
 
@@ -35,36 +25,34 @@ WINDOW = 1024  # requests that are read before their answers are written
 
 
 def generate(
-    model: Model,
-    prompt: Annotated[
-        list[str] | None, typer.Argument(help="Prompts to continue.", show_default=STDIN, callback=texts_or_stdin)
-    ] = None,
-    source: TextsOrTable = None,
-    input_form: InputForm = None,
-    source_field: SourceField = None,
-    output: Output = None,
+    model: options.Model,
+    prompt: Annotated[list[str] | None, texts_argument("Prompts to continue.")] = None,
+    source: options.TextsOrTable = None,
+    input_form: options.InputForm = None,
+    source_field: options.SourceField = None,
+    output: options.Output = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to each prompt; each has the next seed.")] = 1,
-    seed: Annotated[int | None, mirrored(KEYS.generate.seed)] = None,
-    max_tokens: Annotated[int | None, mirrored(KEYS.generate.max_tokens)] = None,
-    min_tokens: Annotated[int | None, mirrored(KEYS.generate.min_tokens)] = None,
-    ignore_eos: Annotated[bool | None, mirrored(KEYS.generate.ignore_eos)] = None,
-    temperature: Annotated[float | None, mirrored(KEYS.generate.temperature)] = None,
-    top_k: Annotated[int | None, mirrored(KEYS.generate.top_k)] = None,
-    top_p: Annotated[float | None, mirrored(KEYS.generate.top_p)] = None,
-    min_p: Annotated[float | None, mirrored(KEYS.generate.min_p)] = None,
-    typical: Annotated[float | None, mirrored(KEYS.generate.typical)] = None,
-    repetition_penalty: Annotated[float | None, mirrored(KEYS.generate.repetition_penalty)] = None,
-    frequency_penalty: Annotated[float | None, mirrored(KEYS.generate.frequency_penalty)] = None,
-    presence_penalty: Annotated[float | None, mirrored(KEYS.generate.presence_penalty)] = None,
-    no_repeat_ngram: Annotated[int | None, mirrored(KEYS.generate.no_repeat_ngram)] = None,
-    stop: Annotated[list[str] | None, mirrored(KEYS.generate.stop, more="Can be repeated.")] = None,
-    batch_tokens: Annotated[int | None, mirrored(KEYS.generate.batch_tokens)] = None,
+    seed: Annotated[int | None, options.mirrored(KEYS.generate.seed)] = None,
+    max_tokens: Annotated[int | None, options.mirrored(KEYS.generate.max_tokens)] = None,
+    min_tokens: Annotated[int | None, options.mirrored(KEYS.generate.min_tokens)] = None,
+    ignore_eos: Annotated[bool | None, options.mirrored(KEYS.generate.ignore_eos)] = None,
+    temperature: Annotated[float | None, options.mirrored(KEYS.generate.temperature)] = None,
+    top_k: Annotated[int | None, options.mirrored(KEYS.generate.top_k)] = None,
+    top_p: Annotated[float | None, options.mirrored(KEYS.generate.top_p)] = None,
+    min_p: Annotated[float | None, options.mirrored(KEYS.generate.min_p)] = None,
+    typical: Annotated[float | None, options.mirrored(KEYS.generate.typical)] = None,
+    repetition_penalty: Annotated[float | None, options.mirrored(KEYS.generate.repetition_penalty)] = None,
+    frequency_penalty: Annotated[float | None, options.mirrored(KEYS.generate.frequency_penalty)] = None,
+    presence_penalty: Annotated[float | None, options.mirrored(KEYS.generate.presence_penalty)] = None,
+    no_repeat_ngram: Annotated[int | None, options.mirrored(KEYS.generate.no_repeat_ngram)] = None,
+    stop: Annotated[list[str] | None, options.mirrored(KEYS.generate.stop, more="Can be repeated.")] = None,
+    batch_tokens: Annotated[int | None, options.mirrored(KEYS.generate.batch_tokens)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each answer, with prompt, tokens and scores.")
     ] = False,
-    device: Device = "auto",
-    _force: Force = False,
-    precision: Precision = "float32",
+    device: options.Device = "auto",
+    _force: options.Force = False,
+    precision: options.Precision = "float32",
 ) -> None:
     r"""Continue prompts with a language model; an empty prompt begins a new document.
 
@@ -159,7 +147,6 @@ class EarlyEnds:
 
 
 def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Generator":
-    """Load a language model, and override settings of its generation."""
     from heedful.predictors.generator import Generator
 
     loaded = load(model, device, precision)
@@ -196,7 +183,6 @@ def generations(
 def stream(
     command: TextCommand, rows: TextRows, generator: "Generator", samples: int, early: EarlyEnds, *, is_single: bool
 ) -> None:
-    """Write each answer part by part, while it is generated."""
     if not is_single:
         shown = progress_of(command.work, command.texts, command.source, command.output, "answers")
     elif shows_bar(command.output):
@@ -215,8 +201,6 @@ def answer_parts(generator: "Generator", request: "GenerationRequest", early: Ea
 
 def answer_fields(request: "GenerationRequest", generation: "Generation", generator: "Generator") -> dict[str, Any]:
     """Return the JSON fields of a generated answer; `pieces` names each token that has a score, <eos> included."""
-    from heedful.text.tokenizer import EOS
-
     ended = generation.reason == "eos"
     return {
         "prompt": request.prompt,

@@ -1,8 +1,9 @@
-"""`heedful inspect`: serve the inspector, a web page that looks inside a model, or write one HTML file of it."""
+"""`heedful inspect`: the inspector, as a web page or one HTML file; `heedful attention`: heat maps of attention."""
 
 import secrets
 import socket
 import webbrowser
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -13,7 +14,7 @@ import typer
 from heedful.cli.answering import recipe_of
 from heedful.cli.evaluate import recipe_test_set
 from heedful.cli.options import Device, Force, folder_to_read
-from heedful.cli.output import check_output, writing
+from heedful.cli.output import check_output, check_picture, draw_picture, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
@@ -21,6 +22,7 @@ from heedful.storage.paths import unreadable
 from heedful.wording import counted, shown_name
 
 if TYPE_CHECKING:
+    from heedful.inspector.capture.sources import Writer
     from heedful.inspector.capture.trace import Trace
 
 INPUTS = {
@@ -189,7 +191,6 @@ def serve(
     open_browser: bool,
     device: str,
 ) -> None:
-    """Serve the inspector's web page until the user presses Ctrl-C."""
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
@@ -220,7 +221,6 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a TCP socket that listens at a host and a port."""
     if not host.strip():
         raise InputError("--host is empty; give an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -233,3 +233,50 @@ def listen(host: str, port: int) -> socket.socket:
         raise RunError(
             f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 takes a free one"
         ) from error
+
+
+def attention(
+    text: Annotated[str, typer.Argument(help="Sentence in the source language; or the file of a picture or sound.")],
+    model: Annotated[
+        str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
+    ] = "en-de",
+    out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("attention.png"),
+    target: Annotated[
+        str | None, typer.Option(help="Translation or caption to draw.", show_default="the model's own")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Decoder layer, from 1.", show_default="the layer with the sharpest attention")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Attention head, from 1.", show_default="the mean of all heads")
+    ] = None,
+    device: Device = "auto",
+    _force: Force = False,
+) -> None:
+    """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
+    check_picture(out, "--out")
+    from heedful.checkpoint import load_model
+    from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
+    from heedful.inspector.capture.sources import PictureInput
+    from heedful.inspector.measures.attention import cross_attention, view
+    from heedful.inspector.plots import HeatMap, PictureMaps, draw, draw_maps
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.transcriber import Transcriber
+    from heedful.predictors.translator import Translator
+
+    loaded = load_model(model, device)
+    kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
+    subject: Writer = loaded.use_as(kinds[loaded.recipe.data.modality])
+    weighed = cross_attention(subject, user_input(subject, text), target)
+    weights, title = view(weighed.by_word(), weighed.layers, layer, head)
+    subtitle = f"model {model}"
+    if isinstance(weighed.media, PictureInput):
+        maps = weighed.media.laid(weights.numpy())
+        subtitle += "\nframed: the largest weight, in brackets"
+        pictures = PictureMaps(weighed.media.pixels, maps, weighed.target.words, title, subtitle)
+        drawing = partial(draw_maps, pictures)
+    else:
+        heat_map = HeatMap(weights.numpy(), weighed.source.words, weighed.target.words, title, subtitle)
+        drawing = partial(draw, heat_map)
+    draw_picture(out, drawing, "Words", title)
+    typer.echo(tokenizers_of(subject).target.decode(weighed.target.ids))

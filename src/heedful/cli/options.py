@@ -3,7 +3,7 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -25,6 +25,8 @@ def option_of(name: str) -> str:
     """The option that overrides a setting of this name."""
     return f"--{name.replace('_', '-')}"
 
+
+BadUtf8 = Literal["error", "skip", "replace"]
 
 Model = Annotated[str, typer.Option(help="Folder of a model or of a run.")]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
@@ -63,6 +65,23 @@ def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | No
     return value
 
 
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
+    ),
+]
+
+
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the data files that the recipe names.",
+        show_default="the folder of the recipe",
+        callback=folder_to_read,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
 Force = Annotated[
     bool,
     typer.Option(
@@ -95,8 +114,6 @@ TextsOrTable = Annotated[
 
 
 class InputFormat(StrEnum):
-    """Formats of the input of a command that answers texts."""
-
     LINES = "lines"
     CSV = "csv"
     TSV = "tsv"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli import options
 from heedful.cli.answering import (
     AnswerForm,
     TextCommand,
@@ -16,30 +17,17 @@ from heedful.cli.answering import (
     settings,
     warn_of_cut_outputs,
 )
-from heedful.cli.inputs import check_columns, texts_or_stdin, wanted_texts, warning_if_unknown
-from heedful.cli.options import (
-    STDIN,
-    STDOUT,
-    Beam,
-    Device,
-    Force,
-    InputForm,
-    MaxExtra,
-    NBest,
-    Precision,
-    SourceField,
-    mirrored,
-)
+from heedful.cli.inputs import check_columns, texts_argument, wanted_texts, warning_if_unknown
 from heedful.cli.output import one_line
 from heedful.config.keys import KEYS
+from heedful.data.readers.labelled import WholeRow
+from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.readers.labelled import WholeRow
     from heedful.predictors.literal_translator import LiteralTranslator
     from heedful.predictors.translator import Alternative, Translation, Translator
     from heedful.progress import ProgressReporter
-    from heedful.text.tokenizer import Tokenizer
 
 WRITE = """Write a summary, a reply or an answer for each text; one line in, one line out.
 
@@ -56,10 +44,7 @@ backslash before n, r or a backslash as \\\\.
 
 
 def translate(
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(help="Sentences to translate.", show_default=STDIN, callback=texts_or_stdin),
-    ] = None,
+    text: Annotated[list[str] | None, texts_argument("Sentences to translate.")] = None,
     model: Annotated[
         str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = "en-de",
@@ -71,18 +56,19 @@ def translate(
             "lines. Each plain, .gz, .bz2 or .xz. - is standard input.",
         ),
     ] = None,
-    input_form: InputForm = None,
-    source_field: SourceField = None,
+    input_form: options.InputForm = None,
+    source_field: options.SourceField = None,
     output: Annotated[
-        Path | None, typer.Option(help="File to write; for a folder, the folder of the results.", show_default=STDOUT)
+        Path | None,
+        typer.Option(help="File to write; for a folder, the folder of the results.", show_default=options.STDOUT),
     ] = None,
-    beam: Beam = None,
-    penalty: Annotated[str | None, mirrored(KEYS.decode.penalty)] = None,
-    alpha: Annotated[float | None, mirrored(KEYS.decode.alpha)] = None,
-    n_best: NBest = None,
-    patience: Annotated[float | None, mirrored(KEYS.decode.patience)] = None,
-    max_extra: MaxExtra = None,
-    batch_tokens: Annotated[int | None, mirrored(KEYS.decode.batch_tokens)] = None,
+    beam: options.Beam = None,
+    penalty: Annotated[str | None, options.mirrored(KEYS.decode.penalty)] = None,
+    alpha: Annotated[float | None, options.mirrored(KEYS.decode.alpha)] = None,
+    n_best: options.NBest = None,
+    patience: Annotated[float | None, options.mirrored(KEYS.decode.patience)] = None,
+    max_extra: options.MaxExtra = None,
+    batch_tokens: Annotated[int | None, options.mirrored(KEYS.decode.batch_tokens)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each sentence, with tokens and scores.")
     ] = False,
@@ -103,9 +89,9 @@ def translate(
             "times in a row. Not with --json, nor for models that do not translate; `evaluate` scores without this."
         ),
     ] = True,
-    device: Device = "auto",
-    _force: Force = False,
-    precision: Precision = "float32",
+    device: options.Device = "auto",
+    _force: options.Force = False,
+    precision: options.Precision = "float32",
 ) -> None:
     r"""Translate sentences, the lines of files, a column of a table, or standard input; one in, one line out.
 
@@ -220,7 +206,6 @@ class OutputCounts:
 
 
 def prepare(model: str, device: str, precision: str, search: dict[str, Any]) -> "Translator":
-    """Load a translator, with other settings of its beam search."""
     from heedful.predictors.translator import Translator
 
     loaded = load(model, device, precision)
@@ -245,8 +230,6 @@ def translation_fields(translation: "Translation", tokenizer: "Tokenizer") -> di
 
 def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> dict[str, Any]:
     """Return the JSON fields of an alternative translation; `pieces` names each token with a score, <eos> included."""
-    from heedful.text.tokenizer import EOS
-
     hypothesis = alternative.hypothesis
     return {
         "text": alternative.text,
