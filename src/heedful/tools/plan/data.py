@@ -12,11 +12,11 @@ import torch
 from heedful.config.schema import Recipe
 from heedful.data.passages import SentenceStore
 from heedful.data.preparation.pairs import PreparedPairs
-from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_digest, nothing_made
+from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_digest, read_only
 from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import decode_lines, open_bytes
 from heedful.data.readers.filters import DropReport
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
 from heedful.storage.paths import no_folder
@@ -83,8 +83,6 @@ SUBWORD = 4.0
 
 @dataclass(frozen=True)
 class DataVolume:
-    """Volume of the training data on this machine."""
-
     files: int  # the number of files
     bytes: int  # the size of their text, decompressed: of the `part` of each corpus that is read
     lines: int  # the lines of this text
@@ -139,7 +137,7 @@ class PlannedBatches:
     typical: Batch  # a batch with about as many tokens as the others
     largest: Batch  # a batch with the longest texts
     tokens: float  # the mean number of real tokens of a batch
-    epoch: int | None  # the number of batches of an epoch; None where there is no data
+    epoch: int | None  # the number of batches of an epoch; None without data
     origin: str  # in words, where the batches come from
 
 
@@ -162,11 +160,10 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
 
 
 def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
-    """Look at some batches of prepared data."""
     kind = find_task(recipe.task)
     recipe = kind.dataset.resolve(recipe)
     check_prepared(recipe, prepared)
-    with nothing_made():
+    with read_only():
         task = kind.prepare(recipe, prepared, lambda _: None)
     epoch = task.data.epoch(0)
     some = [epoch[i] for i in np.linspace(0, len(epoch) - 1, min(SAMPLE_BATCHES, len(epoch))).round().astype(int)]
