@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import overload
 
-from heedful.architectures.word2vec.data import vocabulary_phrases, word_numbers, words_of
+from heedful.architectures.word2vec.data import join_all, vocabulary_phrases, word_numbers, words_of
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.architectures.word2vec.windows import join_all
 from heedful.config.schema import TokenizerConfig
 from heedful.data.word_vectors.vector_files import VectorTable
 from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
