@@ -111,7 +111,7 @@ def train(
         out: the folder of the run; None: "runs/NAME", by the name of the recipe.
         data: the folder where the recipe's relative data paths start; None: the folder that the recipe names. Or the
             training data itself: an iterable of rows (dictionaries, tuples or texts), a dictionary of columns, or a
-            data frame; or a dictionary of such data with the keys "train", "valid" and "test". Pictures, sounds and
+            data frame; or a dictionary of such data with the keys "train", "valid" and "test". Images, audio and
             videos are files, bytes, images of Pillow, arrays or tensors.
         set: other values for settings of the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
         console: the console for progress; None: standard error, or below the cell of a notebook. A
@@ -166,7 +166,7 @@ def trace(
     Args:
         model: what `load` takes, or what it returns.
         text: the input. A string has one trace, an iterable of strings a list of traces.
-            For a model of pictures or sound: the name of a file, its bytes, or an array of pixels or samples.
+            For a model of images or audio: the name of a file, its bytes, or an array of pixels or samples.
         target: the output that a translator, captioner or language model is to have written, instead of its own; or
             the second text of a pair. A target belongs to one text.
         keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
@@ -199,7 +199,7 @@ def look(
 
     Args:
         model: what `load` takes, or what it returns.
-        text: the input; a language model continues it. For a model of pictures or sound: the name of a file.
+        text: the input; a language model continues it. For a model of images or audio: the name of a file.
         target: the output that the model is to have written, as in `trace`.
         head: the attention head whose formula can be followed on the page, such as ("dec.1.cross", 2), counted from 0
             as in a trace; None: the first head of the last block.

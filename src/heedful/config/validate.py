@@ -121,7 +121,7 @@ def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str, options: typ
     except ValidationError as error:
         problems = []
         for detail in error.errors():
-            # Of a field that takes a text or a table, pydantic reports both: the one that the value was meant to be counts.
+            # Of a field that takes a text or a table, pydantic reports both: the one that was meant counts.
             choice = str(next(reversed(detail["loc"]), ""))
             is_dict = isinstance(detail["input"], dict)
             if _CHOICE.match(choice) is None or choice.startswith("dict") == is_dict:

@@ -14,6 +14,7 @@ from torch import Tensor
 from heedful.architectures import TokenClassifier
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
+from heedful.predictors.outputs import Option
 from heedful.predictors.text_predictor import Text, TextPredictor
 from heedful.text.sequences import Context, QuestionWindow, encode_context, readings
 from heedful.text.tokenizer import Tokenizer
@@ -64,6 +65,9 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
     def windows(self, text: Text) -> list[list[int]]:
         """Encode a question and its text as the rows of token ids that the model reads, one for each window."""
         return [window.ids for window in self.read(text)[1]]
+
+    def options_of(self, answer: Answered) -> list[Option]:
+        return [Option(answer.answer, answer.probability)]
 
     def check(self, text: Text) -> None:
         """Check that a question has a text, and leaves it room."""

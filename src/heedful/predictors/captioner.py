@@ -1,4 +1,4 @@
-"""Writes text about pictures or sounds with a trained encoder-decoder, by every search that translation has."""
+"""Writes text about images or audio with a trained encoder-decoder, by every search that translation has."""
 
 from collections.abc import Iterable, Iterator
 from typing import Unpack, overload
@@ -18,7 +18,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Captioner(Predictor[SourceToTarget, str]):
-    """Captioner: an encoder-decoder that reads pictures or sounds and writes a text about each.
+    """Captioner: an encoder-decoder that reads images or audio and writes a text about each.
 
     The text about one file never depends on other files.
     """
@@ -67,11 +67,7 @@ class Captioner(Predictor[SourceToTarget, str]):
     def caption_files(
         self, files: Iterable[Input], done: Done = lambda _: None, **options: Unpack[DecodeOptions]
     ) -> Iterator[list[Alternative]]:
-        """Write texts about any number of files, in their order: for each file the `n_best` texts, best first.
-
-        Raises:
-            InputError: under the same conditions as `caption`.
-        """
+        """Write texts about any number of files, in their order: for each file the `n_best` texts, best first."""
         return self.with_options(**options).alternatives(self.reader.inputs.each(files), done)
 
     def alternatives(self, decoded: Iterable[np.ndarray], done: Done = lambda _: None) -> Iterator[list[Alternative]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from heedful.architectures import TextClassifier
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
+from heedful.predictors.outputs import Option
 from heedful.predictors.text_predictor import Text, TextPredictor
 from heedful.text.tokenizer import Tokenizer
 
@@ -23,6 +24,11 @@ class Classified:
     label: str
     probabilities: dict[str, float]
     truncated: bool = False
+
+    def options(self) -> list[Option]:
+        """Return the classes with their probabilities, the most probable first."""
+        ranking = sorted(self.probabilities.items(), key=lambda item: -item[1])
+        return [Option(label, probability) for label, probability in ranking]
 
     def __str__(self) -> str:
         return self.label
@@ -124,6 +130,9 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
 
     def line(self, answer: Classified) -> str:
         return self.decision.line(answer)
+
+    def options_of(self, answer: Classified) -> list[Option]:
+        return answer.options()
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Classified]:
         """Predict the class of each text, in order."""

@@ -133,9 +133,6 @@ class Generator(Predictor[LanguageModel, Generation]):
             window: number of prompts read before their continuations are yielded.
             done: called with the number of prompts that have just ended, as soon as they have.
             options: keys of [generate] for this call, such as `temperature=0.7`.
-
-        Raises:
-            InputError, RunError: under the same conditions as `generate`.
         """
         return self._continued(self._prompts(options).each(prompts), window, done)
 
@@ -145,9 +142,6 @@ class Generator(Predictor[LanguageModel, Generation]):
         """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.
 
         The value of the generator, as of `yield from`, is the whole continuation.
-
-        Raises:
-            InputError, RunError: under the same conditions as `generate`.
         """
         return self._streamed(self._prompts(options).read(prompt))
 

@@ -1,4 +1,4 @@
-"""Classification of pictures, sounds and videos: predicts the class of each file."""
+"""Classification of images, audio and videos: predicts the class of each file."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,11 @@ import torch
 
 from heedful.architectures import SequenceClassifier
 from heedful.config.schema import Recipe
+from heedful.errors import InputError
 from heedful.predictors.classifier import Classified, Decision
 from heedful.predictors.media_reader import Input, MediaReader
-from heedful.predictors.predictor import InputKind, Predictor
+from heedful.predictors.outputs import Answer
+from heedful.predictors.predictor import InputKind, ModelInputs, Predictor
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,8 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts of a sound that is longer than the model reads; their probabilities are averaged.
-        silent: True for a sound in which nothing can be heard, to which the model gives a class all the same.
+        windows: number of parts of audio that is longer than the model reads; their probabilities are averaged.
+        silent: True for audio in which nothing can be heard, to which the model gives a class all the same.
     """
 
     windows: int = 1
@@ -29,7 +31,7 @@ class ClassifiedMedia(Classified):
 
 
 class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
-    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`.
+    """Classifier of images, audio or videos: a model trained to predict one of the classes in `data.labels`.
 
     Attributes:
         decision: how a class is chosen, such as by a threshold.
@@ -60,7 +62,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         Args:
             files: the name of a file, its bytes, an open file, an image of Pillow, or an array of pixels (H W C, 8
                 bits), of frames (T H W C, 8 bits) or of samples (N) at the rate of the recipe; or an iterable of these.
-                A sound that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
+                Audio that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
 
         Raises:
             InputError: an input is none of these, or cannot be read.
@@ -70,12 +72,18 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     __call__ = predict
 
     def predict_files(self, files: Iterable[Input]) -> Iterator[ClassifiedMedia]:
-        """Predict the class of each of any number of files, in their order and in bounded memory.
-
-        Raises:
-            InputError: under the same conditions as `predict`.
-        """
+        """Predict the class of each of any number of files, in their order and in bounded memory."""
         return self.answers(self.inputs.each(files))
+
+    def model_inputs(self, value: object, second: str | None) -> ModelInputs:
+        if second is not None:
+            raise InputError("a classifier of files has no output to be given; leave the target out")
+        return self.reader.model_inputs(value)
+
+    def ranked_options(self, value: object, second: str | None) -> list[Answer]:
+        del second  # `model_inputs` refuses one
+        [answer] = self.answers([[self.reader.decoded_file(value)]])
+        return [Answer(answer.options())]
 
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""

@@ -1,4 +1,4 @@
-"""Pictures, sounds and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
+"""Images, audio and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
 
 B batch, N rows of pixels or frames, F features of a row: the columns and channels of pixels, or those of a frame.
 """
@@ -17,8 +17,8 @@ from heedful.architectures.model import Model, batches, evaluating
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.media.images import pixels_of
-from heedful.media.modality import medium_of, padded
-from heedful.predictors.predictor import Done, InputKind, described
+from heedful.media.modality import modality_of, padded
+from heedful.predictors.predictor import Done, InputKind, ModelInputs, described
 from heedful.storage.paths import unreadable
 
 Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # also pixels, samples or frames
@@ -44,11 +44,11 @@ WINDOW = 16  # batches that are decoded at a time
 
 
 class MediaReader:
-    """Runs a model on pictures, sounds or videos, in batches. The result of one never depends on the others."""
+    """Runs a model on images, audio or videos, in batches. The result of one never depends on the others."""
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
-        self.medium = medium_of(recipe)
+        self.medium = modality_of(recipe)
         self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
 
     def decoded(self, value: object) -> np.ndarray:
@@ -59,8 +59,23 @@ class MediaReader:
         """
         return self._decode(value, self.medium.read, self.medium.from_array)
 
+    def decoded_file(self, value: object) -> np.ndarray:
+        """Decode an input as `decoded` does; a string is refused.
+
+        Whoever sends one to a server cannot open the files of the server by their names.
+        """
+        if isinstance(value, str):
+            raise InputError(f"the model reads no text, but a {self.medium.noun}; give a file")
+        return self.decoded(value)
+
+    def model_inputs(self, value: object) -> ModelInputs:
+        """Prepare one file as the model reads it."""
+        decoded = self.decoded_file(value)
+        device = next(self.model.parameters()).device
+        return ModelInputs([x.to(device) for x in padded([self.medium.features(decoded)])], decoded)
+
     def parts(self, value: object) -> list[np.ndarray]:
-        """Decode an input of any length, cut into parts that the model reads; see `Medium.read_parts`."""
+        """Decode an input of any length, cut into parts that the model reads; see `Modality.read_parts`."""
         return self._decode(value, self.medium.read_parts, self.medium.parts_of_array)
 
     def _decode(self, value: object, read: Callable[[bytes], D], of_array: Callable[[np.ndarray], D]) -> D:

@@ -39,6 +39,38 @@ class CutOutputs:
         )
 
 
+MAX_OPTIONS = 10  # words for each gap, and neighbours of each word
+
+
+@dataclass(frozen=True)
+class Option:
+    """One possible output of a model for a text, such as a translation, a word for a gap, or a class.
+
+    Attributes:
+        text: the output as text.
+        probability: probability that the model gives the output; None if the model gives none.
+        score: score of a hypothesis in beam search.
+        pieces: tokens of an output that was generated token by token.
+        log_probs: log-probability of each token in `pieces`.
+        complete: False if a length limit cut the output.
+    """
+
+    text: str
+    probability: float | None = None
+    score: float | None = None
+    pieces: tuple[str, ...] = ()
+    log_probs: tuple[float, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer of a model about a text or about one token, as a list of options, best first."""
+
+    options: list[Option]
+    place: int | None = None  # index of the token that the answer is about, such as a gap; None: the whole text
+
+
 LOGITS_AT_ONCE = 2**24  # so that the logits of a long text over a large vocabulary are never all in memory
 
 

@@ -1,13 +1,14 @@
 """Base class of all predictors (translator, generator, classifier ...): inputs, device, precision, calls."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from reprlib import repr as shortened
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -17,6 +18,7 @@ from heedful.config.schema import DecodeConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine.device import choose_device
 from heedful.nn.int8 import Int8Linear
+from heedful.predictors.outputs import Answer
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 A = TypeVar("A")
@@ -93,6 +95,13 @@ def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: 
     """Check that a call which gives one text for each input is not asked for the n best."""
     if "n_best" in options and config.n_best > 1:
         raise InputError(f"n_best = {config.n_best}: {remedy}")
+
+
+class ModelInputs(NamedTuple):
+    """Arguments of a model for one input without padding, and what is at the positions of its first stack."""
+
+    arguments: Sequence[torch.Tensor]
+    tokens: list[int] | np.ndarray  # token ids, or a decoded file
 
 
 class Predictor(ABC, Generic[M_co, A_co]):
@@ -180,6 +189,19 @@ class Predictor(ABC, Generic[M_co, A_co]):
         facts += [f"parameters={sum(weight.numel() for weight in weights_of(self.model)):_}"]
         facts += [f"precision={self.precision!r}", f"device={str(self.device)!r}"]
         return f"{type(self).__name__}({', '.join(facts)})"
+
+    def model_inputs(self, value: Any, second: str | None) -> ModelInputs:
+        """Prepare one input, a text, a pair of texts or a file, as the inspector records how the model reads it."""
+        del value, second
+        raise InputError(
+            f"a {type(self).__name__} cannot be looked into, as the inspector does not know what it reads; "
+            "heedful.inspector.capture.recorder.recording records the tensors of any model"
+        )
+
+    def ranked_options(self, value: Any, second: str | None) -> list[Answer]:
+        """Answer one input by options for the inspector; a predictor without options answers with none."""
+        del value, second
+        return []
 
 
 AnyPredictor = Predictor[Model, object]  # the predictor of a model whose task is not known

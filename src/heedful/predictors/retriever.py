@@ -13,7 +13,7 @@ from safetensors.numpy import save
 from heedful.architectures import SentenceEncoder
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError, RunError
-from heedful.predictors.predictor import TEXTS, Done, Predictor
+from heedful.predictors.predictor import TEXTS, Done, ModelInputs, Predictor
 from heedful.predictors.text_predictor import BatchedModel, Text
 from heedful.storage.atomic import atomic_file
 from heedful.text.tokenizer import Tokenizer
@@ -111,6 +111,9 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         for vector in self.reader.read(map(Text, TEXTS.each(texts))):
             done(1)
             yield vector.numpy()
+
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        return self.reader.model_inputs(self.reader.encode(Text(value, second)))
 
     @overload
     def search(self, queries: str, texts: Iterable[str], k: int = 10, vectors: Vectors | None = None) -> list[Hit]: ...

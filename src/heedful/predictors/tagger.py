@@ -14,6 +14,7 @@ from heedful.architectures import TokenClassifier
 from heedful.config.schema import DataConfig
 from heedful.data.readers.tagged import may_follow, spans
 from heedful.errors import InputError
+from heedful.predictors.outputs import Option
 from heedful.predictors.predictor import InputKind, as_text, described
 from heedful.predictors.text_predictor import Text, TextPredictor, as_pair
 from heedful.text.tokenizer import Tokenizer
@@ -100,6 +101,9 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
     def windows(self, text: Text) -> list[list[int]]:
         """Encode a text as the rows of token ids that the model reads: one for each window of its words."""
         return [row.ids for row in self.rows(self.words(text))]
+
+    def options_of(self, answer: TaggedWords) -> list[Option]:
+        return [Option(f"{entity.text}: {entity.kind}", entity.probability) for entity in answer.spans]
 
     def words(self, text: Text) -> list[str]:
         """Cut a text as the words of the training data are cut; the words of a `CutText` are as they are given.

@@ -13,7 +13,8 @@ from heedful.architectures import Model
 from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
-from heedful.predictors.predictor import Done, InputKind, Predictor, as_text, described
+from heedful.predictors.outputs import Answer, Option
+from heedful.predictors.predictor import Done, InputKind, ModelInputs, Predictor, as_text, described
 from heedful.text.sequences import is_cut, pad, segments, sequence
 from heedful.text.tokenizer import Tokenizer
 
@@ -22,8 +23,6 @@ FIRST_WINDOW = 64  # texts of the first window, so that progress shows soon
 BATCH_TOKENS = 8192
 
 LOG = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result for each row
 
@@ -57,14 +56,17 @@ class BatchedModel:
         self.longest = longest
         self.warned = False
 
-    def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
-        """Run the model, or `apply` in its place, on texts; yield the result of each, on the CPU, in order."""
-        return (result for (result,) in self.read_groups(([self.encode(text)] for text in texts), apply))
+    def read(self, texts: Iterable[Text]) -> Iterator[Tensor]:
+        """Run the model on texts; yield the result of each, on the CPU, in order."""
+        return (result for (result,) in self.read_groups([self.encode(text)] for text in texts))
 
-    def read_groups(self, groups: Iterable[Sequence[list[int]]], apply: Apply | None = None) -> Iterator[list[Tensor]]:
+    def read_groups(self, groups: Iterable[Sequence[list[int]]]) -> Iterator[list[Tensor]]:
         """Run the model on groups of rows, such as the windows of a long text; yield each group's results, in order."""
-        for window in windows(groups):
-            results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
+        groups = iter(groups)
+        for size in chain([FIRST_WINDOW], repeat(WINDOW)):
+            if not (window := list(islice(groups, size))):
+                return
+            results = iter(self.read_rows([row for group in window for row in group], self.model))
             yield from (list(islice(results, len(group))) for group in window)
 
     def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
@@ -87,6 +89,12 @@ class BatchedModel:
         ids = sequence(*parts, longest=self.longest)
         return EncodedText(ids, is_cut(ids, *parts))
 
+    def model_inputs(self, row: list[int]) -> ModelInputs:
+        """Prepare one row of token ids, without padding, as the model reads it."""
+        ids, padding_mask = pad([row])
+        device = next(self.model.parameters()).device
+        return ModelInputs([torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))], row)
+
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
         """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
@@ -102,15 +110,6 @@ class BatchedModel:
                     outputs[index] = result
                 done(len(batch))
         return outputs
-
-
-def windows(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split items into lists of `WINDOW` items, the first of which is shorter."""
-    items = iter(items)
-    for size in chain([FIRST_WINDOW], repeat(WINDOW)):
-        if not (window := list(islice(items, size))):
-            return
-        yield window
 
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
@@ -162,15 +161,32 @@ class TextPredictor(Predictor[M_co, A_co]):
     __call__ = predict
 
     def predict_lines(self, texts: Iterable[Input]) -> Iterator[A_co]:
-        """Predict the answer to each of any number of texts, in their order and in bounded memory.
-
-        Raises:
-            InputError: under the same conditions as `predict`.
-        """
+        """Predict the answer to each of any number of texts, in their order and in bounded memory."""
         return self.answers(self.inputs.each(texts))
 
     def check(self, text: Text) -> None:
         """Raise an InputError if the model does not read such a text; a predictor that reads only some overrides it."""
+
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        row, *others = self.windows(Text(value, second))
+        if others:
+            raise InputError(
+                f"the text is read in {len(others) + 1} parts of at most {self.reader.longest} tokens, of which a look "
+                "shows one; give a shorter text"
+            )
+        return self.reader.model_inputs(row)
+
+    def ranked_options(self, value: str, second: str | None) -> list[Answer]:
+        [answer] = self.predict([Text(value, second)])
+        return [Answer(self.options_of(answer))]
+
+    def options_of(self, answer: Any) -> list[Option]:
+        """Return the options of an answer with their probabilities, best first."""
+        return [Option(str(answer))]
+
+    def windows(self, text: Text) -> list[list[int]]:
+        """Encode a text or pair as the rows of token ids that the model reads; several for a long text of some."""
+        return [self.reader.encode(text)]
 
     def line(self, answer: Any) -> str:
         """Format an answer as the line that `heedful predict` prints."""

@@ -58,13 +58,13 @@ GIVE = "the name of a file, bytes or an array of samples"
 
 
 class Transcriber(Predictor[SourceToTarget, Transcript]):
-    """Transcriber: an encoder-decoder over sound with its tokenizer. A transcript never depends on other recordings.
+    """Transcriber: an encoder-decoder over audio with its tokenizer. A transcript never depends on other recordings.
 
     A recording is the name of a file, its bytes, or an array of samples from -1 to 1 at `audio.rate` samples a second.
     It may have any length: what is longer than `audio.max_seconds` is read window by window, in bounded memory.
 
     Args:
-        model: an encoder-decoder whose input layer reads frames of sound.
+        model: an encoder-decoder whose input layer reads frames of audio.
         tokenizer: the tokenizer of the text.
         recipe: the recipe of the model, with [audio], [decode] and [transcribe].
 
@@ -156,7 +156,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         Args:
             sounds: the recordings.
             window: number of recordings that are read side by side.
-            done: called with the seconds of sound just transcribed, after each window of the recordings.
+            done: called with the seconds of audio just transcribed, after each window of the recordings.
             options: as for `transcribe`.
 
         Raises:
@@ -355,7 +355,7 @@ class Transcripts(Iterator[Transcript]):
         transcriber: what transcribes them.
         readings: the recordings, none of which is read yet.
         window: number of recordings that are read side by side.
-        done: called with the seconds of sound just transcribed.
+        done: called with the seconds of audio just transcribed.
     """
 
     def __init__(

@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import overload
 
+import torch
+
 from heedful.architectures.word2vec.data import join_all, vocabulary_phrases, word_numbers, words_of
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
 from heedful.config.schema import TokenizerConfig
-from heedful.data.word_vectors.vector_files import VectorTable
-from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
-from heedful.predictors.predictor import TEXTS, Predictor
+from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
+from heedful.errors import InputError
+from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
+from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor
 from heedful.predictors.retriever import Vectors, stacked
 from heedful.text.tokenizer import Tokenizer
 
@@ -91,6 +94,23 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
     def rows(self, text: str) -> list[int]:
         """The rows of the vectors of a text's words in `space`, in the order of the text; other words are left out."""
         return [row for word in self.words(text) if (row := self.space.find(word)) is not None]
+
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        if second is not None:
+            raise InputError("word vectors have no output to be given; leave the target out")
+        ids = [self.tokenizer.first_word + row for row in self.rows(value)]
+        if not ids:
+            raise InputError("no word of the text has a vector; give others")
+        return ModelInputs([torch.tensor([ids], device=self.model.embedding.weight.device)], ids)
+
+    def ranked_options(self, value: str, second: str | None) -> list[Answer]:
+        """Return the neighbours of each word of a text, nearest first."""
+        del second  # `model_inputs` refuses one
+        nearest = [self.nearest(self.space.words[row], MAX_OPTIONS) for row in self.rows(value)]
+        return [
+            Answer([Option(neighbour.word, score=neighbour.similarity) for neighbour in neighbours], place)
+            for place, neighbours in enumerate(nearest)
+        ]
 
     def _mean(self, text: str) -> Vectors:
         rows = sorted(self.rows(text))  # sums in one order

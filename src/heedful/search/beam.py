@@ -52,7 +52,7 @@ def beam_search(
 
     At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
     then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the
-    best `beam` candidates that do not end go on. A sentence leaves the batch when `n_best` of its hypotheses are
+    best `beam` candidates that do not end continue. A sentence leaves the batch when `n_best` of its hypotheses are
     finished and its best live hypothesis would not beat the worst of them even if it reached the limit at no further
     cost: searching on to the limit would return the same. It leaves earlier once `config.patience` x `beam` hypotheses
     are finished, unless `config.patience` is 0. `watch` is called after every step. `live` holds the hypotheses to

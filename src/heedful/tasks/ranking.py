@@ -15,7 +15,7 @@ from heedful.architectures import SentenceEncoder
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.filters import DropReport
-from heedful.data.stores.pair_store import PairStore, Rows
+from heedful.data.stores import PairStore, Rows
 from heedful.losses import Loss
 from heedful.metrics.retrieval import Rankings, ranked
 from heedful.predictors.retriever import Retriever
@@ -72,10 +72,8 @@ class QueriesAndPassages(TextRows[RankingBatch]):
         tokens = int((ids != PAD).sum() + (targets != PAD).sum())
         return RankingBatch(texts_of(ids, device), texts_of(targets, device), answers.to(device), tokens)
 
-    @staticmethod
-    def lengths(store: PairStore) -> np.ndarray:
-        """Numbers of tokens of query and passage of each example, (n, 2)."""
-        return store.lengths
+    def lengths(self, store: PairStore) -> np.ndarray:
+        return store.lengths  # of both sides: the model reads queries and passages
 
 
 class Ranking(Task[RankingBatch]):
