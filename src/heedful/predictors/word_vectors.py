@@ -9,10 +9,9 @@ from typing import overload
 
 import torch
 
-from heedful.architectures.word2vec.data import vocabulary_phrases, word_numbers, words_of
+from heedful.architectures.word2vec.data import join_all, vocabulary_phrases, word_numbers, words_of
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.architectures.word2vec.windows import join_all
 from heedful.config.schema import TokenizerConfig
 from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
 from heedful.errors import InputError
