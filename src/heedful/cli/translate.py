@@ -147,8 +147,8 @@ def translate(
     counts, cut_lines = OutputCounts(), []
 
     def translations(read: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[Translation]":
-        known = warning_if_unknown((row.texts[0] for row in read), translator.tokenizers.source)
-        return line_translator(translator, literals and not as_json).translate_lines(known, window, progress.advance)
+        texts = warning_if_unknown((row.texts[0] for row in read), translator.tokenizers.source)
+        return line_translator(translator, literals and not as_json).translate_lines(texts, window, progress.advance)
 
     def note(row: "WholeRow", translation: "Translation") -> None:
         counts.add(translation)
