@@ -23,7 +23,7 @@ NAMES = {
     "heedful.train.log_file": ("heedful.training.logger", "LOG"),
     "heedful.data.media.pictures": ("heedful.media.images", "read_picture"),
     "heedful.data.readers.names": ("heedful.data.readers.rows", "find_name"),
-    "heedful.serve.inspector.look_cache": ("heedful.server.inspector.looks", "LookCache"),
+    "heedful.serve.inspector.look_cache": ("heedful.server.inspector.inspections", "InspectionCache"),
     "heedful.plan.layouts": ("heedful.tools.plan.plan", "make_plan"),
     "heedful.runs": ("heedful.tools.runs", "find_runs"),
 }

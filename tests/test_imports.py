@@ -28,7 +28,6 @@ NOT_OF_A_GPT = (
     r"data\.readers\.(rows|columns|labelled|tagged|squad|dialogues|media_files)",
     r"architectures\.(bag_of_words|convolutional|dual_encoder|recurrent|text_|transformer\.masked|word2vec)",
     r"nn\.(frames|patches|tubelets|int8)",
-    r"distributed\.sharded_group",
     r"tasks\.(?!task$|dataset$|language_model$|parts$|parts\.running_text$)",
     r"text\.(hugging_face|sentencepiece|speech_tokens)",
     r"training\.(warm_start|sharding)",

@@ -54,11 +54,7 @@ class FormerNames(MetaPathFinder, Loader):
 
 
 def install() -> dict[str, object]:
-    """Let imports find modules by their former names.
-
-    Returns:
-        The modules of training that are imported, by name, for the function `heedful.train`.
-    """
+    """Let imports find modules by their former names; return the modules of training, for `heedful.train`."""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     names = dict(line.split() for line in text.splitlines())
     sys.meta_path.insert(0, FormerNames({PACKAGE + former: PACKAGE + today for former, today in names.items()}))

@@ -27,6 +27,7 @@ class Loss:
 
 def perplexity(nll: float) -> float:
     """Perplexity e^nll of a mean negative log-likelihood in nats, at most the largest number that JSON can hold."""
+    # A run that diverges has an infinite perplexity, which JSON cannot hold.
     return math.exp(min(nll, LARGEST_EXPONENT))
 
 
@@ -61,10 +62,12 @@ def label_cross_entropy(
     With `weights` the loss of an example, smoothing included, counts as often as the weight of its class says. The
     count stays the number of examples, so that the loss does not depend on how examples are cut into batches.
     """
+    # bfloat16 has 8 significant bits, too few for sums of exponentials.
     logits = logits.float()
     if weights is None:
         total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     else:
+        # Not torch's class weights, which with smoothing weigh the classes that the target is smoothed to.
         each = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="none")
         total = (weights[target] * each).sum()
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
@@ -92,6 +95,7 @@ def share_cross_entropy(
 
 def squared_error(predicted: Float[Tensor, "N F"], target: Float[Tensor, "N F"]) -> Loss:
     """Squared error of vectors, as the mean over the F numbers of each; computed in float32."""
+    # The mean over F, so that losses of patches of different sizes can be compared.
     total = (predicted.float() - target).square().mean(-1).sum()
     return Loss(total, total.detach(), len(target))
 

@@ -133,7 +133,7 @@ def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Te
     tall = matrices.shape[1] > matrices.shape[2]
     x = (matrices.mT if tall else matrices).to(dtype)  # the wide way round, x x^T is the smaller of both products
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)  # singular values are at most the Frobenius norm
-    for _ in range(5):
+    for _ in range(5):  # a x + b (x x^T) x + c (x x^T)^2 x acts on the singular values alone
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
@@ -164,7 +164,9 @@ class RowSGD(torch.optim.Optimizer):
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
         """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
         values = gradient.values() if gradient.is_sparse else gradient
+        # R D, with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]
+        # A row goes along its gradient, but no farther than `longest`: its factor is the smaller of both.
         lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:
@@ -201,7 +203,7 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
 
     Sparse gradients are coalesced. Of sharded gradients all processes get the norm of the whole.
     """
-    values = []
+    values: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is not None:
             parameter.grad = gradient = coalesced(parameter.grad)
@@ -231,9 +233,11 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
     Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix products of
     these steps are computed in `dtype`; everything else is float32.
     """
+    # Within stacks a matrix maps hidden states to hidden states; a row of an embedding belongs to one token alone.
     linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
     inner = {id(module.weight) for module in linear}
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    # The gain of a norm has no reason to be near 0: only matrices decay.
     matrices, vectors = ([p for p in trained if (p.dim() > 1) is matrix] for matrix in (True, False))
     decay = config.weight_decay
     groups = [

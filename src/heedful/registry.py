@@ -53,12 +53,6 @@ class Registry(Mapping[str, T], Generic[T]):
         return _installed(self.group) if self.group else {}
 
     def _import(self, name: str) -> T:
-        """Import a part.
-
-        Raises:
-            KeyError: there is none of this name.
-            InputError: several packages add a part of this name, or its module cannot be imported.
-        """
         entries = self.installed().get(name, [])
         owners = [*(["heedful"] if name in self.places else []), *(_package(entry) for entry in entries)]
         if len(owners) > 1:

@@ -9,13 +9,12 @@ import pytest
 
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.config.architecture_options import OPTIONS
 from heedful.config.keys import all_keys, hints_of_keys, table_of
 from heedful.config.load import recipe_schema
 from heedful.config.rules import REMARKS, RULES, impossible, remarks
 from heedful.config.schema import Recipe
 from heedful.config.setting import bare, bounds
-from heedful.config.validate import recipe_from_dict
+from heedful.config.validate import OPTIONS, recipe_from_dict
 from heedful.errors import InputError
 
 RECURRENT, CONVOLUTIONAL, TEXT_CNN = ({"architecture": name} for name in ("recurrent", "convolutional", "text_cnn"))

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.architectures.model import OUTPUT_ROWS, Model, Names, SourceToTarget
-from heedful.config.architecture_options import KEY, config_of
 from heedful.config.schema import ArchitectureConfig, TextModelConfig
 from heedful.config.user_code import find_class
+from heedful.config.validate import KEY, config_of
 from heedful.errors import InputError
 from heedful.nn.embedding import Embedding, InputLayer, OneSegment, Segments
 from heedful.nn.masks import AttentionMask
@@ -82,9 +82,10 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         self, x: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None
     ) -> tuple[Float[Tensor, "B S H"], Bool[Tensor, "B S"]]:
         """Compute the hidden states of the vectors of an input layer, and their padding mask."""
-        if segments is None:
+        if segments is None:  # one text is segment 0
             segments = torch.zeros_like(padding_mask, dtype=torch.long)
         x = self.segments(x, segments)
+        # The mask alone makes the same stack read (BERT) or write (GPT).
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 
 
@@ -103,6 +104,7 @@ def model_class(config: ArchitectureConfig) -> Any:
                 f'"{next(iter(families))}"'
             )
         return at(families[config.family])
+    # A class of the user's is of one family, by the class that it extends.
     (family,) = families_of(config.architecture)
     if family != config.family:
         raise InputError(
@@ -132,7 +134,7 @@ def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
 
 
 class BackboneModel(Model):
-    """A backbone and whatever stands on it: BERT, GPT, and models with task heads."""
+    """A backbone and a head: BERT, GPT, and models with task heads."""
 
     backbone: Backbone[Any]
 
@@ -147,15 +149,12 @@ class BackboneModel(Model):
         return "tgt" if self.backbone.causal else "src"
 
     def named_stacks(self) -> list[NamedStack]:
-        """The one stack of the backbone, if it is that of a Transformer."""
         return self._named(NamedStack)
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
-        """The one stack of the backbone, if it is recurrent."""
         return self._named(NamedRecurrentStack)
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
-        """The one stack of the backbone, if it is of gated convolutions."""
         return self._named(NamedConvolutionalStack)
 
     def _named(self, kind: type[N]) -> list[N]:
@@ -167,7 +166,7 @@ class BackboneModel(Model):
         return [named] if isinstance(named, kind) else []
 
     def embedding_of(self, line: str) -> Embedding | None:
-        """The embeddings of the one text; None where the inputs are no tokens."""
+        """The embeddings of the one text; None where the inputs are not tokens."""
         del line
         return self.backbone.embedding if isinstance(self.backbone.embedding, Embedding) else None
 
@@ -180,5 +179,6 @@ class BackboneModel(Model):
 
     def warm_start_names(self, start: Model) -> Names:
         """All weights of the same kind of model; of another kind its encoder, or its backbone and any pooler."""
+        # A classifier starts from a BERT, or from the encoder of a translator.
         other = ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
         return super().warm_start_names(start) or other

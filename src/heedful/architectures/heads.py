@@ -44,6 +44,7 @@ class LanguageModel(BackboneModel):
         self, tokens: Int[Tensor, "B T"], mask: AttentionMask, cache: StackState | None = None
     ) -> Float[Tensor, "B T D"]:
         """Compute the last hidden states, under an attention mask; the cache of the stack holds earlier tokens."""
+        # Not `backbone.encode`, which makes its own mask: packed documents and a cache need another one.
         x = self.backbone.segments(self.backbone.embedding(tokens), torch.zeros_like(tokens))
         return self.backbone.stack(x, mask, cache)
 
@@ -70,6 +71,7 @@ class LanguageModelState:
         self.begin = prompts[:, -1]
         self.padding_mask = padding_mask[:, :-1]
         self.cache = cast("GeneratingStack", model.backbone.stack).begin(len(prompts))
+        # The prompt but for its last token is read at once; the last one is the first that a search feeds.
         if self.padding_mask.size(1):
             self.read(prompts[:, :-1])
 
@@ -95,6 +97,7 @@ Pooling = Callable[[Tensor, Tensor], Tensor]  # hidden states (B S D) and paddin
 
 def first(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
     """Pool by the hidden state of the first real token, BERT's [CLS]."""
+    # argmax finds the first of equal values: the first True.
     return states[torch.arange(len(states), device=states.device), padding_mask.int().argmax(1)]
 
 
@@ -106,12 +109,14 @@ def mean(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> F
 
 def last(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
     """Pool by the hidden state of the last real token, which in GPT attends to all (Radford et al. 2018)."""
+    # The largest place of a real token, as padding may be on either side.
     places = torch.arange(padding_mask.size(1), device=padding_mask.device)
     return states[torch.arange(len(states), device=states.device), (padding_mask * places).argmax(1)]
 
 
 def maximum(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
     """Pool by the largest value of each dimension over all real tokens (Collobert et al. 2011, section 3.3)."""
+    # A feature counts once, however long the text is and wherever it is found.
     return states.masked_fill(~padding_mask[:, :, None], -torch.inf).amax(1)
 
 
@@ -164,6 +169,7 @@ class AttentionPooler(nn.Module):
         self.query = nn.Parameter(torch.zeros(config.hidden_size))  # at first all count alike
 
     def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
+        # One query for all texts: B S D times D.
         scores = (states @ self.query).masked_fill(~padding_mask, -torch.inf)
         return (scores.softmax(1)[:, None] @ states).squeeze(1)
 
@@ -246,8 +252,7 @@ class TokenClassifier(BackboneModel):
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S C"]:
         """Compute the logits of each token."""
-        padding_mask = all_real(tokens, padding_mask)
-        return self.output(self.dropout(self.backbone(tokens, padding_mask, segments)))
+        return self.output(self.dropout(self.backbone(tokens, all_real(tokens, padding_mask), segments)))
 
 
 class SentenceEncoder(BackboneModel):

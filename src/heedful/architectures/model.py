@@ -33,12 +33,9 @@ class DecodingState(Protocol):
 
     Rows stay together by sentence, and sentences stay in order: a search never asks for a row of a later sentence
     before one of an earlier sentence.
-
-    Attributes:
-        begin: the token that is fed to each row first: <bos>, or the last token of a prompt.
     """
 
-    begin: Int[Tensor, " R"]
+    begin: Int[Tensor, " R"]  # the token that is fed to each row first: <bos>, or the last token of a prompt
 
     def step(self, tokens: Int[Tensor, " R"], /) -> Float[Tensor, "R V"]:
         """Feed one token to each row, `begin` first, and return the logits of the next token."""
@@ -61,17 +58,11 @@ class EmbeddingTable(Protocol):
 
 
 class Model(nn.Module):
-    """Base class of models of any architecture; the answers are those of one to which a question does not apply.
+    """Base class of models of any architecture; the answers are those of one to which a question does not apply."""
 
-    Attributes:
-        logit_axes: names of the dimensions of the logits, without that of the batch.
-        predicts_tokens: True if the logits are over a vocabulary.
-        has_segments: True if a vector for each segment of a text may be among the weights.
-    """
-
-    logit_axes: ClassVar[tuple[str, ...]] = ("token", "vocab")
-    predicts_tokens: ClassVar[bool] = True
-    has_segments: ClassVar[bool] = True
+    logit_axes: ClassVar[tuple[str, ...]] = ("token", "vocab")  # the dimensions of the logits, without the batch
+    predicts_tokens: ClassVar[bool] = True  # True if the logits are over a vocabulary
+    has_segments: ClassVar[bool] = True  # True if a vector for each segment of a text may be among the weights
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Compute as `forward` does, after a check that the ids and masks fit the model.
@@ -165,7 +156,6 @@ class SourceToTarget(Model, ABC):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The source and the target."""
         return ("src", "tgt")
 
     def embedding_of(self, line: str) -> EmbeddingTable | None:
@@ -231,6 +221,7 @@ def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     Raises:
         ValueError: names or shapes differ, or a type is not one of weights; the message lists them.
     """
+    # All are checked before the first is copied: a model is loaded whole or not at all.
     check_weights(model, values)
     for name, parameter in model.named_parameters():
         copy_into(parameter, values[name])
@@ -289,12 +280,7 @@ def argument_names(kind: type[nn.Module]) -> tuple[str, ...]:
 
 
 def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    """Check the token ids and masks that a `heedful.architectures.Model` is called with, not inputs of other kinds.
-
-    Raises:
-        InputError: an argument is not a tensor, of the wrong type or shape, or holds an id that is not in the
-            vocabulary.
-    """
+    """Check the token ids and masks that a `heedful.architectures.Model` is called with, not inputs of other kinds."""
     arguments = dict(zip(argument_names(type(model)), args, strict=False)) | dict(keywords)
     lines = {"tokens": model.line, "inputs": model.line, "source": "src", "target": "tgt"}
     for name, line in lines.items():
@@ -313,11 +299,7 @@ def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, An
 
 
 def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> None:
-    """Check that an argument is a tensor of token ids, (batch, tokens).
-
-    Raises:
-        InputError: it is not.
-    """
+    """Check that an argument is a tensor of token ids, (batch, tokens)."""
     if not isinstance(ids, Tensor):
         raise InputError(
             f"{name} is a {type(ids).__name__}, not a tensor; give ids of shape (batch, tokens), such as "
@@ -328,6 +310,7 @@ def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> 
     if ids.dim() != 2:
         remedy = f"; {name}[None] is a batch of one" if ids.dim() == 1 else ""
         raise InputError(f"{name} has the shape {tuple(ids.shape)}; it is (batch, tokens){remedy}")
+    # The values of ids are not there on the device "meta", and a look at them would break a compiled graph.
     if ids.is_meta or torch.compiler.is_compiling() or not with_values:
         return
     if wrong := ((ids < 0) | (ids >= vocabulary)).nonzero().tolist():
@@ -339,11 +322,7 @@ def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> 
 
 
 def check_mask(name: str, mask: object, ids: Tensor) -> None:
-    """Check that a padding mask, or segments, fit the token ids.
-
-    Raises:
-        InputError: they do not.
-    """
+    """Check that a padding mask, or segments, fit the token ids."""
     if not isinstance(mask, Tensor):
         raise InputError(f"{name} is a {type(mask).__name__}, not a tensor of shape {tuple(ids.shape)}")
     if name != "segments" and mask.dtype != torch.bool:
@@ -357,12 +336,8 @@ def check_mask(name: str, mask: object, ids: Tensor) -> None:
 def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
     """Group rows of token ids without <eos> into batches of similar length, longest first; empty rows are left out.
 
-    Args:
-        rows: token ids without <eos>.
-        tokens: the size of a batch, rows x length of the longest with its <eos>; a longer row is a batch by itself.
-
-    Yields:
-        The indices of the rows of a batch.
+    Yields the indices of the rows of a batch, whose size, rows x length of the longest with its <eos>, is at most
+    `tokens`; a longer row is a batch by itself.
     """
     batch: list[int] = []
     for index in sorted(filter(rows.__getitem__, range(len(rows))), key=lambda i: -len(rows[i])):
@@ -386,10 +361,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def check_numbers(output: Tensor) -> None:
-    """Check that an output of a model holds no NaN: a damaged model ends in an error, and not in an answer.
-
-    Raises:
-        RunError: it does.
-    """
+    """Check that an output of a model holds no NaN: a damaged model ends in an error, and not in an answer."""
     if output.isnan().any():
         raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")

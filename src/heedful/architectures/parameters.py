@@ -17,6 +17,7 @@ def glorot(model: nn.Module) -> None:
     """Draw uniform weights after Glorot & Bengio (2010) and zero biases, as in the code of Vaswani et al. (2017)."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
+            # Variance 2 / (inputs + outputs) keeps that of activations and of gradients about the same.
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
@@ -38,6 +39,7 @@ def scaled(model: nn.Module) -> None:
     """
     normal(model)
     ends = ("_attention.out.weight", "feed_forward.down.weight")
+    # Also of a decoder's cross-attention: N is the number of all sublayers.
     last = [name for name, _ in model.named_parameters() if name.endswith(ends)]
     for name in last:
         nn.init.normal_(model.get_parameter(name), std=STD * len(last) ** -0.5)
@@ -83,7 +85,7 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
     counts = ParameterCounts()
     seen: set[int] = set()
     for kind, name, parameter in _parameters(model, "", ""):
-        if id(parameter) not in seen:
+        if id(parameter) not in seen:  # a tied matrix is met under each of its names
             seen.add(id(parameter))
             (counts.biases if name == "bias" else counts.weights)[kind] += parameter.numel()
     return counts

@@ -12,11 +12,11 @@ from torch import Tensor
 from heedful.architectures import Model
 from heedful.architectures.model import misfits, wrong_types
 from heedful.checkpoint.tensors import read_shapes, read_whole, tensor_file
-from heedful.config.architecture_options import OPTIONS
 from heedful.config.families import FAMILIES
 from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.config.user_code import errors_of_own_code
+from heedful.config.validate import OPTIONS
 from heedful.errors import InputError, RunError
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import Content, write_folder

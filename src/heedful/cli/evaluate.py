@@ -357,7 +357,7 @@ def task_scores(
         return facts, lines
     warn_of_classes(classes, warn, model)
     if plot:
-        from heedful.inspector.plots.charts import draw_confusion
+        from heedful.inspector.plots import draw_confusion
 
         draw_picture(plot, lambda path: draw_confusion(classes, f"model {model}", path), "Classes", "confusion matrix")
     return facts | classes.to_dict(), [*lines, "", *classes.lines()]

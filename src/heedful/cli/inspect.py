@@ -181,7 +181,7 @@ def serve(models: list[str], opening: Opening, host: str, port: int, open_browse
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
-        from heedful.server.inspector.questions import OpenedFile
+        from heedful.server.inspector.inspections import OpenedFile
         from heedful.server.inspector.routes import inspector_routes
         from heedful.server.limits import Server
     except ModuleNotFoundError as error:
@@ -244,9 +244,9 @@ def attention(
     check_picture(out, "--out")
     from heedful.checkpoint import load_model
     from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
-    from heedful.inspector.capture.media_inputs import PictureInput
+    from heedful.inspector.capture.sources import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
-    from heedful.inspector.plots.attention import HeatMap, PictureMaps, draw, draw_maps
+    from heedful.inspector.plots import HeatMap, PictureMaps, draw, draw_maps
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.transcriber import Transcriber
     from heedful.predictors.translator import Translator

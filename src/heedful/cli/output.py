@@ -100,7 +100,7 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
 def check_picture(path: Path, option: str, *inputs: Path) -> None:
     """Refuse a picture that cannot be drawn: matplotlib is missing, or the ending is wrong; see `check_output`."""
     try:
-        from heedful.inspector.plots.attention import FORMATS
+        from heedful.inspector.plots import FORMATS
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if path.suffix not in FORMATS:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from heedful.data.word_vectors.vector_files import VectorTable
     from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
-    from heedful.inspector.plots.charts import WordMap
+    from heedful.inspector.plots import WordMap
 
 app = typer.Typer(
     name="vectors",
@@ -150,7 +150,7 @@ def plot(
 ) -> None:
     """Draw words in the plane, by the first two principal components of their vectors or by t-SNE."""
     check_picture(out, "--out")
-    from heedful.inspector.plots.charts import draw_words
+    from heedful.inspector.plots import draw_words
     from heedful.storage.written_files import note_written
 
     if method not in METHODS:
@@ -168,7 +168,7 @@ def plot(
 def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
     """Place words by the first two principal components of their vectors, and tell how much these hold."""
     from heedful.inspector.measures.embeddings import principal_components
-    from heedful.inspector.plots.charts import WordMap
+    from heedful.inspector.plots import WordMap
 
     components = principal_components(vectors)
     x, y = (
@@ -183,7 +183,7 @@ def neighbours_together(vectors: "np.ndarray", words: Sequence[str], title: str)
         from heedful.inspector.measures.embeddings import neighbour_map
     except ModuleNotFoundError as error:
         raise InputError('t-SNE needs scikit-learn: pip install "heedful[tsne]"') from error
-    from heedful.inspector.plots.charts import WordMap
+    from heedful.inspector.plots import WordMap
 
     axes = ("t-SNE: near words are neighbours, far distances mean little", "")
     return WordMap(neighbour_map(vectors), words, axes, title), "neighbours together"

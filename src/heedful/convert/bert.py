@@ -5,10 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from heedful.architectures import MaskedLanguageModel, SentenceEncoder
-from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.config.schema import Recipe
 from heedful.convert.model import (
     Format,
@@ -22,6 +20,7 @@ from heedful.convert.model import (
 )
 from heedful.convert.sentence_transformers import read_sentence_settings, sentence_files
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.convert.weights import NOTHING, Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling
@@ -94,10 +93,16 @@ PREDICTING = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})  
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a BERT model folder of Hugging Face and convert the model to heedful."""
+    """Read a BERT model folder of Hugging Face: with its head for masked tokens, or without as a sentence encoder."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    theirs = without_copies(_full_names(read_weights(folder)), COPIES, where)
+    # Models without heads lack the prefix; files from before 2019 name weights of norms gamma and beta.
+    prefixed = re.compile(rf"(?:bert|cls)\..*|{HEADS}")
+    theirs = {}
+    for name, value in read_weights(folder).items():
+        full = name if prefixed.fullmatch(name) else f"bert.{name}"
+        theirs[full.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias")] = value
+    theirs = without_copies(theirs, COPIES, where)
     pairs = "cls.seq_relationship.weight" in theirs
     task = task or (MASKED_LM if "cls.predictions.bias" in theirs else RANKING)
     unused = PRETRAINING if task != MASKED_LM else NOTHING if pairs else POOLER
@@ -107,8 +112,11 @@ def read(folder: Path, task: str | None = None) -> Model:
         sentences = read_sentence_settings(folder)
         fields["pooling"], notes = sentences.pooling, notes + sentences.notes
         data = {"max_length": min(fields["max_positions"], sentences.max_length or fields["max_positions"])}
-    if task == MASKED_LM:
-        check_activation(fields["activation"], where)
+    if task == MASKED_LM and fields["activation"] != "gelu":
+        raise InputError(
+            f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not '
+            f'"{fields["activation"]}"'
+        )
 
     tokenizer, old_id_of = from_hugging_face(folder)
     tokenizers = TokenizerPair(tokenizer, tokenizer)
@@ -130,34 +138,16 @@ def write(model: Model, folder: Path) -> int:
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = recipe.model
-    config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, LEAST_SEGMENTS))
+    config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, MIN_SEGMENTS))
     described = PREDICTING if "transform.dense.weight" in model.weights else SETTINGS
     settings = described.config(replace(recipe, model=config), model.tokenizers.source.config)
     ours = with_zero_biases(model.weights, _expected(replace(recipe, model=config), rows))
-    ours[SEGMENTS] = _segments(ours.get(SEGMENTS, torch.zeros(1, config.d_model)))
+    # heedful takes the last embedding for unknown segments, so it is repeated where BERT needs more of them.
+    segments = ours.get(SEGMENTS, torch.zeros(1, config.d_model))
+    ours[SEGMENTS] = torch.cat([segments, segments[-1:].expand(max(0, MIN_SEGMENTS - len(segments)), -1)])
     settings["architectures"] = [next(name for part, name in ARCHITECTURES.items() if part in ours)]
     files = sentence_files(recipe) if recipe.task == RANKING else None
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, files=files)
-
-
-def _segments(table: Tensor) -> Tensor:
-    """Segment embeddings with at least two rows: the last row is repeated, as heedful does for unknown segments."""
-    return torch.cat([table, table[-1:].expand(max(0, LEAST_SEGMENTS - len(table)), -1)])
-
-
-def check_activation(name: str, where: str) -> None:
-    """Raise an InputError unless the activation of a masked language modelling head is "gelu", as in heedful."""
-    if name != "gelu":
-        raise InputError(
-            f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not "{name}"'
-        )
-
-
-def _full_names(weights: Weights) -> Weights:
-    """Add the prefix "bert." of models with heads, and rename gamma and beta of files from before 2019."""
-    known = re.compile(rf"(?:bert|cls)\..*|{HEADS}")
-    full = {name if known.fullmatch(name) else f"bert.{name}": value for name, value in weights.items()}
-    return {name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): full[name] for name in full}
 
 
 def _expected(recipe: Recipe, rows: int) -> Weights:
@@ -166,7 +156,7 @@ def _expected(recipe: Recipe, rows: int) -> Weights:
     return expected(lambda: SentenceEncoder(recipe.model, rows))
 
 
-LEAST_SEGMENTS = 2  # a tokenizer of BERT gives the segment ids 0 and 1
+MIN_SEGMENTS = 2  # a tokenizer of BERT gives the segment ids 0 and 1
 ARCHITECTURES = {
     "next_sentence.output.weight": "BertForPreTraining",
     "transform.dense.weight": "BertForMaskedLM",

@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import torch
 
-from heedful.architectures.dual_encoder.model import LARGEST_SCALE, DualEncoder
+from heedful.architectures.dual_encoder.model import MAX_SCALE, DualEncoder
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
-from heedful.architectures.vocabulary import check_rows, reorder
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
 from heedful.convert.image_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
 from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
+from heedful.convert.vocabulary import check_rows, reorder
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.nn.patches import PatchEmbedding
@@ -28,7 +28,7 @@ from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "image_text_retrieval"
-LARGEST_LOG_SCALE = math.log(LARGEST_SCALE)
+LARGEST_LOG_SCALE = math.log(MAX_SCALE)
 
 
 def blocks(ours: str, theirs: str) -> dict[str, str]:
@@ -163,9 +163,14 @@ def write(model: Model, folder: Path) -> int:
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = replace(cast("DualEncoderConfig", recipe.model), attention_bias=True, bias=True)
     whole = replace(recipe, model=own)
-    settings = SETTINGS.config(whole, model.tokenizers.source.config)
-    check_pictures(recipe)
-    config = nested(settings)
+    settings = SETTINGS.config(whole, model.tokenizers.source.config, image_misfits(recipe))
+
+    # The keys of the two encoders are in tables of their own, with the types that transformers gives them.
+    config: dict[str, Any] = {VISION: {"model_type": "clip_vision_model"}, TEXT: {"model_type": "clip_text_model"}}
+    for key, value in settings.items():
+        part, _, name = key.rpartition(".")
+        if name != "positions":
+            (config[part] if part else config)[name] = value
     config[VISION] |= {"image_size": recipe.image.size[0], "patch_size": recipe.image.patch, "num_channels": 3}
     config[TEXT] |= {"vocab_size": rows, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     for part in (VISION, TEXT):
@@ -218,18 +223,8 @@ def flat_config(folder: Path) -> dict[str, Any]:
     return {**flat, f"{VISION}.positions": side**2 + 1, "vocab_size": flat[f"{TEXT}.vocab_size"]}
 
 
-def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the keys of the two encoders into tables of their own, with the types that transformers gives them."""
-    config: dict[str, Any] = {VISION: {"model_type": "clip_vision_model"}, TEXT: {"model_type": "clip_text_model"}}
-    for key, value in settings.items():
-        part, _, name = key.rpartition(".")
-        if name != "positions":
-            (config[part] if part else config)[name] = value
-    return config
-
-
-def check_pictures(recipe: Recipe) -> None:
-    """Check that pictures are read as CLIP reads them."""
+def image_misfits(recipe: Recipe) -> list[Misfit]:
+    """List the settings by which images are not read as CLIP reads them."""
     image, side = recipe.image, recipe.image.size[0]
     fitting = {
         "image.size": (list(image.size), ([side, side],)),
@@ -240,13 +235,7 @@ def check_pictures(recipe: Recipe) -> None:
         "image.resize": (image.resize, ("crop", "squash")),
         "model.pooling": (recipe.model.pooling or "first", ("first",)),
     }
-    misfits = [Misfit(key=key, value=own, fitting=those) for key, (own, those) in fitting.items() if own not in those]
-    if misfits:
-        listed = "\n  ".join(map(str, misfits))
-        raise InputError(
-            f'the model "{recipe.name}" cannot become a clip model of Hugging Face, and what it has learned cannot be '
-            f"changed afterwards. A model that is to be converted has to be trained with\n  {listed}"
-        )
+    return [Misfit(key=key, value=own, fitting=those) for key, (own, those) in fitting.items() if own not in those]
 
 
 FORMAT = Format(

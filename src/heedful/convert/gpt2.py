@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.architectures import LanguageModel
-from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.model import (
     Format,
     Model,
@@ -24,6 +23,7 @@ from heedful.convert.model import (
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.nn.embedding import only_silences
 from heedful.tasks.language_model import CausalLanguageModelling
@@ -93,7 +93,11 @@ def read(folder: Path, task: str | None = None) -> Model:
     if config.get("n_inner") is None:
         config["n_inner"] = 4 * config.get("n_embd", 0)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    theirs, left_out = without(_full_names(read_weights(folder)), rf"{MASKS}|{HEADS}")
+    # Models that were saved without the output layer lack the prefix.
+    prefixed = re.compile(rf"transformer\..*|lm_head\..*|{HEADS}")
+    weights = read_weights(folder)
+    weights = {name if prefixed.fullmatch(name) else f"transformer.{name}": weights[name] for name in weights}
+    theirs, left_out = without(weights, rf"{MASKS}|{HEADS}")
     if config.get("tie_word_embeddings", True):
         theirs = without_copies(theirs, COPIES, where)
     else:
@@ -124,10 +128,10 @@ def write(model: Model, folder: Path) -> int:
     ours = with_zero_biases(model.weights, expected(lambda: LanguageModel(config, rows)))
     bias = ours.pop(BIAS, torch.zeros(rows))
     absent = lacking(bias)
-    kept = [i for i in range(rows) if i not in absent]
-    ours |= {name: ours[name][kept] for name in (EMBEDDING, OUTPUT) if name in ours}
-    if bias[kept].any():
-        ours |= with_bias(ours, bias[kept])
+    present = [i for i in range(rows) if i not in absent]
+    ours |= {name: ours[name][present] for name in (EMBEDDING, OUTPUT) if name in ours}
+    if bias[present].any():
+        ours |= with_bias(ours, bias[present])
     settings |= {"architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": OUTPUT not in ours}
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, absent)
 
@@ -157,12 +161,6 @@ def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
     last = torch.zeros_like(ours[SHIFT])
     last[-1] = 1.0
     return {OUTPUT: columns.float(), SCALE: 1.0 - last, SHIFT: last}
-
-
-def _full_names(weights: Weights) -> Weights:
-    """Add the prefix "transformer." to parameter names of models that were saved without the output layer."""
-    full = re.compile(rf"transformer\..*|lm_head\..*|{HEADS}")
-    return {name if full.fullmatch(name) else f"transformer.{name}": value for name, value in weights.items()}
 
 
 FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=changes)

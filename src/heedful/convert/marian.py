@@ -9,9 +9,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.architectures import EncoderDecoder
-from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.errors import InputError
 from heedful.nn.positions import sinusoids

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -44,13 +44,6 @@ class Model:
     notes: tuple[str, ...] = ()  # sentences for the user about limits of the conversion
 
 
-@runtime_checkable
-class ModelReader(Protocol):
-    """Function that reads a model folder of another toolkit and converts the model to heedful."""
-
-    def __call__(self, folder: Path, task: str | None = None) -> Model: ...
-
-
 def read_only(_model: Model, folder: Path) -> int:
     """Stand-in writer for model formats that heedful can only read; always raises an InputError."""
     raise InputError(f"{folder}: models of this format can be read only; choose another format")
@@ -70,14 +63,14 @@ class Format:
     """Model format of another toolkit: reads its models into heedful, and writes heedful's models in the format.
 
     Attributes:
-        reader: Reads a model folder in the format.
+        reader: Reads a model folder in the format, for a task; None: for the one that the model was made for.
         tasks: Tasks that a converted model can have.
         writer: Writes a Transformer to a folder in the format, and returns the number of values in the weights.
         architecture: The architecture of the models in heedful.
         changes: Gives sentences about what writing changes in the form of a model.
     """
 
-    reader: ModelReader
+    reader: Callable[[Path, str | None], Model]
     tasks: tuple[type[Task], ...]
     writer: Callable[[Model, Path], int] = read_only
     architecture: str = ModelConfig.architecture
@@ -94,7 +87,11 @@ class Format:
         return self.writer(model, folder)
 
     def read(self, folder: Path, task: str | None = None) -> Model:
-        """Read a model folder in another toolkit's format, convert the model to heedful, and check its weights."""
+        """Read a model folder, convert the model to heedful, and check its weights.
+
+        Raises:
+            InputError: The folder cannot be read, or the model does not fit heedful's; all differences are listed.
+        """
         if not folder.is_dir():
             raise InputError(no_folder(folder, "name the one that holds the files of a model"))
         if task is not None and not issubclass(find_task(task), self.tasks):
@@ -105,8 +102,8 @@ class Format:
         try:
             model = self.reader(folder, task)
             recipe = model.recipe
-            wanted = find_task(recipe.task)
-            weights = expected(lambda: wanted.build(recipe, model.tokenizers))
+            build = find_task(recipe.task).build
+            weights = expected(lambda: build(recipe, model.tokenizers))
         except BROKEN as error:
             if is_out_of_memory(error):
                 raise
@@ -138,10 +135,10 @@ def recipe_of(
 
 def read_weights(folder: Path) -> Weights:
     """Read the safetensors weights of a model folder as float32 tensors by name."""
-    found = read_safetensors(folder)
-    if problem := wrong_types(without(found, NUMBERS)[0]):
+    tensors = read_safetensors(folder)
+    if problem := wrong_types(without(tensors, NUMBERS)[0]):
         raise InputError(f"{folder}: {problem}; quantised models are not read: get the weights that it was made from")
-    return {name: value.float() for name, value in found.items()}
+    return {name: value.float() for name, value in tensors.items()}
 
 
 def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:
@@ -188,24 +185,20 @@ def write_hugging_face(
 
     Returns:
         The number of values in the weights.
-
-    Raises:
-        InputError: The folder is not empty, or the tokenizer has no counterpart in transformers.
-        RunError: The folder cannot be written.
     """
     check_empty(folder)
     family, recipe = model.recipe.model.family, model.recipe
     length = recipe.model.max_positions if FAMILIES[family].pairs else recipe.data.max_length
-    kept = [i for i in range(len(model.tokenizers.source)) if i not in absent]
+    present = [i for i in range(len(model.tokenizers.source)) if i not in absent]
     special = {"pad_token_id": PAD, "bos_token_id": EOS if BOS in absent else BOS, "eos_token_id": EOS}
-    ids = {key: kept.index(i) for key, i in special.items() if i in kept}
-    never = [[kept.index(i)] for i in (PAD, BOS) if i in kept]
+    ids = {key: present.index(i) for key, i in special.items() if i in present}
+    never = [[present.index(i)] for i in (PAD, BOS) if i in present]
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
         to_hugging_face(model.tokenizers.source, writer.path, family, length, absent, segments=segments)
         if not model.tokenizers.joint:
             to_hugging_face(model.tokenizers.target, writer.path / "target", family, length)
         write_safetensors(writer.path / SINGLE, tensors)
-        _write(writer, CONFIG, {**config, **ids, "vocab_size": len(kept)})
+        _write(writer, CONFIG, {**config, **ids, "vocab_size": len(present)})
         if FAMILIES[family].writes:
             generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
             _write(writer, GENERATION, generation)
@@ -214,13 +207,15 @@ def write_hugging_face(
     return count(tensors)
 
 
-def write_files(tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder: Path) -> int:
-    """Write a model folder of Hugging Face without a tokenizer: weights, config.json and further JSON files."""
+def write_files(
+    tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder: Path, *, ensure_ascii: bool = True
+) -> int:
+    """Write a new model folder with weights and JSON files; returns the number of values in the weights."""
     check_empty(folder)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
         write_safetensors(writer.path / SINGLE, tensors)
         for name, contents in files.items():
-            _write(writer, name, contents)
+            _write(writer, name, contents, ensure_ascii=ensure_ascii)
     return count(tensors)
 
 
@@ -235,5 +230,5 @@ def count(tensors: Mapping[str, Tensor]) -> int:
     return sum(value.numel() for value in tensors.values())
 
 
-def _write(writer: FolderWriter, name: str, contents: Any) -> None:
-    writer.write(name, [(json.dumps(contents, indent=2) + "\n").encode("utf-8")])
+def _write(writer: FolderWriter, name: str, contents: Any, *, ensure_ascii: bool = True) -> None:
+    writer.write(name, [(json.dumps(contents, indent=2, ensure_ascii=ensure_ascii) + "\n").encode("utf-8")])

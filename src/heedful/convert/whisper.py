@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.architectures.input_layers import media_to_text
-from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.config.modalities import AudioConfig
 from heedful.config.schema import EXTRA, FilterConfig, Recipe
 from heedful.convert.marian import BLOCK
@@ -20,26 +19,23 @@ from heedful.convert.model import (
     GENERATION,
     Format,
     Model,
-    check_empty,
-    count,
     expected,
     read_weights,
     recipe_of,
+    write_files,
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.weights import (
-    SINGLE,
     Names,
     Weights,
     compare,
     with_zero_biases,
     without,
     without_copies,
-    write_safetensors,
 )
 from heedful.errors import InputError
-from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.tasks.media_to_text import SpeechRecognition
 from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK
 from heedful.text.speech_tokens import BEGIN, END, TRANSCRIBE, SpeechTokens, speech_tokenizer
@@ -95,7 +91,9 @@ def converted(folder: Path, description: Description, ours: Weights, task: str |
     fields = FIXED | {"output_bias": bool(bias)} | dict(description.fields)
     tables = tables_of(description, SpeechTokens.of(tokenizer), old_id_of)
     recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
-    ours = with_biases_of_keys(ours)
+    # heedful's projections to keys have biases, which change no attention weight.
+    keys = [name for name in ours if name.endswith("attention.k.weight")]
+    ours = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys} | ours
     known = expected(lambda: media_to_text(recipe, description.rows))
     known.pop(OUTPUT_BIAS, None)
     compare(ours, known, str(folder))
@@ -113,8 +111,8 @@ def tables_of(
 ) -> dict[str, dict[str, Any]]:
     """Build the tables of the recipe, beside [model], of a converted Whisper."""
     new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
-    told = tokens.languages if description.languages is None else description.languages
-    languages = [code for code in told if code in tokens.languages]
+    named = tokens.languages if description.languages is None else description.languages
+    languages = [code for code in named if code in tokens.languages]
     audio = AudioConfig(**description.audio)
     seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate  # the encoder reads no less
     room = description.fields["max_target_positions"]
@@ -144,13 +142,6 @@ def aligning(description: Description) -> list[int]:
     ]
 
 
-def with_biases_of_keys(ours: Weights) -> Weights:
-    """Add a bias of zeros to each projection to keys that has none."""
-    keys = [name for name in ours if name.endswith("attention.k.weight")]
-    zeros = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys}
-    return zeros | ours
-
-
 def whisper_order(rows: int, tokens: SpeechTokens) -> list[int]:
     """List heedful's ids in the order of OpenAI: text, <eos>, <bos>, then what else is no text."""
     text = [i for i in range(rows) if i not in (PAD, UNK, BOS, EOS) and i not in tokens.controls]
@@ -165,7 +156,6 @@ def write_whisper_folder(
     folder: Path,
 ) -> int:
     """Write a model folder that transformers loads as a Whisper, with its tokenizer and settings for generating."""
-    check_empty(folder)
     tokenizer = model.tokenizers.target
     tokens = SpeechTokens.of(tokenizer)
     order = whisper_order(len(tokenizer), tokens)
@@ -176,7 +166,7 @@ def write_whisper_folder(
     contents = {
         CONFIG: {**config, **special, "vocab_size": len(order)},
         GENERATION: {**special, "max_length": length, **generation(model.recipe, tokens, new_ids)},
-        "tokenizer.json": definition(tokenizer, new_ids),
+        "tokenizer.json": tokenizer_json(tokenizer, new_ids),
         "tokenizer_config.json": {
             "tokenizer_class": "WhisperTokenizer",
             "model_max_length": length,
@@ -184,11 +174,7 @@ def write_whisper_folder(
         },
         **files,
     }
-    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
-        write_safetensors(writer.path / SINGLE, tensors)
-        for name, content in contents.items():
-            writer.write(name, [(json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode("utf-8")])
-    return count(tensors)
+    return write_files(tensors, contents, folder, ensure_ascii=False)
 
 
 def generation(recipe: Recipe, tokens: SpeechTokens, new_ids: Mapping[int, int]) -> dict[str, Any]:
@@ -211,20 +197,20 @@ def generation(recipe: Recipe, tokens: SpeechTokens, new_ids: Mapping[int, int])
     return settings
 
 
-def definition(tokenizer: Tokenizer, new_ids: Mapping[int, int]) -> dict[str, Any]:
+def tokenizer_json(tokenizer: Tokenizer, new_ids: Mapping[int, int]) -> dict[str, Any]:
     """Make a tokenizer.json with Whisper's names and ids, without the tokens that it lacks."""
-    found = json.loads(tokenizer.definition)
+    definition = json.loads(tokenizer.definition)
     names = {SPECIALS[BOS]: BEGIN, SPECIALS[EOS]: END}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     own = [{"id": new_ids[i], "content": name, **flags} for i, name in ((EOS, END), (BOS, BEGIN))]
-    added = [{**token, "id": new_ids[token["id"]]} for token in found["added_tokens"]]
-    vocabulary = {names.get(name, name): new_ids[i] for name, i in found["model"]["vocab"].items() if i in new_ids}
+    added = [{**token, "id": new_ids[token["id"]]} for token in definition["added_tokens"]]
+    vocabulary = {names.get(name, name): new_ids[i] for name, i in definition["model"]["vocab"].items() if i in new_ids}
     others = {token["content"] for token in (*own, *added)}
     text = {name: i for name, i in vocabulary.items() if name not in others or name == END}
     return {
-        **found,
+        **definition,
         "added_tokens": sorted([*own, *added], key=lambda token: token["id"]),
-        "model": {**found["model"], "vocab": text, "unk_token": None},
+        "model": {**definition["model"], "vocab": text, "unk_token": None},
     }
 
 
@@ -335,12 +321,12 @@ def write(model: Model, folder: Path) -> int:
 def check_sound(recipe: Recipe) -> None:
     """Check that a model reads sound as a Whisper does."""
     audio, positions = recipe.audio, recipe.model.learned_positions or 0
-    wanted = {
+    fitting = {
         "features": "log_mel",
         "stem": "convolutional",
         "pad_seconds": positions * AudioConfig().stride * audio.hop / audio.rate,
     }
-    misfits = [f"audio.{key} = {value}" for key, value in wanted.items() if getattr(audio, key) != value]
+    misfits = [f"audio.{key} = {value}" for key, value in fitting.items() if getattr(audio, key) != value]
     if misfits:
         raise InputError(
             f'the model "{recipe.name}" cannot become a whisper model of Hugging Face, which reads sound with '

@@ -53,7 +53,7 @@ class Claims:
 
     @contextmanager
     def claim(self, path: Path) -> Iterator[bool]:
-        """Hold a claim, which a file stands for, within the block; False if another worker has it or its folder is gone."""
+        """Hold a claim, a file, within the block; False if another worker has it, or the folder is gone."""
         file = self._take(path)
         if file is None:
             yield False

@@ -110,7 +110,7 @@ CHUNKS = 1000  # that are looked through for the samples; files have a handful
 def true_header(stream: BinaryIO, size: int) -> bytes | None:
     """Return the header of a WAV or AU file of unknown length, with the length of the file written into it.
 
-    Recorders that write into a pipe leave 0, or a very large number, where the number of bytes belongs. None: the header
+    Recorders that write into a pipe leave 0, or a huge number, where the number of bytes belongs. None: the header
     is true, or that of another format.
     """
     stream.seek(0)

@@ -76,7 +76,7 @@ def check_pixels(values: np.ndarray) -> None:
 
 
 def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
-    """Encode frames of 8 bits, (T H W) or (T H W C), as the bytes of an animated PNG file; transparent ones on white."""
+    """Encode frames of 8 bits, (T H W) or (T H W C), as an animated PNG file; transparent ones on white."""
     check_pixels(values)
     first, *others = [upright(image_of(frame)) for frame in values]
     stream = BytesIO()

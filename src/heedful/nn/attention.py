@@ -17,7 +17,7 @@ from heedful.nn.positions import Rotation, unrotated
 
 MASKED_SCORE = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a fully masked row stays finite
 REGISTER = 16  # float32 numbers in the widest register of a CPU
-SENTENCE = 256  # keys up to which torch's fused kernel is no faster on a CPU
+SENTENCE = 256  # keys up to which torch's fused kernel is not faster on a CPU
 
 
 def scaled_dot_product(
@@ -31,6 +31,7 @@ def scaled_dot_product(
 
     Dropout with probability `p` is on the weights.
     """
+    # The bias is 0 where a query may look and -1e9 elsewhere, where e^(score + bias) is exactly 0.
     weights = softmax(scaled_scores(q, k) + bias)
     return mix(dropout(weights, p), v), weights
 
@@ -38,13 +39,14 @@ def scaled_dot_product(
 def scaled_scores(q: Float[Tensor, "B H T K"], k: Float[Tensor, "B G S K"]) -> Float[Tensor, "B H T S"]:
     """Scaled attention scores q k^T / sqrt(K); query heads that share a key head are adjacent."""
     # Without the scale scores have variance K, and a softmax of large scores has almost no gradient (section 3.2.1).
-    # Scaling q is cheaper than scaling the scores. The H / G heads of a group become a dimension: B G H/G T K.
+    # The H / G query heads of a group become a dimension, B G H/G T K, along which its keys are the same.
     q = q.unflatten(1, (k.size(1), -1))
     return ((q * q.size(-1) ** -0.5) @ k.unsqueeze(2).transpose(-1, -2)).flatten(1, 2)
 
 
 def mix(weights: Float[Tensor, "B H T S"], v: Float[Tensor, "B G S U"]) -> Float[Tensor, "B H T U"]:
     """Weighted sum of the values by the attention weights, for each query and attention head."""
+    # B G H/G T S times B G 1 S U: the heads of a group share its values, which are not copied.
     return (weights.unflatten(1, (v.size(1), -1)) @ v.unsqueeze(2)).flatten(1, 2)
 
 
@@ -57,6 +59,7 @@ def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
     keys, exact = scores.size(-1), torch.promote_types(scores.dtype, torch.float32)
     if keys >= REGISTER:
         return torch.softmax(scores, dim=-1, dtype=exact).to(scores.dtype)
+    # Keys at minus infinity add nothing to the sum.
     filled = F.pad(scores, (0, REGISTER - keys), value=-torch.inf)
     return torch.softmax(filled, dim=-1, dtype=exact)[..., :keys].to(scores.dtype)
 

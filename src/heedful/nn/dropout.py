@@ -38,6 +38,7 @@ def keep_mask(x: Tensor, p: float) -> Tensor:
     """
     if x.device.type != "cpu":
         return F.dropout(torch.ones_like(x), p)
+    # A draw of 64 bits is four int16; without their signs, which are masked out, they are numbers below 2^15.
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: x.numel()].view(x.shape)
     keeping = min(max(2**BITS - round(p * 2**BITS), 1), 2**BITS - 1)  # of 2^15 outcomes

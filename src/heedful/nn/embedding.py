@@ -54,6 +54,7 @@ class Embedding(InputLayer):
     def __init__(self, vocab: int, config: TextModelConfig) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab, config.d_model))
+        # Rows of length about 1: as a tied output projection they give logits of variance 1 for normalised states.
         nn.init.normal_(self.weight, std=config.d_model**-0.5)
         self.scale = config.d_model**0.5 if config.scale_embeddings else 1.0
 
@@ -89,6 +90,7 @@ class Segments(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """Add the vector of each token's segment, counted from 0; a segment beyond the last vector gets the last."""
+        # A text of more segments than the model was trained with is still read.
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
 
 
@@ -116,5 +118,5 @@ class OutputProjection(nn.Linear):
 
 def only_silences(bias: Tensor) -> bool:
     """True if an output bias only says which tokens are never generated."""
-    never = bias == NEVER
+    never = bias == NEVER  # (V,)
     return bool(never.any()) and not bool(bias[~never].any())

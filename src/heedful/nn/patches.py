@@ -23,6 +23,7 @@ STD = 0.02  # standard deviation of new vectors, as in BERT
 
 def cut(pixels: Float[Tensor, "B H W C"], patch: int) -> Float[Tensor, "B R Q F"]:
     """Cut images into R rows and Q columns of square patches: the F pixels of each row by row, channels last."""
+    # B (R patch) (Q patch) C to B R patch Q patch C, to B R Q patch patch C, to B R Q F.
     rows, columns = pixels.size(1) // patch, pixels.size(2) // patch
     return pixels.unflatten(2, (columns, patch)).unflatten(1, (rows, patch)).transpose(2, 3).flatten(3)
 
@@ -66,6 +67,7 @@ class ConvolutionalStem(nn.Module):
     def __init__(self, config: ImageConfig, d_model: int) -> None:
         super().__init__()
         halvings = config.patch.bit_length() - 1
+        # Channels double up to d_model, as height and width halve.
         widths = [config.channels, *(max(1, d_model >> (halvings - 1 - step)) for step in range(halvings))]
         self.convolutions = nn.ModuleList(
             nn.Conv2d(before, after, 3, stride=self.stride, padding=1) for before, after in pairwise(widths)
@@ -75,13 +77,13 @@ class ConvolutionalStem(nn.Module):
     def forward(self, pixels: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]) -> Float[Tensor, "B R Q D"]:
         x = pixels  # B H W C, while torch's convolutions take B C H W
         for convolution in self.convolutions:
+            # Padding is cleared before each convolution, as the one before has written something into it.
             x = without_padding(x, padding_mask).permute(0, 3, 1, 2)
             x = self.halved(x, convolution).permute(0, 2, 3, 1)
             padding_mask = padding_mask[:, ::2]
         return self.project(x)
 
     def halved(self, x: Float[Tensor, "B C H W"], convolution: nn.Module) -> Float[Tensor, "B D R Q"]:
-        """Apply one convolution and GELU; the stride halves height and width."""
         return nn.functional.gelu(convolution(x))
 
 
@@ -94,7 +96,6 @@ class PooledStem(ConvolutionalStem):
     stride = 1
 
     def halved(self, x: Float[Tensor, "B C H W"], convolution: nn.Module) -> Float[Tensor, "B D R Q"]:
-        """Apply one convolution and GELU, and keep the largest value of 3 x 3 around every other place."""
         return nn.functional.max_pool2d(super().halved(x, convolution), 3, stride=2, padding=1)
 
 
@@ -109,6 +110,7 @@ class SinusoidalGridPositions(nn.Module):
         half = d_model // 2  # d_model is a multiple of four: sines and cosines come in pairs
         by_row = sinusoids(rows, half)[:, None].expand(-1, columns, -1)
         by_column = sinusoids(columns, half)[None].expand(rows, -1, -1)
+        # R Q D, computed again when a model is loaded, and not stored.
         self.register_buffer("table", torch.cat([by_row, by_column], dim=-1), persistent=False)
 
     def forward(self, x: Float[Tensor, "B R Q D"]) -> Float[Tensor, "B R Q D"]:
@@ -167,6 +169,7 @@ class PatchEmbedding(InputLayer):
         self, patches: Float[Tensor, "B R Q D"], padding_mask: Bool[Tensor, "B H"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Add positions to the vectors of patches, and put them after the class token, row by row."""
+        # The first row of pixels of each row of patches decides for its Q patches: B R to B RQ.
         real = padding_mask[:, :: self.patch].repeat_interleave(patches.size(2), dim=1)
         return self.after_class_token(self.positions(patches).flatten(1, 2), real)
 
@@ -194,8 +197,10 @@ class HidingPatchEmbedding(PatchEmbedding):
         self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"], hidden: Bool[Tensor, "B R Q"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Turn images into the vectors of their patches, of which the hidden ones are not read."""
+        # B R Q patches to B H W pixels.
         covered = hidden.repeat_interleave(self.patch, 1).repeat_interleave(self.patch, 2)
         visible = inputs.to(self.class_token.dtype).masked_fill(covered[..., None], 0.0)
+        # Hidden places keep their position, which is added below: the encoder knows what it is asked for.
         patches = torch.where(hidden[..., None], self.hidden_patch, self.stem(visible, padding_mask))
         return self.sequence(patches, padding_mask)
 
@@ -253,6 +258,7 @@ class TubeletEmbedding(PatchEmbedding):
         self, inputs: Float[Tensor, "B T H W C"], padding_mask: Bool[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Turn videos into the vectors of their tubelets."""
+        # Frames as more channels: a linear stem over them is a convolution in space and time.
         frames = stacked(without_padding(inputs.to(self.class_token.dtype), padding_mask), self.tubelet)
         images = frames.flatten(0, 1)  # B K H W C2 as images of a batch of B x K
         all_rows = images.new_ones(images.shape[:2], dtype=torch.bool)

@@ -20,7 +20,6 @@ Rotation = Callable[[Tensor], Tensor]  # maps queries or keys (B H T K) to the s
 
 
 def unrotated(x: Tensor) -> Tensor:
-    """Return queries or keys without any rotation."""
     return x
 
 
@@ -100,13 +99,14 @@ class Rotary(Positions):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
+        # Dimensions of a head turn in pairs, each at its frequency.
         self.pairs = (config.d_k or config.d_model // config.heads) // 2
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
         """Create the rotation by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
         # As complex numbers, q e^(i m f) times the conjugate of k e^(i n f) turns by (m - n) f: the distance alone.
         frequency = 10000.0 ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
-        angle = position[:, None, :, None] * frequency
+        angle = position[:, None, :, None] * frequency  # B 1 T K/2, the same in all heads
         sin, cos = angle.sin(), angle.cos()
 
         def rotate(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B H T K"]:
@@ -128,8 +128,9 @@ class Alibi(Positions):
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
         """Subtract slope x distance from the attention bias, for each head."""
-        distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()
-        slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]
+        distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()  # B 1 T S
+        slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]  # H 1 1
+        # Heads with steep slopes look nearby, those with flat ones far away.
         return bias - (slopes * distance).to(bias.dtype)
 
 
@@ -154,6 +155,7 @@ class Relative(Positions):
     ) -> Float[Tensor, "#B #H #T S"]:
         """Add the trained bias of each head and distance to the attention bias."""
         offset = keys[:, None, :] - queries[:, :, None]  # B T S
+        # B T S H to B H T S.
         return bias + self.table(self.bucket(offset)).movedim(-1, 1)
 
     def bucket(self, offset: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
@@ -163,8 +165,10 @@ class Relative(Positions):
         exact = (
             buckets // 2
         )  # distances below this have a bucket each, longer ones share buckets on a logarithmic scale
+        # The farther away, the coarser: these buckets are even on a logarithmic scale.
         far = (distance.clamp(min=1) / exact).log() / math.log(self.FARTHEST / exact) * (buckets - exact)
         near = torch.where(distance < exact, distance, (exact + far.long()).clamp(max=buckets - 1))
+        # The second half of the buckets is for keys after the query.
         return near if self.causal else near + buckets * (offset > 0)
 
 
@@ -179,7 +183,7 @@ def sinusoids(length: int, d_model: int) -> Float[Tensor, "N D"]:
 
 def alibi_slopes(heads: int) -> list[float]:
     """ALiBi slopes of H heads: 2^(-8/H), 2^(-16/H), ... if H is a power of two; else slopes in between are added."""
-    power = 1 << heads.bit_length() - 1
+    power = 1 << heads.bit_length() - 1  # the largest power of two that is at most H
     slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
     between = [2.0 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
     return slopes + between

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import overload
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
 
 from heedful.architectures.word2vec.data import vocabulary_phrases, word_numbers, words_of
 from heedful.architectures.word2vec.model import Word2Vec
@@ -17,10 +16,11 @@ from heedful.architectures.word2vec.windows import join_all
 from heedful.config.schema import TokenizerConfig
 from heedful.data.word_vectors.vector_files import VectorTable
 from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
-from heedful.predictors.predictor import TEXTS, Predictor
+from heedful.errors import InputError
+from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
+from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor
+from heedful.predictors.retriever import Vectors, stacked
 from heedful.text.tokenizer import Tokenizer
-
-Vectors = NDArray[np.float32]
 
 
 class WordVectors(Predictor[Word2Vec, Vectors]):
@@ -61,8 +61,9 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         Raises:
             InputError: a word has no vector, or an input is not a string.
         """
-        found = TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
-        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+        return self._stacked(
+            TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
+        )
 
     __call__ = predict = vectors
 
@@ -78,8 +79,10 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         Raises:
             InputError: an input is not a text.
         """
-        found = TEXTS.one_or_all(lambda each: map(self._mean, each), texts)
-        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+        return self._stacked(TEXTS.one_or_all(lambda each: map(self._mean, each), texts))
+
+    def _stacked(self, vectors: Vectors | list[Vectors]) -> Vectors:
+        return stacked(vectors, self.space.matrix.shape[1]) if isinstance(vectors, list) else vectors
 
     def words(self, text: str) -> list[str]:
         """Cut a text into words and phrases, as the training text was cut."""
@@ -93,6 +96,23 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
     def rows(self, text: str) -> list[int]:
         """The rows of the vectors of a text's words in `space`, in the order of the text; other words are left out."""
         return [row for word in self.words(text) if (row := self.space.find(word)) is not None]
+
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        if second is not None:
+            raise InputError("word vectors have no output to be given; leave the target out")
+        ids = [self.tokenizer.first_word + row for row in self.rows(value)]
+        if not ids:
+            raise InputError("no word of the text has a vector; give others")
+        return ModelInputs([torch.tensor([ids], device=self.model.embedding.weight.device)], ids)
+
+    def ranked_options(self, value: str, second: str | None) -> list[Answer]:
+        """Return the neighbours of each word of a text, nearest first."""
+        del second  # `model_inputs` refuses one
+        nearest = [self.nearest(self.space.words[row], MAX_OPTIONS) for row in self.rows(value)]
+        return [
+            Answer([Option(neighbour.word, score=neighbour.similarity) for neighbour in neighbours], place)
+            for place, neighbours in enumerate(nearest)
+        ]
 
     def _mean(self, text: str) -> Vectors:
         rows = sorted(self.rows(text))  # sums in one order

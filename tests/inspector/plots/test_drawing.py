@@ -9,8 +9,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.image import imread
 
-from heedful.inspector.plots.attention import FORMATS, HeatMap, draw
-from heedful.inspector.plots.fonts import FONT, fonts_for
+from heedful.inspector.plots import FONT, FORMATS, HeatMap, draw, fonts_for
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from heedful.inspector.plots.attention import PictureMaps, draw_maps
+from heedful.inspector.plots import PictureMaps, draw_maps
 
 PIXELS = np.zeros((14, 21, 3), np.uint8)
 MAPS = np.full((5, 2, 3), 1 / 6, np.float32)

@@ -37,13 +37,13 @@ class NormalisedLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, gain: float) -> None:
         super().__init__()
+        # Length and direction are learned apart, so that one can change without the other (Salimans & Kingma 2016).
         self.direction = nn.Parameter(torch.empty(outputs, inputs).normal_(std=(gain / inputs) ** 0.5))
         self.length = nn.Parameter(self.direction.detach().norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     @property
     def weight(self) -> Float[Tensor, "M K"]:
-        """The weight matrix."""
         return self.direction * (self.length / self.direction.norm(dim=1))[:, None]
 
     def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
@@ -63,12 +63,12 @@ class ConvolutionCache:
 
     def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
         """Extend the inputs of a layer by those before them, and remember the last ones."""
+        # A causal convolution sees K - 1 columns back: more than these are never needed again.
         extended = torch.cat([self.inputs[layer], x], dim=1)
         self.inputs[layer] = extended[:, x.size(1) :]
         return extended
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the inputs."""
         self.inputs = [inputs[rows] for inputs in self.inputs]
 
 
@@ -107,6 +107,7 @@ class ConvolutionalStack(nn.Module):
         super().__init__()
         self.positions = POSITIONS[config.positions](config, causal=causal)
         self.dropout = Dropout(config.dropout)
+        # Embeddings and hidden states may have different sizes.
         self.enter = NormalisedLinear(config.d_model, config.width, 1 - config.dropout)
         self.layers = nn.ModuleList(GatedConvolution(config) for _ in range(layers))
         self.leave = NormalisedLinear(config.width, config.d_model, 1.0)
@@ -133,7 +134,6 @@ class ConvolutionalStack(nn.Module):
         return self.dropout(self.convolve(self.embed(x, mask), mask, cache, attend))
 
     def embed(self, x: Float[Tensor, "B T D"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
-        """Add the positions of tokens to their embeddings."""
         return self.dropout(self.positions.embed(x, mask.query_positions, mask.length))
 
     def convolve(
@@ -148,14 +148,15 @@ class ConvolutionalStack(nn.Module):
         tokens = spacing.spread(embedded)  # B C D
         x = self.enter(tokens) * spacing.real  # B C E; columns without a token stay zero, whatever the bias
         for number, layer in enumerate(self.layers):
+            # K - 1 more columns go in than come out: in a search the last ones, otherwise zeros.
             outputs = layer(cache.extend(number, x) if cache else F.pad(x, self.padding))
             if attend:
                 outputs = attend(number, outputs, tokens)
+            # Gaps between documents become zeros again, or the next layer would see across them.
             x = (x + outputs) * HALF * spacing.real
         return self.leave(spacing.collect(x))
 
     def named(self, name: str, sequence: str) -> NamedConvolutionalStack:
-        """Name the stack for the inspector."""
         return NamedConvolutionalStack(name, sequence, self)
 
     def begin(self, rows: int) -> ConvolutionCache:
@@ -172,7 +173,6 @@ class ConvolvedSource(NamedTuple):
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"]) -> "ConvolvedSource":
-        """Keep, reorder or repeat rows."""
         return ConvolvedSource(self.keys[rows], self.values[rows], self.padding_mask[rows])
 
 
@@ -209,8 +209,10 @@ class SourceAttention(nn.Module):
         self, x: Float[Tensor, "B C E"], embedded: Float[Tensor, "B C D"], source: ConvolvedSource
     ) -> Float[Tensor, "B C E"]:
         """Add to the outputs of a layer what they find in the source."""
+        # B C D: with the embedding of the token read last, a layer knows where in the target it is.
         queries = (self.query(x) + embedded) * HALF
         weights = self.alignment(masked_softmax(queries @ source.keys.transpose(1, 2), source.padding_mask))
+        # N sqrt(1/N) = sqrt(N), with N real tokens in each row.
         scale = source.padding_mask.sum(1).to(x.dtype).sqrt()[:, None, None]
         return (x + self.out(weights @ source.values * scale)) * HALF
 
@@ -230,6 +232,7 @@ class ConvolutionalDecoder(nn.Module):
 
         As each layer attends to the encoder, its gradient is divided by their number (section 3.4).
         """
+        # B N D, with a gradient from every decoder layer.
         states = ScaledGradient.apply(states, 1 / len(self.attentions))
         return ConvolvedSource(states, (states + embedded) * HALF, padding_mask)
 

@@ -32,10 +32,10 @@ class AdditiveScore(nn.Module):
         self.score = nn.Linear(size, 1, bias=False)
 
     def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Project the states of the encoder once for all queries."""
         return self.key(states)
 
     def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
+        # B T 1 D + B 1 N D: a hidden layer for each pair of a query and a key, D times the memory of dot products.
         return self.score(torch.tanh(self.query(queries)[:, :, None] + keys[:, None])).squeeze(-1)
 
 
@@ -47,7 +47,6 @@ class DotScore(nn.Module):
         del size
 
     def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Return the states themselves."""
         return states
 
     def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
@@ -62,7 +61,6 @@ class GeneralScore(DotScore):
         self.key = nn.Linear(size, size, bias=False)
 
     def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        """Project the states of the encoder once for all queries."""
         return self.key(states)
 
 
@@ -82,7 +80,6 @@ class EncodedSource(NamedTuple):
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "EncodedSource":
-        """Keep, reorder or repeat rows."""
         return EncodedSource(self.states[rows], self.keys[rows], self.padding_mask[rows])
 
 
@@ -93,7 +90,6 @@ class DecoderState(NamedTuple):
     output: Float[Tensor, "R D"]
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "DecoderState":
-        """Keep, reorder or repeat rows."""
         return DecoderState([state[:, :, rows] for state in self.layers], self.output[rows])
 
 
@@ -108,7 +104,7 @@ class RecurrentDecoder(nn.Module, ABC):
         self.stack = RecurrentStack(config, inputs=inputs)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Prepare the states of an encoder for all steps."""
+        """Prepare the states of an encoder for all steps: keys are projected once, not for each target token."""
         return EncodedSource(states, states, padding_mask)
 
     @abstractmethod
@@ -183,6 +179,7 @@ class PlainDecoder(RecurrentDecoder):
     ) -> Float[Tensor, "B T D"]:
         """Compute the hidden states of all target tokens at once: no step needs the output of the one before."""
         packing, packed, (first, *between, last) = self.packed(x, padding_mask)
+        # All T steps of a layer are one call of torch's kernel, and all T queries one attention.
         before = state.select(packing.rows).layers
         hidden, _ = self.stack.advance(packed * first, packing.batch_sizes, before, between)
         return self.attend(packing.unpack(hidden), source) * packing.unpack(last)
@@ -205,7 +202,6 @@ class LuongDecoder(PlainDecoder):
             self.stack = RecurrentStack(config, inputs=2 * config.d_model)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Project the states of an encoder for all steps."""
         return EncodedSource(states, self.score.keys(states), padding_mask)
 
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
@@ -215,6 +211,7 @@ class LuongDecoder(PlainDecoder):
 
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
         first, *between, last = dropout
+        # With input feeding the layers know what was attended to before, and so what is translated already.
         x = torch.cat([x * first, state.output], dim=-1) if self.input_feeding else x * first
         hidden, layers = self.read(x, state, between)
         return DecoderState(layers, self.attend(hidden[:, None], source)[:, 0] * last)
@@ -240,14 +237,13 @@ class BahdanauDecoder(RecurrentDecoder):
         self.combine = nn.Linear(3 * config.d_model, config.d_model)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Project the states of an encoder for all steps."""
         return EncodedSource(states, self.score.keys(states), padding_mask)
 
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
         first, *between, last = dropout
         query = state.layers[-1][0, 0][:, None]  # R 1 D, of the last layer, before it has read the token
         weights = self.alignment(masked_softmax(self.score(query, source.keys), source.padding_mask))
-        context = (weights @ source.states)[:, 0]
+        context = (weights @ source.states)[:, 0]  # R D
         hidden, layers = self.read(torch.cat([x * first, context], dim=-1), state, between)
         output = torch.tanh(self.combine(torch.cat([hidden, x * first, context], dim=-1)))
         return DecoderState(layers, output * last)

@@ -92,6 +92,7 @@ class RecurrentLayer(nn.Module):
         self.directions = directions
         self.rnn = CELLS[config.cell](inputs, self.units, bidirectional=directions == 2)
         self.gates = GATES[config.cell]
+        # A first layer with other inputs, such as input feeding, has nothing of its size to add.
         self.residual = config.residual and inputs == config.d_model
         self.norm = nn.LayerNorm(inputs) if config.layer_norm else nn.Identity()
         self.hidden = nn.Identity()  # the inspector records the hidden states here
@@ -112,13 +113,13 @@ class RecurrentLayer(nn.Module):
                 part.fill_(1.0 if forget else 0.0)
 
     def begin(self, rows: int) -> Float[Tensor, "M N R U"]:
-        """The state before the first token of each row: zeros."""
         return next(self.parameters()).new_zeros(self.vectors, self.directions, rows, self.units)
 
     def forward(
         self, x: Float[Tensor, "P I"], batch_sizes: Int[Tensor, " L"], state: Float[Tensor, "M N Q U"]
     ) -> tuple[Float[Tensor, "P D"], Float[Tensor, "M N Q U"]]:
         """Read packed sequences from a state; return the hidden state at each token, and the last state of each."""
+        # torch wants an LSTM's state as a pair (N Q U each), that of the others as one tensor.
         before = tuple(state) if self.vectors == 2 else state[0]
         out, after = self.rnn(PackedSequence(self.norm(x), batch_sizes), before)
         hidden = self.hidden(out.data)
@@ -145,6 +146,7 @@ def gate(
         Values from 0 to 1, of both directions side by side.
     """
     weights = dict(layer.rnn.named_parameters())
+    # torch stacks the matrices of all gates: U rows for each.
     rows = slice(layer.gates[name] * layer.units, (layer.gates[name] + 1) * layer.units)
     values = []
     for suffix, first, states in zip(("_l0", "_l0_reverse"), before, hidden.chunk(len(before), dim=1), strict=False):
@@ -165,11 +167,11 @@ class RecurrentCache:
         self.states = list(states)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the states."""
         self.states = [state[:, :, rows] for state in self.states]
 
     def update(self, rows: Int[Tensor, " Q"], states: Sequence[Float[Tensor, "M N Q U"]]) -> None:
         """Replace the states of some rows, each named once."""
+        # Not in place: the states before may have a gradient.
         self.states = [old.index_copy(2, rows, new) for old, new in zip(self.states, states, strict=True)]
 
 
@@ -189,6 +191,7 @@ class RecurrentDropout(Dropout):
         if not self.training or self.p == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count
         if self.variational:
+            # One mask (Q D) for each sequence, repeated for its tokens.
             sequences = like.new_empty(len(packing.rows), like.size(1))
             return [keep_mask(sequences, self.p)[packing.sequence] for _ in range(count)]
         return [keep_mask(like, self.p) for _ in range(count)]
@@ -222,9 +225,10 @@ class RecurrentStack(nn.Module):
             cache: the states after earlier tokens, which become those after these tokens; None: there are none.
         """
         packing = Packing(mask.padding_mask[:, -x.size(1) :], mask.query_positions)
-        states = cache.states if cache else self.begin(len(x)).states
+        states = cache.states if cache else self.begin(len(x)).states  # M N R U for each layer
         packed = packing.pack(x)
         first, *between, last = self.dropout.masks(packing, packed, len(self.layers) + 1)
+        # From the order of rows to that of packed sequences, the longest first.
         before = [state[:, :, packing.rows] for state in states]
         packed, after = self.advance(packed * first, packing.batch_sizes, before, between)
         if cache:
@@ -232,11 +236,9 @@ class RecurrentStack(nn.Module):
         return packing.unpack(packed * last)
 
     def named(self, name: str, sequence: str) -> NamedRecurrentStack:
-        """Name the stack for the inspector."""
         return NamedRecurrentStack(name, sequence, self, self)
 
     def begin(self, rows: int) -> RecurrentCache:
-        """Create the cache of rows without any token."""
         return RecurrentCache([layer.begin(rows) for layer in cast("Iterable[RecurrentLayer]", self.layers)])
 
     def advance(

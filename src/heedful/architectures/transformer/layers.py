@@ -51,6 +51,7 @@ class PostNorm(Residual):
     """Post-norm residual connection: Norm(x + Dropout(f(x))), as in Vaswani et al. (2017, sections 3.1 and 5.4)."""
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
+        # The norm is on the way of every gradient: deep stacks need a warm-up, or diverge.
         return self.norm(x + self.dropout(f(x)))
 
 
@@ -58,6 +59,7 @@ class PreNorm(Residual):
     """Pre-norm residual connection: x + Dropout(f(Norm(x))), which trains without warm-up (Xiong et al. 2020)."""
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
+        # From the last block to the first one x is only added to: gradients arrive as they left.
         return x + self.dropout(f(self.norm(x)))
 
 
@@ -94,6 +96,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        # B T D to B T d_ff and back: in the paper two thirds of the weights of an encoder block are here.
         return self.down(self.dropout(self.activation(self.up(x))))
 
 
@@ -110,6 +113,7 @@ class SwiGLU(nn.Module):
         self.dropout = Dropout(config.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        # Of three matrices, not two: with 2/3 of d_ff it has as many weights as the others.
         return self.down(self.dropout(F.silu(self.gate(x)) * self.up(x)))
 
 
@@ -123,6 +127,7 @@ def self_attend(
     attention: Attention, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache
 ) -> Float[Tensor, "B T D"]:
     """Self-attention: queries, keys and values all come from x, and from earlier tokens whose keys are in the cache."""
+    # In training the cache hands back what it gets (S = T); in a search it puts S - T earlier tokens before it.
     queries = attention.queries(x, inputs.rotate)
     keys, values = cache.update(*attention.keys_values(x, inputs.rotate))
     return attention(queries, keys, values, inputs.attention_bias)
@@ -140,6 +145,7 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
     ) -> Float[Tensor, "B T D"]:
+        # The residual connection decides whether the norm is before or after the sublayer that it is given.
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
         return self.feed_residual(x, self.feed_forward)
 
@@ -204,7 +210,6 @@ class StackCache:
         self.blocks = [KVCache() for _ in range(blocks)]
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keep, reorder or repeat the rows of all KV caches."""
         for cache in self.blocks:
             cache.select(rows)
 
@@ -220,6 +225,7 @@ class Stack(TransformerStack):
     ) -> Float[Tensor, "B T D"]:
         """Compute hidden states of embedded tokens under an attention mask; the cache holds earlier tokens."""
         x = self.embed(x, mask.query_positions, mask.length)
+        # Mask and positions are the same in every block: they are computed once.
         inputs = mask.inputs(self.positions, x)
         caches = cache.blocks if cache else [NO_CACHE] * len(self.blocks)
         for block, block_cache in zip(self.blocks, caches, strict=True):
@@ -227,11 +233,9 @@ class Stack(TransformerStack):
         return self.norm(x)
 
     def named(self, name: str, sequence: str) -> NamedStack:
-        """Name the stack for the inspector."""
         return NamedStack(name, sequence, self)
 
     def begin(self, rows: int) -> StackCache:
-        """Create the cache of rows without any token."""
         del rows
         return StackCache(len(self.blocks))
 
@@ -242,6 +246,7 @@ class EncoderOutput:
     def __init__(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> None:
         self.states = states
         self.padding_mask = padding_mask
+        # Every target token may look at every real source token: one row of the mask serves all queries.
         self.attention_bias: Float[Tensor, "B 1 1 S"] = attention_bias(padding_mask[:, None, :], states)
 
 
@@ -260,7 +265,7 @@ class DecoderCache:
         self.target = [KVCache() for _ in projected]
 
     def select(self, sentences: Int[Tensor, " B"]) -> None:
-        """Keep or reorder the sentences."""
+        # Beams of a sentence share the source: it moves only if the sentence does.
         self.source_bias = self.source_bias[sentences]
         self.source = [(keys[sentences], values[sentences]) for keys, values in self.source]
         for cache in self.target:
@@ -288,6 +293,7 @@ class Decoder(TransformerStack):
         mask = AttentionMask(padding_mask, x.size(1), causal=True)
         x = self.embed(x, mask.query_positions, mask.length)
         inputs = mask.inputs(self.positions, x)
+        # The source is projected block by block: without gradients, only the keys and values of one are in memory.
         for block, source in zip(self.blocks, self.keys_values(encoded), strict=True):
             x = block(x, inputs, source, encoded.attention_bias)
         return self.norm(x)
@@ -298,11 +304,11 @@ class Decoder(TransformerStack):
             yield block.cross_attention.keys_values(encoded.states)
 
     def begin(self, encoded: EncoderOutput) -> DecoderCache:
-        """Create the cache of a search before its first step."""
         return DecoderCache(encoded, list(self.keys_values(encoded)))
 
     def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
         """Compute the hidden states of one new token in each lane, from the tokens in the cache."""
+        # All hypotheses of a sentence are queries of one attention, over the keys that they share.
         x = self.embed(x, lanes.query_positions, lanes.length + 1)
         inputs = lanes.append(self.positions, x)
         for block, source, target in zip(self.blocks, cache.source, cache.target, strict=True):

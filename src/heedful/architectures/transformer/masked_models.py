@@ -32,6 +32,7 @@ class Transform(nn.Module):
         self.norm = NORMS[config.normalization](config)
 
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        # From the space of hidden states to that of the embeddings, to which the output is tied.
         return self.norm(F.gelu(self.dense(x)))
 
 
@@ -106,11 +107,13 @@ class MaskedPatchModel(BackboneModel):
         """Compute the hidden state of each place, without that of the class token."""
         vectors, real = self.backbone.embedding.embed_visible(inputs, padding_mask, hidden)
         states, _ = self.backbone.encode_vectors(vectors, real)
+        # B S D without the class token, if there is one, as a grid of B R Q D.
         return states[:, -hidden[0].numel() :].unflatten(1, hidden.shape[1:])
 
 
 def normalised(inputs: Float[Tensor, "B H W C"], patch: int) -> Float[Tensor, "B R Q F"]:
     """Scale the pixels of each patch to mean 0 and variance 1: the target of He et al. (2022, section 3)."""
+    # Such targets gave better representations than raw pixels (their Table 1d).
     patches = cut(inputs.float(), patch)
     variance, mean = torch.var_mean(patches, dim=-1, correction=0, keepdim=True)
     return (patches - mean) / (variance + EPS).sqrt()

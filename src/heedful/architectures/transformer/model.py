@@ -91,8 +91,10 @@ class EncoderDecoder(SourceToTarget):
 
     def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> EncoderOutput:
         """Encode the source once, for any number of decoding steps."""
+        # Models of OpenNMT were trained without the <eos> of the source.
         if not self.source_eos:
             padding_mask = padding_mask & (source != EOS)
+        # B N (tokens) or B N F (frames, pixels) to B S D; a convolution may have made S smaller than N.
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         return EncoderOutput(self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False)), padding_mask)
 

@@ -37,16 +37,8 @@ def prepare_words(
 ) -> PreparedData[TokenStream]:
     """Return the words of a recipe's documents as a stored token stream; words outside the vocabulary are left out.
 
-    Args:
-        recipe: Its data and tokenizer tables count.
-        options: Says which pairs of words become phrases.
-        folder: A folder for this text alone; see `heedful.data.preparation.prepared_data.prepare_data`.
-        report: Called with sentences that say what is done.
-        given: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
-        RunError: The folder cannot be written.
+    Arguments and errors are those of `heedful.data.preparation.prepared_data.prepare_data`; the options decide which
+    pairs of words become phrases.
     """
     if given is None:
         check_documents(recipe)
@@ -59,11 +51,12 @@ def prepare_words(
 
     def tokenizers() -> TokenizerPair:
         passes: list[Container[str]] = []
+        # Each pass joins what the passes before have joined: "new_york" and "times" in the second.
         for threshold in () if recipe.tokenizer.path else options.phrases:
             words = documents(recipe.data.train, passes, DropReport())
-            found = find_phrases(words, threshold, options.phrase_discount)
-            report(f"{counted(len(found), 'phrases')} with a score above {threshold:g}")
-            passes.append(found)
+            phrases = find_phrases(words, threshold, options.phrase_discount)
+            report(f"{counted(len(phrases), 'phrases')} with a score above {threshold:g}")
+            passes.append(phrases)
         tokenizer = given_tokenizer(recipe)
         if tokenizer is None:
             report("counting the words")
@@ -101,13 +94,10 @@ def words_of(text: str, config: TokenizerConfig) -> list[str]:
 
 
 def frequent_words(counts: Counter[str], config: TokenizerConfig) -> Tokenizer:
-    """Make a word tokenizer of the most frequent words, in the order of their frequency; code points decide ties.
-
-    Raises:
-        InputError: There is no word.
-    """
+    """Make a word tokenizer of the most frequent words, in the order of their frequency; code points decide ties."""
     if not counts:
         raise InputError("the training text holds no words; give other files")
+    # Its texts are words already, with spaces between them.
     spaced = replace(config, pretokenized=True)
     first = len(reserved(spaced))
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: config.vocab_size - first]

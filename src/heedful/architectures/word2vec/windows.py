@@ -23,55 +23,46 @@ class HuffmanCodes(NamedTuple):
 
 
 def huffman_codes(counts: np.ndarray) -> HuffmanCodes:
-    """Build the Huffman tree of words with the given counts: frequent words get short codes.
-
-    Words that do not occur have no path. Ties are decided by the number of the word or node, so that the same counts
-    give the same tree.
-    """
+    """Build the Huffman tree of words: frequent words get short codes, those that do not occur have no path."""
     words = np.flatnonzero(counts).tolist()
+    # The number of the word or node decides ties, so that the same counts give the same tree.
     heap = [(int(counts[word]), word) for word in words]
     heapify(heap)
     parent: dict[int, tuple[int, bool]] = {}  # of words by their number, of inner nodes by theirs after the words
     inner = 0
     while len(heap) > 1:
-        first, left = heappop(heap)
-        second, right = heap[0]
-        parent[left], parent[right] = (inner, False), (inner, True)
+        first, low = heappop(heap)
+        second, high = heap[0]
+        parent[low], parent[high] = (inner, False), (inner, True)
+        # The two rarest become one node, which is as frequent as both together.
         heapreplace(heap, (first + second, len(counts) + inner))
         inner += 1
-    paths = [_path(word, parent, len(counts)) for word in words]
-    longest = max(map(len, paths), default=0)
+    paths = {}
+    for word in words:
+        path, node = [], word
+        while node in parent:
+            path.append(parent[node])
+            node = len(counts) + parent[node][0]
+        paths[word] = path[::-1]  # from the root on
+    longest = max(map(len, paths.values()), default=0)
     nodes = np.zeros((len(counts), longest), np.int64)
     branches = np.zeros((len(counts), longest), bool)
     lengths = np.zeros(len(counts), np.int64)
-    for word, path in zip(words, paths, strict=True):
+    for word, path in paths.items():
         lengths[word] = len(path)
         nodes[word, : len(path)] = [node for node, _ in path]
         branches[word, : len(path)] = [branch for _, branch in path]
     return HuffmanCodes(nodes, branches, lengths)
 
 
-def _path(word: int, parent: dict[int, tuple[int, bool]], size: int) -> list[tuple[int, bool]]:
-    """The inner nodes above a word with the branch taken at each, from the root on."""
-    path = []
-    node = word
-    while node in parent:
-        above, branch = parent[node]
-        path.append((above, branch))
-        node = size + above
-    return path[::-1]
-
-
 JOINER = "_"
-MOST_PAIRS = 1 << 22  # pairs that are counted at a time; the rarest are forgotten when there are more
-
-Pair = tuple[str, str]
+MAX_PAIRS = 1 << 22  # pairs that are counted at a time; the rarest are forgotten when there are more
 
 
 def join(words: Sequence[str], phrases: Container[str]) -> list[str]:
     """Join the neighbouring words of a document that form a phrase, from left to right.
 
-    A phrase that was just made is not joined to the next word: longer phrases come from further passes.
+    A new phrase is not joined to the next word: longer phrases come from further passes.
     """
     joined: list[str] = []
     is_open = False  # True if the last of `joined` is a word that may begin a phrase
@@ -86,7 +77,7 @@ def join(words: Sequence[str], phrases: Container[str]) -> list[str]:
 
 
 def join_all(documents: Iterable[Sequence[str]], passes: Iterable[Container[str]]) -> Iterator[Sequence[str]]:
-    """Yield documents with their phrases joined, in several passes with phrases of their own."""
+    """Yield documents with their phrases joined, in several passes, each with its phrases."""
     passes = list(passes)
     return (reduce(join, passes, words) for words in documents)
 
@@ -95,26 +86,22 @@ def find_phrases(documents: Iterable[Sequence[str]], threshold: float, discount:
     """Find the pairs of neighbouring words whose score is above a threshold; return them joined, as in "new_york".
 
     score(a, b) = (count(ab) - discount) / (count(a) count(b)) x N, formula 6 of the paper times the number N of words,
-    as in the authors' program, so that a threshold means the same in texts of any size.
-
-    Args:
-        documents: The words of each document; pairs do not cross documents.
-        threshold: The score that a phrase exceeds, such as 100.
-        discount: Taken off the count of each pair, so that rare words form no phrases.
+    as in the authors' program, so that a threshold means the same in texts of any size. The discount keeps rare words
+    from forming phrases.
     """
     words: Counter[str] = Counter()
-    found: Counter[Pair] = Counter()
+    pair_counts: Counter[tuple[str, str]] = Counter()
     least = 1
     for document in documents:
         words.update(document)
-        found.update(pairwise(document))
-        while len(found) > MOST_PAIRS:
+        pair_counts.update(pairwise(document))
+        while len(pair_counts) > MAX_PAIRS:  # as in the authors' program, which forgets the rarest
             least += 1
-            found = Counter({pair: count for pair, count in found.items() if count >= least})
+            pair_counts = Counter({pair: count for pair, count in pair_counts.items() if count >= least})
     total = words.total()
     return frozenset(
         a + JOINER + b
-        for (a, b), count in found.items()
+        for (a, b), count in pair_counts.items()
         if (count - discount) * total > threshold * words[a] * words[b]
     )
 
@@ -132,12 +119,11 @@ class WordWindows:
 
     @property
     def sizes(self) -> np.ndarray:
-        """The number of context words of each word, int64, shape (N,)."""
         return self.before + self.after
 
 
 def count_words(ids: np.ndarray, vocab_size: int) -> np.ndarray:
-    """Count the occurrences of each token of a stream, int64, shape (V,); special tokens are no words and count 0."""
+    """Count the occurrences of each token of a stream, int64, (V,); special tokens are not words and count 0."""
     counts = np.zeros(vocab_size, np.int64)
     for begin in range(0, len(ids), BLOCK):
         counts += np.bincount(ids[begin : begin + BLOCK], minlength=vocab_size)
@@ -149,15 +135,12 @@ def keep_probabilities(counts: np.ndarray, subsample: float) -> np.ndarray:
     """Compute with which probability each word is kept when frequent words are thinned out, float64, shape (V,).
 
     sqrt(t / f) + t / f for a word of frequency f, at most 1, as the program of Mikolov et al. (2013b) computes it;
-    section 2.3 of the paper has the first term alone. Tokens that do not occur are never kept.
-
-    Args:
-        counts: Occurrences of each word.
-        subsample: The frequency t from which on words are thinned out; 0: all are kept.
+    section 2.3 of the paper has the first term alone. With t = `subsample` = 0 all are kept, but never a token that
+    does not occur.
     """
     share = subsample * counts.sum() / np.maximum(counts, 1)
-    kept = np.minimum(np.sqrt(share) + share, 1.0) if subsample else np.ones(len(counts))
-    return np.where(counts > 0, kept, 0.0)
+    probabilities = np.minimum(np.sqrt(share) + share, 1.0) if subsample else np.ones(len(counts))
+    return np.where(counts > 0, probabilities, 0.0)
 
 
 def draw_windows(
@@ -169,26 +152,26 @@ def draw_windows(
     end with the document and with the piece of text; words that are not kept leave no gap.
 
     Args:
-        ids: Tokens of pieces of text one behind the other, in which <eos> ends a document, shape (T,).
+        ids: Tokens of pieces of text one after another, in which <eos> ends a document, shape (T,).
         places: The place of each token in its stream, shape (T,).
         piece: The number of tokens of a piece; the last piece may have fewer.
         keep: The probability with which each word is kept, as by `keep_probabilities`.
         window: The largest size of a window.
         key: Seed and epoch.
     """
+    # The upper 32 bits of a word's number decide whether it is kept, the lower 32 the size of its window.
     numbers = draw_at(places, *key, WORDS)
-    kept = (numbers >> np.uint64(32)) * 2.0**-32 < keep[ids]
+    is_kept = (numbers >> np.uint64(32)) * 2.0**-32 < keep[ids]
+    sizes = 1 + (numbers[is_kept] & np.uint64(0xFFFFFFFF)).astype(np.int64) % window
     ends = ids == EOS
     ends[piece - 1 :: piece] = True
-    document = (np.cumsum(ends) - ends)[kept]
-    count = len(document)
-    order = np.arange(count)
+    document = (np.cumsum(ends) - ends)[is_kept]  # of each word that is kept
+    order = np.arange(len(document))
     starts = np.flatnonzero(np.diff(document, prepend=-1))
-    lengths = np.diff(starts, append=count)
+    lengths = np.diff(starts, append=len(document))
     first = np.repeat(starts, lengths)
     last = first + np.repeat(lengths, lengths) - 1
-    drawn = 1 + (numbers[kept] & np.uint64(0xFFFFFFFF)).astype(np.int64) % window
-    return WordWindows(ids[kept].astype(np.int64), np.minimum(drawn, order - first), np.minimum(drawn, last - order))
+    return WordWindows(ids[is_kept].astype(np.int64), np.minimum(sizes, order - first), np.minimum(sizes, last - order))
 
 
 def pairs(windows: WordWindows) -> tuple[np.ndarray, np.ndarray]:
@@ -198,6 +181,7 @@ def pairs(windows: WordWindows) -> tuple[np.ndarray, np.ndarray]:
     """
     centres = np.repeat(np.arange(len(windows.words)), windows.sizes)
     firsts = np.cumsum(windows.sizes) - windows.sizes
+    # From -before to after - 1; those from 0 on are one further, as a word is not in its own context.
     step = np.arange(len(centres)) - np.repeat(firsts, windows.sizes) - np.repeat(windows.before, windows.sizes)
     return centres, centres + step + (step >= 0)
 
@@ -211,6 +195,7 @@ class NoiseDistribution:
 
     def draw(self, numbers: np.ndarray) -> np.ndarray:
         """Turn random 64-bit numbers, of any shape, into words drawn from the distribution, int64."""
+        # The upper 32 bits choose a column, the lower 32 one of its two words.
         column = ((numbers >> np.uint64(32)) * np.uint64(len(self.alias)) >> np.uint64(32)).astype(np.int64)
         chance = (numbers & np.uint64(0xFFFFFFFF)) * 2.0**-32
         return np.where(chance < self.threshold[column], column, self.alias[column])
@@ -219,9 +204,9 @@ class NoiseDistribution:
 def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Build the alias table of a distribution: each column holds its own item up to a threshold, then one other item.
 
-    Returns:
-        The thresholds, float64, and the other items, int64, (V,) both.
+    Returns the thresholds, float64, and the other items, int64, (V,) both.
     """
+    # A column has room for the probability 1 / V: items with less leave room, which those with more fill.
     threshold = probabilities * len(probabilities)
     alias = np.arange(len(probabilities))
     small = np.flatnonzero(threshold < 1).tolist()
@@ -232,7 +217,7 @@ def alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         threshold[donor] -= 1 - threshold[item]
         if threshold[donor] < 1:
             small.append(large.pop())
-    threshold[small + large] = 1.0
+    threshold[small + large] = 1.0  # but for rounding they fill their columns
     return threshold, alias
 
 
@@ -251,6 +236,8 @@ class WordBlocks:
 
 def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
     """Cut the words of a batch into blocks of `length` words, at least one; no pair of words is lost."""
+    # Pairs one by one would read each vector many times. A block of words and its surroundings, as two matrices, give
+    # all scores in one product, of which `in_window` selects those of pairs.
     count = len(windows.words)
     rest = -count % length if count else length
     row = np.pad(windows.words, (window, rest + window))

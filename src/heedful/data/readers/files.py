@@ -213,7 +213,7 @@ def decode_text(
 def decode_unfolded(
     stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
 ) -> Iterator[str | None]:
-    r"""Decode a byte stream line by line, each with its "\n" or "\r\n" as it is. Otherwise the same as `decode_text`."""
+    r"""Decode a byte stream line by line, each with its "\n" or "\r\n" as it is. Otherwise as `decode_text`."""
     longest = LONGEST_LINE if longest is None else longest
     pieces = iter(partial(stream.readline, longest + 1), b"")
     for number, raw in enumerate(pieces, start=1):

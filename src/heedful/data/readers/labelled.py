@@ -190,7 +190,7 @@ class WholeRow(NamedTuple):
 
 
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
-    """Return the names of all columns: of the header, numbers from 1 where there is none, or the keys of all objects."""
+    """Names of all columns: of the header, numbers from 1 where there is none, or the keys of all objects."""
     if ending_of(path) == ".jsonl":
         return tuple(dict.fromkeys(key for _, values in objects_of(path) for key in values))
     line, cells = next(cells_of(path, "error"), (0, None))

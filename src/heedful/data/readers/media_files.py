@@ -104,7 +104,7 @@ def check_label(label: str, folder: Path) -> None:
 
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    """Yield the files of a folder: those in it, and those below each of its folders; `part` is taken of each of these."""
+    """Yield the files in a folder, and those below each of its folders; `part` is taken of each of these."""
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
@@ -131,7 +131,7 @@ def files_below(folder: Path, data: DataConfig) -> list[Path]:
 
 
 def other_files(folder: Path, modality: str) -> str:
-    """Say how many files below a folder are of other kinds than a model reads, by their endings; "" if there are none."""
+    """Say how many files below a folder are that no model reads, by their endings; "" if there are none."""
     others = Counter(
         path.suffix.lower() or "without an ending"
         for path in visible_files(folder)

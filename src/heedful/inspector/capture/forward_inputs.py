@@ -1,6 +1,6 @@
 """Forward passes to record: inputs, target tokens and the call of the model, for every predictor and what it reads.
 
-B = 1 batch, T target tokens, V vocabulary.
+B = 1 batch, T target tokens, V vocabulary, G gaps.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from torch import Tensor
 from heedful.architectures import Model
 from heedful.architectures.model import DecodingState, evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.sources import (
-    Given,
+    Input,
+    MediaInput,
     Pieces,
     Writer,
     Writing,
@@ -47,22 +47,16 @@ from heedful.predictors.word_vectors import WordVectors
 from heedful.search.beam import search
 from heedful.tasks.parts.sequence_to_sequence import pair_batch
 from heedful.text.sequences import pad, segments, sequence
-from heedful.text.tokenizer import BOS, EOS, Tokenizer
+from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 
 @dataclass(frozen=True)
 class TokenLine:
-    """Input tokens of one stack in a forward pass, with the target token at each position.
+    """Input tokens of one stack in a forward pass, with the target token at each position."""
 
-    Attributes:
-        read: the input tokens; or patches of a picture, or frames of a sound.
-        written: the target token at each position, that is the next token, prompts included; None for a model that
-            generates nothing.
-    """
-
-    read: Pieces
-    written: Pieces | None = None
+    read: Pieces  # the input tokens; or patches of an image, or frames of audio
+    written: Pieces | None = None  # the next token, prompts included; None for a model that generates nothing
 
     @property
     def said(self) -> Pieces:
@@ -72,7 +66,7 @@ class TokenLine:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """Forward pass of a model over a text, a picture or a sound, ready to run and to record.
+    """Forward pass of a model over a text, an image or audio, ready to run and to record.
 
     Attributes:
         model: the model, in training or evaluation mode.
@@ -82,7 +76,7 @@ class ForwardPass:
         run: runs the forward pass and returns the model's output.
         steps: computes the same logits one token at a time, as beam search does; None for a model that generates
             nothing.
-        media: the picture or sound that the model reads; None for a text.
+        media: the image or audio that the model reads; None for a text.
     """
 
     model: Model
@@ -92,43 +86,32 @@ class ForwardPass:
     steps: Callable[[], Tensor] | None = None
     media: MediaInput | None = None
 
+    @property
+    def target(self) -> Pieces | None:
+        """The target tokens; None for a model that generates nothing."""
+        return next((line.written for line in self.lines.values() if line.written), None)
 
-def of_writer(subject: Writer, given: Given, target: str | None) -> ForwardPass:
+
+def of_writer(subject: Writer, value: Input, target: str | None) -> ForwardPass:
     """Forward pass of an encoder-decoder over a source and `target`, or its best output if `target` is None."""
-    asked = writing(subject, given)
-    return of_output(asked, best_output(asked) if target is None else asked.tokenizer.encode(target))
+    prepared = writing(subject, value)
+    if target is not None:
+        return of_output(prepared, prepared.tokenizer.encode(target))
+    with torch.inference_mode(), evaluating(prepared.model):
+        [hypotheses] = search(prepared.begin(), [prepared.limit], prepared.config)
+    return of_output(prepared, hypotheses[0].tokens)
 
 
-def of_translation(subject: Translator, text: str, written: list[int]) -> ForwardPass:
-    """Forward pass of a translator over a sentence and the token ids of a translation (teacher forcing).
-
-    Raises:
-        InputError: the sentence or the translation is too long.
-    """
-    return of_output(writing(subject, text), written)
-
-
-@torch.inference_mode()
-def best_output(asked: Writing) -> list[int]:
-    """Search for the best output about a source: its token ids, without <eos>."""
-    with evaluating(asked.model):
-        return search(asked.begin(), [asked.limit], asked.config)[0][0].tokens
-
-
-def of_output(asked: Writing, written: list[int]) -> ForwardPass:
-    """Forward pass of an encoder-decoder over a source and the token ids of an output (teacher forcing).
-
-    Raises:
-        InputError: the output is too long.
-    """
-    check_length(written, asked.longest, "an output")
-    tokenizer, model, source = asked.tokenizer, asked.model, asked.source
-    following = [*asked.prompt, *written, EOS]
+def of_output(prepared: Writing, tokens: list[int]) -> ForwardPass:
+    """Forward pass of an encoder-decoder over a source and the token ids of an output (teacher forcing)."""
+    check_length(tokens, prepared.longest, "an output")
+    tokenizer, model, source = prepared.tokenizer, prepared.model, prepared.source
+    targets = [*prepared.prompt, *tokens, EOS]
     device = source.inputs.device
-    batch = pair_batch(source.inputs, source.padding_mask, torch.tensor([following]), device)
+    batch = pair_batch(source.inputs, source.padding_mask, torch.tensor([targets]), device)
     lines = {
         "src": TokenLine(source.read),
-        "tgt": TokenLine(Pieces.of([BOS, *following[:-1]], tokenizer), Pieces.of(following, tokenizer)),
+        "tgt": TokenLine(Pieces.of([BOS, *targets[:-1]], tokenizer), Pieces.of(targets, tokenizer)),
     }
     return ForwardPass(
         model,
@@ -148,26 +131,19 @@ def of_generator(subject: Generator, text: str, target: str | None) -> ForwardPa
 
 
 def likeliest(subject: Generator, text: str) -> Generation:
-    """Continue a prompt with a language model by greedy decoding, at most to the end of the model's context.
-
-    Raises:
-        InputError: the prompt is longer than the context.
-    """
+    """Continue a prompt with a language model by greedy decoding, at most to the end of the model's context."""
     config = replace(subject.config, temperature=0.0)
     if subject.context is not None:
-        read = subject.tokenizer.encode(text)
-        check_length(read, subject.context + 1)
-        config = replace(config, max_tokens=min(config.max_tokens, subject.context + 1 - len(read)))
+        prompt = subject.tokenizer.encode(text)
+        check_length(prompt, subject.context + 1)
+        config = replace(config, max_tokens=min(config.max_tokens, subject.context + 1 - len(prompt)))
     return subject.generate([GenerationRequest(text, config)])[0]
 
 
-def of_generation(subject: Generator, text: str, found: Generation) -> ForwardPass:
-    """Forward pass of a language model over a prompt and the continuation that the model generated.
-
-    Raises:
-        InputError: prompt and continuation are too long for the model's context.
-    """
-    return of_continuation(subject, [*subject.tokenizer.encode(text), *found.tokens, *[EOS] * (found.reason == "eos")])
+def of_generation(subject: Generator, text: str, generation: Generation) -> ForwardPass:
+    """Forward pass of a language model over a prompt and the continuation that the model generated."""
+    end = [EOS] if generation.reason == "eos" else []
+    return of_continuation(subject, [*subject.tokenizer.encode(text), *generation.tokens, *end])
 
 
 def of_continuation(subject: Generator, tokens: list[int]) -> ForwardPass:
@@ -176,35 +152,26 @@ def of_continuation(subject: Generator, tokens: list[int]) -> ForwardPass:
         check_length(tokens, subject.context + 2)
     if len(tokens) < 2:
         raise InputError("one token says nothing about the next; give a longer text")
-    ids = torch.tensor([tokens[:-1]], device=subject.device)
-    padding_mask = torch.ones_like(ids, dtype=torch.bool)
-    tokenizer, model = subject.tokenizer, subject.model
-    line = TokenLine(Pieces.of(tokens[:-1], tokenizer), Pieces.of(tokens[1:], tokenizer))
-    return ForwardPass(
-        model,
-        tokenizer,
-        {"tgt": line},
-        run=lambda: model(ids, padding_mask),
-        steps=lambda: stepwise(model.start(ids[:, :1], padding_mask[:, :1]), ids),
-    )
+    written = Pieces.of(tokens[1:], subject.tokenizer)
+    return of_context(subject, tokens[:-1], TokenLine(Pieces.of(tokens[:-1], subject.tokenizer), written))
 
 
 def of_text(subject: Generator, text: str) -> ForwardPass:
-    """Forward pass of a language model over a text alone: each position is labelled with the token that it reads.
-
-    Raises:
-        InputError: the text is empty or longer than the context.
-    """
+    """Forward pass of a language model over a text alone: each position is labelled with the token that it reads."""
     tokens = subject.tokenizer.encode(as_text(text))
     if subject.context is not None:
         check_length(tokens, subject.context + 1)
+    return of_context(subject, tokens, TokenLine(Pieces.of(tokens, subject.tokenizer)))
+
+
+def of_context(subject: Generator, tokens: list[int], line: TokenLine) -> ForwardPass:
     ids = torch.tensor([tokens], device=subject.device)
     padding_mask = torch.ones_like(ids, dtype=torch.bool)
     model = subject.model
     return ForwardPass(
         model,
         subject.tokenizer,
-        {"tgt": TokenLine(Pieces.of(tokens, subject.tokenizer))},
+        {"tgt": line},
         run=lambda: model(ids, padding_mask),
         steps=lambda: stepwise(model.start(ids[:, :1], padding_mask[:, :1]), ids),
     )
@@ -228,11 +195,7 @@ def of_predictor(subject: Classifier | Scorer | Retriever, text: str, target: st
 
 
 def of_windows(subject: Tagger | Answerer, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of a tagger or answerer over the only row in which it reads a text or a pair of texts.
-
-    Raises:
-        InputError: the text needs several rows, or is of a kind that the predictor does not read.
-    """
+    """Forward pass of a tagger or answerer over the only row in which it reads a text or a pair of texts."""
     row, *others = subject.windows(Text(text, target))
     if others:
         raise InputError(
@@ -242,25 +205,17 @@ def of_windows(subject: Tagger | Answerer, text: str, target: str | None) -> For
     return of_row(subject.model, subject.reader.tokenizer, row)
 
 
-def of_media_classifier(subject: MediaClassifier, given: Given, target: str | None) -> ForwardPass:
-    """Forward pass of a classifier of pictures or sounds.
-
-    Raises:
-        InputError: the file cannot be read, or there is a second text.
-    """
+def of_media_classifier(subject: MediaClassifier, value: Input, target: str | None) -> ForwardPass:
+    """Forward pass of a classifier of images, audio or videos."""
     if target is not None:
         raise InputError("a classifier of files has no output to be given; leave the target out")
-    source, model = media_source(subject, given), subject.model
+    source, model = media_source(subject, value), subject.model
     lines = {model.line: TokenLine(source.read)}
     return ForwardPass(model, None, lines, lambda: model(source.inputs, source.padding_mask), media=source.media)
 
 
 def of_words(subject: WordVectors, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of word vectors over a text: the vector of each word that has one.
-
-    Raises:
-        InputError: no word of the text has a vector, or there is a second text.
-    """
+    """Forward pass of word vectors over a text: the vector of each word that has one."""
     if target is not None:
         raise InputError("word vectors have no output to be given; leave the target out")
     ids = [subject.tokenizer.first_word + row for row in subject.rows(text)]
@@ -296,12 +251,32 @@ READINGS: dict[type, Callable[[Any, Any, str | None], ForwardPass]] = {
 OF_MEDIA = (Captioner, Transcriber, MediaClassifier)
 
 
-def model_of(subject: Any) -> Model:
-    """Return the model of a predictor.
+def reading(subject: Any, value: Input, target: str | None = None) -> ForwardPass:
+    """Prepare one forward pass of any predictor over a text, image or audio, and `target`.
+
+    Args:
+        subject: the predictor.
+        value: a text; or for a model of images or audio the bytes of a file, its path, or an array.
+        target: the output of a translator, captioner or text generator; None: the model generates an output first. For
+            other predictors the second text of a pair.
 
     Raises:
-        InputError: `subject` is not a predictor.
+        InputError: the text is empty or too long, a file cannot be read, or the model reads something else; or
+            `subject` is a predictor that the inspector does not support.
     """
+    if isinstance(value, str) and not value.strip():
+        raise InputError("there is no text; give one sentence")
+    for kind, prepare in READINGS.items():
+        if isinstance(subject, kind):
+            return prepare(subject, value if isinstance(subject, OF_MEDIA) else as_text(value), target)
+    raise InputError(
+        f"a {type(subject).__name__} cannot be looked into, as the inspector does not know what it reads; "
+        "heedful.inspector.capture.recorder.recording records the tensors of any model"
+    )
+
+
+def model_of(subject: Any) -> Model:
+    """Return the model of a predictor, and refuse anything else."""
     if not isinstance(subject, Predictor):
         raise InputError(f"a {type(subject).__name__} cannot be looked into; load a model with heedful.load")
     return subject.model
@@ -317,40 +292,35 @@ def tokenizers_of(subject: Any) -> TokenizerPair:
     return NoTokenizers()
 
 
-def user_input(subject: Any, value: object) -> Given:
-    """Check what a user gives to a predictor: a text; for a model of pictures or sound a file, also by its name.
-
-    Raises:
-        InputError: the value is none of these.
-    """
+def user_input(subject: Any, value: object) -> Input:
+    """Check what a user gives to a predictor: a text; for a model of images or audio a file, also by its name."""
     if not isinstance(subject, OF_MEDIA):
         return text_of(value)
     if not isinstance(value, SINGLE):
         raise InputError(
             f"{described(value)} is no {reader_of(subject).medium.noun}; give the name of a file, or bytes"
         )
-    return Path(value) if isinstance(value, str | PathLike) else cast("Given", value)
+    return Path(value) if isinstance(value, str | PathLike) else cast("Input", value)
 
 
-def reading(subject: Any, given: Given, target: str | None = None) -> ForwardPass:
-    """Prepare one forward pass of any predictor over a text, picture or sound, and `target`.
+def log_probs(forward: ForwardPass) -> list[float]:
+    """Log-probability of each target token of a forward pass (teacher forcing), in nats, without a search."""
+    if forward.target is None:
+        raise InputError("the model writes nothing, so that nothing can be given to it to write")
+    targets = torch.tensor(forward.target.ids, device=next(forward.model.parameters()).device)
+    return output(forward)[0].float().log_softmax(-1).gather(-1, targets[:, None])[:, 0].tolist()
 
-    Args:
-        subject: the predictor.
-        given: a text; or for a model of pictures or sound the bytes of a file, its path, or an array.
-        target: the output of a translator, captioner or text generator; None: the model generates an output first. For
-            other predictors the second text of a pair.
 
-    Raises:
-        InputError: the text is empty or too long, a file cannot be read, or the model reads something else; or
-            `subject` is a predictor that the inspector does not support.
-    """
-    if isinstance(given, str) and not given.strip():
-        raise InputError("there is no text; give one sentence")
-    for kind, make in READINGS.items():
-        if isinstance(subject, kind):
-            return make(subject, given if isinstance(subject, OF_MEDIA) else as_text(given), target)
-    raise InputError(
-        f"a {type(subject).__name__} cannot be looked into, as the inspector does not know what it reads; "
-        "heedful.inspector.capture.recorder.recording records the tensors of any model"
-    )
+def gap_log_probs(filler: Filler, forward: ForwardPass) -> Float[Tensor, "G V"]:
+    """Log-probability of every token id for each gap of a masked text; special tokens get -inf, as in `Filler.fill`."""
+    gaps = torch.tensor([token == MASK for token in forward.lines["src"].read.ids])
+    logits = output(forward)[0].float().cpu()[gaps]
+    logits[:, : filler.tokenizer.first_piece] = -torch.inf
+    return logits.log_softmax(-1)
+
+
+@torch.no_grad()
+def output(forward: ForwardPass) -> Tensor:
+    """Run a forward pass in evaluation mode without gradients, and return the model's output."""
+    with evaluating(forward.model):
+        return forward.run()

@@ -6,9 +6,9 @@ from types import ModuleType
 
 import pytest
 
-from heedful.config.architecture_options import OPTIONS, options_of
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import ArchitectureConfig, ModelConfig
+from heedful.config.validate import OPTIONS, options_of
 from heedful.errors import InputError
 
 

@@ -1,7 +1,10 @@
-"""Direct logit attribution: how much each part of a model adds to the logit of a token (Elhage et al. 2021).
+"""From the residual stream to logits: the logit lens, and direct logit attribution.
 
-The residual stream is the sum of embedding, position and all sublayer outputs. A logit would be a linear function of
-the stream if norms did not divide by a scale. With each scale frozen at its value in the recorded pass, every norm is
+The logit lens (nostalgebraist 2020) predicts tokens from the residual stream after each block.
+
+Direct logit attribution (Elhage et al. 2021) says how much each part of a model adds to the logit of a token. The
+residual stream is the sum of embedding, position and all sublayer outputs. A logit would be a linear function of the
+stream if norms did not divide by a scale. With each scale frozen at its value in the recorded pass, every norm is
 affine, and the logit is exactly the sum of its parts. All norms between a part and the logit are frozen: the final norm
 of a pre-norm model, the norms of all later sublayers in a post-norm model. The GELU in BERT's head is frozen too:
 GELU(x) = x gate(x), with constant gates.
@@ -9,24 +12,75 @@ GELU(x) = x gate(x), with constant gates.
 A part is a direct effect: indirect effects, through the scales or through later sublayers, are not counted. A
 translator's encoder contributes only through the heads of cross-attention.
 
-D model.
+L blocks, T tokens, K best tokens, D model, V vocabulary.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.architectures import Model
+from heedful.architectures.model import evaluating
 from heedful.architectures.transformer.layers import PostNorm
 from heedful.errors import InputError
 from heedful.inspector.capture.taps import SUBLAYERS
 from heedful.inspector.capture.trace import Trace
-from heedful.inspector.measures.logit_lens import check_speaks
 from heedful.nn.attention import Attention
 from heedful.nn.named_stacks import NamedStack
+
+
+@dataclass(frozen=True)
+class Lens:
+    """Logit lens: token predictions after each block and at each position; the last block gives the model's own."""
+
+    tokens: Int[np.ndarray, "L T K"]  # ids of the likeliest tokens, best first
+    log_probs: Float[np.ndarray, "L T K"]  # of `tokens`
+    entropy: Float[np.ndarray, "L T"]  # of the distribution over the whole vocabulary, in nats
+    rank: Int[np.ndarray, "L T"]  # from 0, of the token that is likeliest after the last block
+    last_log_probs: Float[np.ndarray, "L T"]  # of the token that is likeliest after the last block
+
+
+@torch.no_grad()
+def lens(model: Model, trace: Trace, count: int = 10) -> Lens:
+    """Compute the logit lens from a trace: token predictions from the residual stream after each block.
+
+    Args:
+        model: the model of the trace.
+        trace: a trace that holds the residual stream after each block, "*.ffn.resid".
+        count: number of likeliest tokens to keep for each block and position.
+
+    Raises:
+        InputError: the model predicts no tokens.
+    """
+    check_speaks(model)
+    side = model.named_stacks()[-1]
+    device = next(model.parameters()).device
+    streams = [
+        torch.from_numpy(trace[f"{side.name}.{layer}.ffn.resid"].values) for layer in range(len(side.stack.blocks))
+    ]
+    with evaluating(model):
+        log_probs = torch.stack([model.head(side.stack.norm(x.to(device))).log_softmax(-1) for x in streams])  # L T V
+    best, tokens = log_probs.topk(count)
+    last = tokens[-1, :, 0].expand(len(streams), -1)[..., None]
+    last_log_probs = log_probs.gather(-1, last)
+    rank = (log_probs > last_log_probs).sum(-1)
+    entropy = torch.special.entr(log_probs.exp()).sum(-1)
+    return Lens(*(x.cpu().numpy() for x in (tokens, best, entropy, rank, last_log_probs[..., 0])))
+
+
+def speaks(model: Model) -> bool:
+    """True if the logit lens can look through a model: it predicts tokens from a stack of blocks."""
+    return model.predicts_tokens and bool(model.named_stacks())
+
+
+def check_speaks(model: Model) -> None:
+    if not speaks(model):
+        raise InputError(f"a {type(model).__name__} says no tokens from a stack of blocks: there is nothing to look at")
 
 
 @dataclass(frozen=True)
@@ -68,12 +122,13 @@ class Attribution:
 
 
 @torch.no_grad()
-def attribute(model: Any, seen: Trace, place: int, token: int) -> Attribution:
+def attribute(model: Any, trace: Trace, place: int, token: int) -> Attribution:
     """Split the logit of a token at a position into the contributions of embeddings, heads, sublayers and biases.
 
     Args:
         model: the model of the trace, in floating point.
-        seen: a complete trace; attention heads may be switched off, other edits of the residual stream are not allowed.
+        trace: a complete trace; attention heads may be switched off, other edits of the residual stream are not
+            allowed.
         place: position in the tokens of the last stack, from 0.
         token: id of the token.
 
@@ -81,16 +136,15 @@ def attribute(model: Any, seen: Trace, place: int, token: int) -> Attribution:
         InputError: the model predicts no tokens, is quantized to int8, or there is no such position or token.
     """
     check_speaks(model)
-    side = model.named_stacks()[-1]
     if not isinstance(model.output, nn.Linear):
         raise InputError(
             "a model in int8 rounds what it adds, so that its logits have no exact parts; load it in float32"
         )
-    logits = seen["logits"].values
+    logits = trace["logits"].values
     for name, number, size in (("position", place, logits.shape[0]), ("token", token, logits.shape[1])):
         if not 0 <= number < size:
             raise InputError(f"{name} {number}: there are {size}, counted from 0")
-    parts = tuple(Walk(model, side, seen, place).parts(token))[::-1]
+    parts = tuple(Walk(model, model.named_stacks()[-1], trace, place).parts(token))[::-1]
     logit = float(logits[place, token])
     return Attribution(place, token, logit, parts, sum(part.value for part in parts) - logit)
 
@@ -105,8 +159,8 @@ class Walk:
 
     direction: Float[Tensor, " D"]
 
-    def __init__(self, model: Any, side: NamedStack, seen: Trace, place: int) -> None:
-        self.model, self.side, self.seen, self.place = model, side, seen, place
+    def __init__(self, model: Any, side: NamedStack, trace: Trace, place: int) -> None:
+        self.model, self.side, self.trace, self.place = model, side, trace, place
 
     def parts(self, token: int) -> Iterator[Part]:
         """Yield all parts of the logit of a token, from the output layer back to the embeddings."""
@@ -129,12 +183,13 @@ class Walk:
 
     def _at(self, name: str) -> Tensor:
         """Value of a recorded tensor at the position of the logit; for tensors with heads, of all heads."""
-        values = exact(torch.from_numpy(self.seen[name].values))
-        return values[:, self.place] if self.seen.axes[name][0].name == "head" else values[self.place]
+        values = exact(torch.from_numpy(self.trace[name].values))
+        return values[:, self.place] if self.trace.axes[name][0].name == "head" else values[self.place]
 
     def _sublayer(self, name: str, sublayer: Any, residual: nn.Module) -> Iterator[Part]:
         if isinstance(residual, PostNorm):
             yield from self._norm(name, residual.norm, self._at(f"{name}.in") + self._at(f"{name}.out"))
+        # The last matrix of the sublayer is linear: the direction before it is W^T times the direction after it.
         last = sublayer.out if isinstance(sublayer, Attention) else sublayer.down
         if last.bias is not None:
             yield Part(name, "bias", float(self.direction @ exact(last.bias)))
