@@ -81,8 +81,7 @@ def init(
         typer.Option(metavar="SRC TGT", help="Test set of a translator: text and translation.", show_default=HELD_OUT),
     ] = None,
     bad_utf8: Annotated[
-        BadUtf8,
-        typer.Option(help="Lines that are not UTF-8: stop with an error, skip them, or replace the bad bytes."),
+        BadUtf8, typer.Option(help="Lines that are not UTF-8: stop with an error, skip them, or replace the bad bytes.")
     ] = "error",
 ) -> None:
     """Look at your data, hold out some of it for validation and test, and write a recipe with sizes that fit.

@@ -143,8 +143,7 @@ def plot(
     out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("vectors.png"),
     count: Annotated[int, typer.Option(min=3, help="Words to draw if none are given.")] = 100,
     method: Annotated[
-        str,
-        typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours)."),
+        str, typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours).")
     ] = "pca",
     _force: Force = False,
 ) -> None:

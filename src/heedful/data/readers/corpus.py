@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.columns import LABEL_NAMES, OTHER_NAMES, TEXT_NAMES, is_header
@@ -24,6 +22,9 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.rows import OPTIONS, READERS, USUAL_FIELDS, Fields, RawRow, cells_of, rows_of_table
 from heedful.errors import InputError
 from heedful.wording import counted
+
+if TYPE_CHECKING:
+    import numpy as np
 
 TABLES = {**READERS, ".txt": rows_of_table}  # a text file with named columns is a table with tabs
 
@@ -205,6 +206,8 @@ def _check_same_length(source: Path, target: Path, fields: Fields) -> None:
 
 
 def _drift_hint(source: Path, target: Path, count: int) -> str:
+    import numpy as np
+
     source_lengths, target_lengths = (
         np.fromiter(map(len, islice(read_lines(path, bad_utf8="replace"), count)), np.float64, count)
         for path in (source, target)
@@ -215,7 +218,7 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
     return f"From about line {line:,} on, lengths do not go together: look for a lost or an added line there."
 
 
-def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | None:
+def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> int | None:
     """Return the line, from 1, where two parallel files become misaligned, judged by line lengths; None if nowhere.
 
     Translations have similar lengths, other lines do not: |log length ratio - its median| jumps where a line is missing
@@ -225,6 +228,8 @@ def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | 
         source_lengths: Characters of each source line, shape (n,).
         target_lengths: Characters of each target line, shape (n,).
     """
+    import numpy as np
+
     count = len(source_lengths)
     if count < 2:
         return None
