@@ -28,8 +28,7 @@ from heedful.cli.first_recipe import (
 from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig
 from heedful.data.readers.chat_messages import BETWEEN
-from heedful.data.readers.corpus import SentencePair, read_rows
-from heedful.data.readers.dialogues import read_replies
+from heedful.data.readers.corpus import SentencePair, read_replies, read_rows
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import MOST_LABELS, dominance_line, in_order, read_labelled
 from heedful.data.readers.squad import read_squad

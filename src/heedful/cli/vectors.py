@@ -17,8 +17,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
-    from heedful.data.word_vectors.vector_files import VectorTable
-    from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
+    from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
     from heedful.inspector.plots import WordMap
 
 app = typer.Typer(
@@ -201,7 +200,7 @@ def export(
     _force: Force = False,
 ) -> None:
     """Write the vectors of a model to a file that other programs read, or turn one format into another."""
-    from heedful.data.word_vectors.vector_files import writable, write_vectors
+    from heedful.data.word_vectors import writable, write_vectors
     from heedful.storage.written_files import note_written
 
     check_output(out, Path(model), option="OUT")
@@ -215,7 +214,7 @@ def export(
 
 
 def space_of(model: str) -> "VectorSpace":
-    from heedful.data.word_vectors.vector_space import VectorSpace
+    from heedful.data.word_vectors import VectorSpace
 
     return VectorSpace(table_of(model))
 
@@ -223,7 +222,7 @@ def space_of(model: str) -> "VectorSpace":
 def table_of(model: str) -> "VectorTable":
     """Load the vectors of a model folder, or read those of a file."""
     if Path(model).is_file():
-        from heedful.data.word_vectors.vector_files import read_vectors
+        from heedful.data.word_vectors import read_vectors
 
         return read_vectors(Path(model))
     if Path(model).suffix and not Path(model).exists():
