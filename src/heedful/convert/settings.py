@@ -58,8 +58,8 @@ class Misfit:
     fitting: tuple[Any, ...]
 
     def __str__(self) -> str:
-        wanted = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
-        return f"{self.key} {wanted}, not {json.dumps(self.value)}"
+        choice = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
+        return f"{self.key} {choice}, not {json.dumps(self.value)}"
 
 
 @dataclass(frozen=True, kw_only=True)

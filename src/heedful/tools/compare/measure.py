@@ -181,7 +181,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
     )
     if not isinstance(task.data, Pairs):
         return replace(result, draws=asdict(bootstrap_scores(outcomes)))
-    sources = [source for source, _ in task.data.prepared.valid_text]
+    sources = [source for source, _ in task.data.examples.valid_text]
     result = replace(
         result,
         texts={"source": sources, "reference": list(texts.references), "output": list(texts.outputs)},

@@ -400,7 +400,7 @@ def has_no_colour(picture: Any) -> bool:
 
 def listen_to_sound(content: bytes) -> SoundFacts:
     """Find the length of a sound."""
-    with audio.opened(content) as sound:
+    with audio.open_sound(content) as sound:
         frames = audio.frames_of(sound, content)
         count, silent = 0, True
         digest = blake2b(f"{sound.samplerate} {sound.channels}".encode(), digest_size=16)
