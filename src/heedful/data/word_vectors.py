@@ -114,7 +114,7 @@ def is_text(line: bytes) -> bool:
 def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None = None) -> Iterator[Entry]:
     """Yield word vectors from lines of text, each a word and its numbers.
 
-    The header or the first line tells how many numbers, because a word may hold spaces. Blank lines are left out.
+    The header or the first line shows how many numbers, because a word may hold spaces. Blank lines are left out.
     """
     for number, row in enumerate(rows, start=first):
         fields = row.split()
@@ -264,7 +264,6 @@ class VectorSpace:
         return self._rows.get(word, self._rows.get(word.lower()))
 
     def row(self, word: str) -> int:
-        """The row of a word, as written or else in lower case."""
         row = self.find(word)
         if row is None:
             near = get_close_matches(word.lower(), self.words[:50_000], n=3)
@@ -272,7 +271,6 @@ class VectorSpace:
         return row
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """The rows of several words."""
         return np.array([self.row(word) for word in words], np.int64)
 
     def similarity(self, first: str, second: str) -> float:
@@ -312,12 +310,7 @@ class VectorSpace:
     def solve(self, questions: NDArray[np.int64], among: int | None = None) -> NDArray[np.int64]:
         """Answer analogies "a is to b as c is to ?" by the word nearest to b - a + c, question words left out.
 
-        Args:
-            questions: the rows of a, b and c, (Q, 3).
-            among: answers come from so many first words; None: from all.
-
-        Returns:
-            The row of each answer, (Q,).
+        `questions` are the rows of a, b and c, (Q, 3); the answers are rows, too, (Q,), of the first `among` words.
         """
         candidates = self.directions[:among]
         answers = []
@@ -326,7 +319,7 @@ class VectorSpace:
             part = questions[begin : begin + step]
             a, b, c = (self.directions[column] for column in part.T)
             similarities = (b - a + c) @ candidates.T
-            for column in part.T:
+            for column in part.T:  # the words of a question are no answers to it
                 inside = np.flatnonzero(column < len(candidates))
                 similarities[inside, column[inside]] = -np.inf
             answers.append(similarities.argmax(1))

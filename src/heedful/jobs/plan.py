@@ -58,7 +58,7 @@ class SourceFile:
 class Plan:
     """Plan of a job, the same for every worker."""
 
-    settings: dict[str, Setting]  # what the results depend on beside the text, such as the digest of a model
+    settings: dict[str, Setting]  # what the results depend on besides the text, such as the digest of a model
     shard_lines: int  # lines of a shard; the last one of a file may have fewer
     files: dict[str, SourceFile]  # by their names in the input folder
 

@@ -40,8 +40,8 @@ def resampled(samples: Samples, before: int, after: int) -> Samples:
 
     # kernel (phases, 2 reach + 1): how each of the outputs of a period weighs the inputs around it
     width = min(1.0, phases / steps) * ROLLOFF
-    behind = (torch.arange(phases) * steps % phases).double()[:, None] / phases  # the input before an output
-    distance = (torch.arange(-reach, reach + 1) - behind) * width
+    offset = (torch.arange(phases) * steps % phases).double()[:, None] / phases  # the input before an output
+    distance = (torch.arange(-reach, reach + 1) - offset) * width
     window = torch.cos(distance * math.pi / 2 / CROSSINGS).square() * (distance.abs() <= CROSSINGS)
     kernel = (width * torch.sinc(distance) * window).float()
 
@@ -162,7 +162,7 @@ ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".
 
 KINDS = "WAV, FLAC, Ogg, Opus, MP3, AIFF, AU and CAF and, with heedful[media], M4A, MP4, MOV, WebM, MKV, AAC and AVI"
 FASTEST = 768_000  # samples a second: more are a damaged header
-UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are, as libsndfile says
+UNKNOWN_LENGTH = 2**63 - 1  # samples of a file that does not say how many there are, in libsndfile
 BLOCK = 1 << 16  # samples that are read at a time
 SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block with the damage is lost
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
@@ -181,7 +181,7 @@ def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) 
     with open_sound(content, truncated=truncated) as sound, without_foreign_messages(), named_damage():
         rate, frames = sound.samplerate, frames_of(sound, content, truncated=truncated)
         check_length(frames / rate, config.max_seconds)
-        samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
+        samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot say how many follow
         check_count(len(samples), frames)
     mixer = ChannelMixer(config.channel)
     mixed = checked(mixer.mix(samples))
@@ -221,14 +221,14 @@ def au(samples: Samples, rate: int) -> bytes:
 def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> int:
     """Find the number of samples of each channel of an open audio file, made of `source`.
 
-    A file that may be cut off or does not tell, as FLAC that was written into a pipe, is read to its end for that.
+    A file that may be cut off, or does not say its length, as FLAC from a pipe, is read to its end for that.
     """
-    if sound.frames != UNTOLD and not truncated:
+    if sound.frames != UNKNOWN_LENGTH and not truncated:
         return sound.frames
     count = 0
     with open_sound(source, truncated=truncated) as again:
         try:
-            for block in blocks(again, UNTOLD, SMALL_BLOCK if truncated else BLOCK):
+            for block in blocks(again, UNKNOWN_LENGTH, SMALL_BLOCK if truncated else BLOCK):
                 count += len(block)
         except InputError:
             if not truncated:
@@ -237,7 +237,7 @@ def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> i
 
 
 def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndarray, "N C"]]:
-    """Read at most so many samples of an open audio file (N C), block by block; behind them may stand other things."""
+    """Read at most so many samples of an open audio file (N C), block by block; other things may follow them."""
     with named_damage():
         while len(block := sound.read(min(size, most), dtype="float32", always_2d=True)):
             yield block
@@ -288,7 +288,7 @@ def unreadable(error: Any) -> InputError:
 def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
     """Check that there are bytes, and all that a file announces: libsndfile reads what is left.
 
-    The headers of WAV, AIFF, AU and Matroska tell how many there are, and each page of an Ogg file tells its size.
+    The headers of WAV, AIFF, AU and Matroska say how many there are, and each page of an Ogg file says its size.
     """
     header, size = stream.read(LONGEST_HEAD), stream.seek(0, SEEK_END)
     if not size:
@@ -317,7 +317,6 @@ def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
 
 
 def check_count(there: int, announced: int) -> None:
-    """Refuse a file with fewer samples than it announces."""
     if there < announced:
         raise InputError(f"it is cut off or damaged: {there:,} of {announced:,} samples can be read; save it again")
 

@@ -103,14 +103,12 @@ def with_few_bits(image: Any, strength: float) -> Any:
 
 
 def solarized(image: Any, strength: float) -> Any:
-    """Invert what is brighter than a threshold."""
     from PIL import ImageOps
 
     return ImageOps.solarize(image, round(256 * abs(strength)))
 
 
 def stretched(image: Any, strength: float) -> Any:
-    """Stretch each channel to its full range."""
     from PIL import ImageOps
 
     del strength

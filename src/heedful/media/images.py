@@ -120,7 +120,6 @@ def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
 
 
 def image_of(values: np.ndarray) -> Any:
-    """Make an image of Pillow of pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4)."""
     if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no picture; give pixels from 0 to 255 as "
@@ -162,7 +161,6 @@ def upright(image: Any) -> Any:
 
 
 def resized(image: Any, config: ImageConfig) -> Any:
-    """Bring an image of Pillow to the size and the channels of the settings."""
     image = image.convert("L" if config.channels == 1 else "RGB")
     height, width = config.size
     if image.size == (width, height):
@@ -191,7 +189,6 @@ def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
 
 
 def letterboxed(image: Any, size: tuple[int, int], resample: Any) -> Any:
-    """Scale an image until it fits into the size, with black beside it."""
     from PIL import ImageOps
 
     return ImageOps.pad(image, size, resample, "black")
@@ -205,7 +202,6 @@ RESIZES: dict[str, Callable[[Any, tuple[int, int], Any], Any]] = {
 
 
 def png(pixels: UInt8[np.ndarray, "H W *C"]) -> bytes:
-    """Encode pixels of 8 bits as the bytes of a PNG file."""
     stream = BytesIO()
     image_of(pixels).save(stream, "PNG")
     return stream.getvalue()

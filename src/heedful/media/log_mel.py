@@ -32,6 +32,7 @@ def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tens
     samples = F.pad(samples, (0, max(0, config.window // 2 + 1 - len(samples))))  # what is mirrored at the ends
     window = torch.hann_window(config.window, dtype=torch.float64)
     spectrum = torch.stft(samples, config.window, config.hop, window=window, return_complex=True)
+    # torch.stft gives one frame more than there are whole hops; Whisper leaves it out, too.
     power = spectrum[:, :frames].abs().square()
     logarithms = (mel_bands(config.mels, config.window, config.rate) @ power).clamp(min=FLOOR).log10()
     return ((logarithms.clamp(min=float(logarithms.max()) - RANGE) + 4) / 4).T.float()
@@ -49,14 +50,12 @@ def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
 
 
 def mel(frequency: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The mel of a frequency in Hz."""
     linear = frequency * MELS_PER_HERTZ
     above = LINEAR_UP_TO * MELS_PER_HERTZ + (frequency.clamp(min=LINEAR_UP_TO) / LINEAR_UP_TO).log() / LOG_STEP
     return torch.where(frequency < LINEAR_UP_TO, linear, above)
 
 
 def hertz(mels: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The frequency in Hz of a mel."""
     knee = LINEAR_UP_TO * MELS_PER_HERTZ
     return torch.where(mels < knee, mels / MELS_PER_HERTZ, LINEAR_UP_TO * ((mels - knee) * LOG_STEP).exp())
 

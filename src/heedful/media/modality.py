@@ -100,7 +100,6 @@ class Images(Modality):
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
-        """Change an image at random as the settings say, then scale."""
         return self.features(augmented(decoded, self.config, chance))
 
 
@@ -153,7 +152,6 @@ class AudioClips(Modality):
         return self._parts(read_sound(content, replace(self.config, max_seconds=LONGEST), truncated=self.truncated))
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Check samples (N), and cut them as those of a file."""
         return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
 
     def is_silent(self, decoded: np.ndarray) -> bool:
@@ -198,7 +196,6 @@ MODALITIES: dict[str, Callable[[Recipe], Modality]] = {  # by `data.modality`
 
 
 def modality_of(recipe: Recipe) -> Modality:
-    """Return what the model of a recipe reads: images, audio clips or videos."""
     return MODALITIES[recipe.data.modality](recipe)
 
 

@@ -124,7 +124,6 @@ class FileRecording(Recording):
             self._close()
 
     def _close(self) -> None:
-        """Close the file, and forget what was read of it; the next piece opens it again."""
         if self._sound is not None:
             self._sound.close()
         self._sound = None
@@ -190,7 +189,6 @@ def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False)
 
 
 def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) -> FileRecording:
-    """Open an audio file."""
     if not path.is_file():
         raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

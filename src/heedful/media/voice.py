@@ -22,7 +22,7 @@ from heedful.media.audio import Samples, resampled
 from heedful.media.recordings import Recording
 
 PACKAGE, WEIGHTS = "silero_vad", "data/silero_vad_16k.safetensors"
-RATE = 16_000  # samples a second that the network hears
+RATE = 16_000  # samples a second that the network reads
 CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples: of a chunk, of the one before it, and mirrored at its end
 PIECE = 1024  # chunks that are computed at a time: 33 seconds
 SPEECH, PAUSE = 0.4, 0.25  # probabilities: speech begins from the one, and ends below the other
@@ -48,6 +48,7 @@ class SpeechNetwork(nn.Module):
         self.final_conv = nn.Conv1d(128, 1, 1)
 
     def features(self, chunks: Float32[Tensor, "C N"]) -> Float32[Tensor, "C D"]:
+        # Convolving with sines and cosines is a Fourier transform: (C, 258, T), all real parts and then the imaginary.
         spectrum = self.stft_conv(F.pad(chunks[:, None], (0, MIRRORED), mode="reflect"))
         x = torch.linalg.vector_norm(spectrum.unflatten(1, (2, -1)), dim=1)
         for layer in (self.conv1, self.conv2, self.conv3, self.conv4):
@@ -69,7 +70,6 @@ class SpeechNetwork(nn.Module):
 
 
 def has_network() -> bool:
-    """True if the package that the network is read from is installed."""
     return _weights() is not None
 
 
@@ -103,6 +103,7 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
     context = torch.zeros(CONTEXT)
     for piece in pieces:
         samples = F.pad(torch.from_numpy(piece), (0, -len(piece) % CHUNK))
+        # Each chunk is heard with the end of the one before it.
         chunks = torch.cat([context, samples]).unfold(0, CONTEXT + CHUNK, CHUNK)
         context = samples[-CONTEXT:]
         probabilities, state = network(network.features(chunks), state)
@@ -131,7 +132,6 @@ def _pieces(recording: Recording) -> Iterator[Samples]:
 
 
 def chunk_size(rate: int) -> int:
-    """Number of samples of a chunk at a rate."""
     return max(1, round(CHUNK * rate / RATE))
 
 
@@ -151,6 +151,7 @@ def _stretches(
 ) -> Stretches:
     """Join chunks with speech to stretches, in samples of the recording."""
     size, rate = chunk_size(recording.rate), recording.rate
+    # Where speech begins and ends, in turn: (stretches, 2).
     edges = np.flatnonzero(np.diff(speech.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
     runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= fewest]
     stretches: Stretches = []

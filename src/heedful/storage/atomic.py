@@ -51,7 +51,6 @@ class FolderWriter:
             self._storage.flush(self.path / name)
 
     def seal(self, facts: Mapping[str, Any]) -> None:
-        """Write the manifest: size and checksum of each file that `write` wrote, and JSON values about the folder."""
         with self._storage.create(self.path / MANIFEST) as stream:
             stream.write(manifest_text(self.entries, facts))
 
@@ -136,7 +135,6 @@ def publish(folder: Path, storage: Storage) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:
-    """Write a folder and its manifest atomically; an existing folder of that name is replaced."""
     with atomic_folder(folder, storage) as writer:
         for name, content in files.items():
             writer.write(name, content)
@@ -169,7 +167,6 @@ def sweep(storage: Storage, folder: Path) -> None:
 
 
 def remove(storage: Storage, path: Path) -> None:
-    """Remove a file or a folder with all its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         for child in storage.list(path):
             remove(storage, child)
@@ -179,7 +176,6 @@ def remove(storage: Storage, path: Path) -> None:
 
 
 def make_folders(storage: Storage, folder: Path) -> None:
-    """Make a folder and its parent folders where they are missing."""
     if not folder.is_dir():
         make_folders(storage, folder.parent)
         storage.make_folder(folder)

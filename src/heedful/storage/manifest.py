@@ -35,8 +35,6 @@ class DamagedError(InputError):
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of one file in a manifest: its size and its CRC-32 checksum."""
-
     bytes: int
     crc32: str
 
@@ -105,7 +103,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check(folder: Path) -> Manifest:
-    """Verify every byte of a folder's files against its manifest."""
     manifest = check_sizes(folder)
     for name in manifest.files:
         manifest.verified(name)
@@ -131,7 +128,6 @@ def is_as_written(folder: Path) -> bool:
 
 
 def manifest_text(files: Mapping[str, Entry], facts: Mapping[str, Any]) -> bytes:
-    """Format the bytes of `manifest.json` from the entries of the files and the facts."""
     return seal({"format": FORMAT, **facts, "files": {name: vars(entry) for name, entry in files.items()}})
 
 

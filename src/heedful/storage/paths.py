@@ -23,7 +23,6 @@ def no_file(path: Path, remedy: str = CHECK) -> str:
 
 
 def unreadable(path: Path, error: OSError) -> str:
-    """Say why a file could not be read, and what to do."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return no_file(path)
     return f"{path}: cannot be read ({error.strerror or error})"
@@ -42,7 +41,6 @@ def nothing_at(path: Path, remedy: str = CHECK) -> str:
 
 
 def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.path.exists) -> str:
-    """Say what may be meant by a path where nothing is."""
     if near := near_paths(path, fits):
         return f"did you mean {' or '.join(map(str, near))}?"
     lost = first_lost(path)

@@ -110,13 +110,11 @@ def prepare_media(
 
 
 def check_media(recipe: Recipe) -> None:
-    """Check that a recipe names training data; nothing is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
 
 
 def skips_bad(recipe: Recipe, *, training: bool) -> bool:
-    """True if files of a set that cannot be read are left out."""
     return recipe.data.bad_files == "skip_all" or (training and recipe.data.bad_files == "skip")
 
 

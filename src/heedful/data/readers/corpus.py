@@ -227,12 +227,13 @@ def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | 
         return None
     log_ratio = np.log((source_lengths + 1) / (target_lengths + 1))
     distance = np.abs(log_ratio - np.median(log_ratio)) + 0.05  # some equal lines do not make a part certain
+    # Likelihood of a jump after each line, with an exponential distribution before it and another one after it.
     before = np.arange(1, count)
     sums = np.cumsum(distance)
     mean_before = sums[:-1] / before
     mean_after = (sums[-1] - sums[:-1]) / (count - before)
     gain = count * np.log(distance.mean()) - before * np.log(mean_before) - (count - before) * np.log(mean_after)
-    gain[mean_after < 1.5 * mean_before] = 0.0
+    gain[mean_after < 1.5 * mean_before] = 0.0  # from there on, lines must fit worse
     best = int(np.argmax(gain))
     return best + 2 if gain[best] > 4.0 else None
 

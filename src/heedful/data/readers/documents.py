@@ -147,7 +147,6 @@ def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]
 
 
 def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the files of a corpus of documents, sorted by their paths."""
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
@@ -162,7 +161,6 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 
 def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the paths of all files of a corpus of any kind: its documents, or its source and its target."""
     return [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
 
 
@@ -183,7 +181,6 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
 
 
 def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
-    """The documents of one file, each with the line where it begins."""
     if ending_of(path) in TABLE_ENDINGS:
         from heedful.data.readers.corpus import read_rows
 

@@ -87,7 +87,7 @@ WHOLE = (0.0, 1.0)  # the part of a corpus that is all of it
 TABLE_ENDINGS = (".tsv", ".csv", ".jsonl")  # of files that `heedful.data.readers.rows` reads
 
 BLOCK = 1 << 20  # bytes that are read at a time to count lines
-SOME = 1 << 10  # bytes of a line that tell whether it holds more than byte order marks
+SOME = 1 << 10  # bytes of a line that show whether it holds more than byte order marks
 LONGEST_LINE = 1 << 26  # bytes: a longer one means that the file is not text, and would have to be held in memory
 
 SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # in UTF-8, of a JSON escape without its other half

@@ -80,11 +80,9 @@ class DropReport:
         self._count(reason, name, line)
 
     def remark(self, remark: Remark, name: str, line: int | None) -> None:
-        """Count one example that is kept, though something about it is odd."""
         self._count(remark, name, line)
 
     def count_tokens(self, name: str, ids: Sequence[int]) -> None:
-        """Count the tokens of an encoded text, and those that are unknown, under what they are."""
         self.tokens.setdefault(name, UnknownTokens()).count(ids)
 
     def merge(self, other: Self) -> None:
@@ -196,6 +194,7 @@ class HashSet:
         self._slots[index] = value
         self._count += 1
         if 3 * self._count > 2 * len(self._slots):
+            # Longer runs of full slots would make each look-up slow.
             values = self._slots
             self._slots = array("Q", bytes(2 * 8 * len(values)))
             for moved in filter(None, values):
