@@ -293,11 +293,7 @@ class VectorSpace:
         return self.nearest_to(plus - minus + other, count, rows, among)
 
     def nearest_to(
-        self,
-        vector: Vectors,
-        count: int,
-        left_out: Sequence[int] | NDArray[np.int64] = (),
-        among: int | None = None,
+        self, vector: Vectors, count: int, left_out: Sequence[int] | NDArray[np.int64] = (), among: int | None = None
     ) -> list[Neighbour]:
         """The words nearest to a vector by the cosine, of the first `among` or all, without the rows `left_out`."""
         length = float(np.linalg.norm(vector))

@@ -93,7 +93,7 @@ class ChannelMixer:
 
 
 STREAMED = 2**31 - 2**16  # bytes of a WAV file; a header that announces more was written before the length was known
-LARGEST = 2**32 - 1  # bytes that a header can announce
+MAX_ANNOUNCED = 2**32 - 1  # bytes that a header can announce
 AU_HEADER = 24  # bytes of the shortest header of an AU file
 CHUNKS = 1000  # that are looked through for the samples; files have a handful
 
@@ -125,8 +125,8 @@ def true_header(stream: BinaryIO, size: int) -> bytes | None:
             return None
         stream.seek(0)
         header = bytearray(stream.read(begin))
-        header[4:8] = min(size - 8, LARGEST).to_bytes(4, order)
-        header[place + 4 : begin] = min(size - begin, LARGEST).to_bytes(4, order)
+        header[4:8] = min(size - 8, MAX_ANNOUNCED).to_bytes(4, order)
+        header[place + 4 : begin] = min(size - begin, MAX_ANNOUNCED).to_bytes(4, order)
         return bytes(header)
     return None
 
@@ -161,15 +161,15 @@ def _is_unknown(stream: BinaryIO, begin: int, length: int, size: int, order: Lit
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".caf", *SOUND_ENDINGS)
 
 KINDS = "WAV, FLAC, Ogg, Opus, MP3, AIFF, AU and CAF and, with heedful[media], M4A, MP4, MOV, WebM, MKV, AAC and AVI"
-FASTEST = 768_000  # samples a second: more are a damaged header
+MAX_RATE = 768_000  # samples a second: more are a damaged header
 UNKNOWN_LENGTH = 2**63 - 1  # samples of a file that does not say how many there are, in libsndfile
 BLOCK = 1 << 16  # samples that are read at a time
 SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block with the damage is lost
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
-QUIETEST = 1e-4  # samples of 16 bits that are this near to each other are silence, or the noise of rounding
-LOUDEST = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
+SILENCE = 1e-4  # samples of 16 bits that are this near to each other are silence, or the noise of rounding
+MAX_SAMPLE = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
-LONGEST_HEAD = 256  # bytes of a file that say how many it has
+HEADER_BYTES = 256  # bytes of a file that say how many it has
 
 
 def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) -> Samples:
@@ -263,9 +263,9 @@ def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
             sound.seekable = lambda: False  # else soundfile looks for its place after each read, and an MP3 loses it
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
-    if not 0 < sound.samplerate <= FASTEST:
+    if not 0 < sound.samplerate <= MAX_RATE:
         sound.close()
-        raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
+        raise InputError(f"it has {sound.samplerate:,} samples a second, more than {MAX_RATE:,}: it is damaged")
     return sound
 
 
@@ -290,7 +290,7 @@ def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
 
     The headers of WAV, AIFF, AU and Matroska say how many there are, and each page of an Ogg file says its size.
     """
-    header, size = stream.read(LONGEST_HEAD), stream.seek(0, SEEK_END)
+    header, size = stream.read(HEADER_BYTES), stream.seek(0, SEEK_END)
     if not size:
         raise InputError("the file is empty; take it out, or save it again")
     if truncated:
@@ -334,7 +334,7 @@ def checked(samples: Samples) -> Samples:
         raise InputError("it has no samples")
     if not np.isfinite(samples).all():
         raise InputError(f"{np.sum(~np.isfinite(samples)):,} of its {len(samples):,} samples are no finite numbers")
-    if (loudest := float(np.abs(samples).max())) > LOUDEST:
+    if (loudest := float(np.abs(samples).max())) > MAX_SAMPLE:
         raise InputError(
             f"its samples reach {loudest:,.6g}, and those of sound are from -1 to 1; divide them by what is 1 in them, "
             "such as 32,768 for samples of 16 bits"
@@ -344,7 +344,7 @@ def checked(samples: Samples) -> Samples:
 
 def is_silent(samples: np.ndarray) -> bool:
     """True if nothing can be heard in samples (N) or (N C): all of a channel are nearly equal."""
-    return float(np.ptp(samples, axis=0).max()) <= QUIETEST
+    return float(np.ptp(samples, axis=0).max()) <= SILENCE
 
 
 def soundfile() -> Any:

@@ -33,7 +33,7 @@ SHEAR = 0.3  # of the height or width
 SHIFT = 1 / 3  # of the height or width
 TURN = 30  # degrees
 ENHANCEMENT = 0.9  # factors go from 1 - 0.9 to 1 + 0.9
-FEWEST_BITS = 4  # of a colour
+MIN_BITS = 4  # of a colour
 GREY = 128
 
 
@@ -99,7 +99,7 @@ def with_few_bits(image: Any, strength: float) -> Any:
     """Keep the first 4 to 8 bits of each colour."""
     from PIL import ImageOps
 
-    return ImageOps.posterize(image, FEWEST_BITS + round((8 - FEWEST_BITS) * abs(strength)))
+    return ImageOps.posterize(image, MIN_BITS + round((8 - MIN_BITS) * abs(strength)))
 
 
 def solarized(image: Any, strength: float) -> Any:

@@ -25,7 +25,7 @@ from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
 from heedful.random_numbers import KeyedGenerator
 
-LONGEST = 36_000.0  # seconds of an audio clip that is read in parts
+MAX_SECONDS = 36_000.0  # seconds of an audio clip that is read in parts
 
 
 class Modality(ABC):
@@ -149,10 +149,10 @@ class AudioClips(Modality):
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
         """Decode the bytes of an audio file; one that is longer than `max_seconds` is cut into parts of that length."""
-        return self._parts(read_sound(content, replace(self.config, max_seconds=LONGEST), truncated=self.truncated))
+        return self._parts(read_sound(content, replace(self.config, max_seconds=MAX_SECONDS), truncated=self.truncated))
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
+        return self._parts(from_samples(values, replace(self.config, max_seconds=MAX_SECONDS)))
 
     def is_silent(self, decoded: np.ndarray) -> bool:
         return is_silent(decoded)

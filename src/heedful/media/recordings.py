@@ -139,8 +139,8 @@ class FileRecording(Recording):
             self._sound = self._opened()
         while self._last < end:
             block = self._block(min(BLOCK, end - self._last))
-            kept = self._kept[max(0, begin - self._first) :]
-            self._kept = np.concatenate([kept, block])
+            before = self._kept[max(0, begin - self._first) :]
+            self._kept = np.concatenate([before, block])
             self._last += len(block)
             self._first = self._last - len(self._kept)
         return self._kept[begin - self._first : end - self._first]

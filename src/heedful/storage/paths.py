@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 CHECK = "check the name and the folder it is looked for in"
-MOST = 10_000  # names in a folder that are compared
+MAX_NAMES = 10_000  # names in a folder that are compared
 
 
 def no_file(path: Path, remedy: str = CHECK) -> str:
@@ -70,5 +70,5 @@ def first_lost(path: Path) -> Path:
 def _inside(folder: Path) -> list[Path]:
     """The paths in a folder by name, not hidden ones; none if it cannot be read."""
     with suppress(OSError):
-        return sorted(place for place in islice(folder.iterdir(), MOST) if not place.name.startswith("."))
+        return sorted(place for place in islice(folder.iterdir(), MAX_NAMES) if not place.name.startswith("."))
     return []

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.media.audio import FASTEST, as_samples, au
+from heedful.media.audio import MAX_RATE, as_samples, au
 from heedful.media.images import pixels_of, png
 from heedful.media.videos import animated_png
 from heedful.predictors.media_reader import GIVE, SINGLE, PillowImage
@@ -68,7 +68,7 @@ class MediaWriter:
         if not is_sound:
             encode, ending = ENCODERS[self.recipe.data.modality]
             return encode(value), ending
-        if not isinstance(rate, int | np.integer) or not 0 < rate <= FASTEST:
+        if not isinstance(rate, int | np.integer) or not 0 < rate <= MAX_RATE:
             raise InputError(f"{described(rate)} is not a number of samples a second; give a sound as (samples, rate)")
         return au(as_samples(value, int(rate)), int(rate)), ".au"
 

@@ -115,8 +115,8 @@ def given_tokenizers(recipe: Recipe) -> TokenizerPair | None:
         return None
     tokenizers = TokenizerPair.load(Path(config.path))
     if tokenizers.joint != config.joint:
-        held = "one vocabulary" if tokenizers.joint else "a vocabulary for each language"
-        raise InputError(f"{config.path}: holds {held}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
+        vocabularies = "one vocabulary" if tokenizers.joint else "a vocabulary for each language"
+        raise InputError(f"{config.path}: holds {vocabularies}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
     return tokenizers
 
 

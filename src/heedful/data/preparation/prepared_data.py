@@ -342,7 +342,7 @@ def at_least_one(
 LOOKED_UP = 200_000  # held-out texts
 SHOWN = 3  # examples in a message
 SHOWN_CHARACTERS = 60
-SHORTEST_LINE = 40  # characters of a line of running text: shorter ones recur by chance
+MIN_LINE_CHARACTERS = 40  # characters of a line of running text: shorter ones recur by chance
 
 
 @dataclass
@@ -356,20 +356,20 @@ class Overlap:
 
     def __str__(self) -> str:
         shared = self.exact + self.near
-        shown = "; ".join(
+        examples = "; ".join(
             repr(text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...")
             for text in self.examples
         )
         return (
             f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) also in the training data, "
-            f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {shown}. "
+            f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {examples}. "
             "They make its scores better than they would be on new text"
         )
 
 
 def lines_of(text: str) -> Iterator[str]:
     """Yield the lines of running text that are long enough to be looked up elsewhere: shorter ones recur by chance."""
-    return (line for line in text.split("\n") if len(line) >= SHORTEST_LINE)
+    return (line for line in text.split("\n") if len(line) >= MIN_LINE_CHARACTERS)
 
 
 def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:

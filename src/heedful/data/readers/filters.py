@@ -34,7 +34,7 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
-MANY = 0.1  # the share of examples that are left out from which it is pointed out
+MUCH_LEFT_OUT = 0.1  # the share of examples that are left out from which it is pointed out
 
 _FILL = "fill them in, or check that the right column or file is read"
 REMEDIES: dict[Reason, str] = {  # for examples that are left out; headers and folders are not examples
@@ -132,7 +132,7 @@ def left_out_line(drops: DropReport, kept: int) -> str | None:
     """Say with the remedy that many lines are left out of `kept` and these together; None where it is not many."""
     rows = [row for row in drops.rows() if row[0] in REMEDIES]
     total = sum(count for _, count, _ in rows)
-    if not rows or total < MANY * (kept + total):
+    if not rows or total < MUCH_LEFT_OUT * (kept + total):
         return None
     reason, count, first = max(rows, key=lambda row: row[1])
     what = f"{total / (kept + total):.0%} of the examples are left out, {count:,} of them for {reason}"
