@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from heedful.data.readers.columns import is_header, is_number
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes, read_lines
 from heedful.data.readers.rows import CHARACTERS, width
-from heedful.data.readers.squad import LONGEST_FILE
+from heedful.data.readers.squad import MAX_LINE_BYTES
 from heedful.data.readers.tagged import TREEBANK
 from heedful.errors import InputError
 
@@ -59,7 +59,7 @@ class TextShape(NamedTuple):
 def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
     """Recognise a data set in a file by its first lines; None for running text, and for a table that is as it says."""
     with open_bytes(path) as stream:
-        decoded = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=LONGEST_FILE)
+        decoded = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=MAX_LINE_BYTES)
         first = [line for line in islice(decoded, LOOKED_AT) if line is not None]
     lines = [line for line in first if line.strip()]
     if lines and JSON.match("\n".join(lines[:2])):
@@ -291,7 +291,7 @@ def objects_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Valu
     """Yield the objects of a file of JSON: one a line, or those of its array."""
     policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
     with open_bytes(path) as stream:
-        lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=policy, longest=LONGEST_FILE))
+        lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=policy, longest=MAX_LINE_BYTES))
         if shape.kind == "objects":
             for number, line in enumerate(lines, start=1):
                 values = parsed(line, f"{path}, line {number}") if line.strip() else {}
