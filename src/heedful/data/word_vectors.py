@@ -151,6 +151,7 @@ def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path
 
     There may be a line end before the next word.
     """
+    # Vectors hold any bytes, so that only the size tells where the next word begins.
     buffer = begin
     for number in range(1, count + 1):
         while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
@@ -298,6 +299,7 @@ class VectorSpace:
         """The words nearest to a vector by the cosine, of the first `among` or all, without the rows `left_out`."""
         length = float(np.linalg.norm(vector))
         similarities = self.directions[:among] @ (vector / length if length else vector)
+        # A word that is left out must not be an answer, even where there are few others.
         out = {int(row) for row in left_out if row < len(similarities)}
         similarities[list(out)] = -np.inf
         best = np.argsort(-similarities, kind="stable")[: max(0, min(count, len(similarities) - len(out)))]

@@ -46,6 +46,7 @@ def resampled(samples: Samples, before: int, after: int) -> Samples:
     kernel = (width * torch.sinc(distance) * window).float()
 
     around = F.pad(torch.from_numpy(samples), (reach, reach)).unfold(0, 2 * reach + 1, 1)  # a view
+    # So many outputs at a time, as each needs the products of 2 reach + 1 inputs.
     parts = [
         (around[outputs * steps // phases] * kernel[outputs % phases]).sum(1)
         for outputs in torch.arange(count).split(OUTPUTS)
@@ -83,6 +84,7 @@ class ChannelMixer:
 
     def check(self) -> None:
         """Check that the channels of all blocks so far do not cancel each other."""
+        # Only now, as the channels may cancel in one block and not in all.
         if self._before > 0 and self._after < CANCELLED * self._before:
             quieter = 10 * math.log10(self._before / self._after) if self._after else math.inf
             silent = "silence" if math.isinf(quieter) else f"{quieter:.0f} dB quieter than they are"

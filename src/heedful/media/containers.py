@@ -109,6 +109,7 @@ class ContainerSound:
     def read(self, count: int, dtype: str = "float32", always_2d: bool = True) -> Float32[np.ndarray, "N C"]:
         """Read the next samples, at most `count`; fewer at the end."""
         del dtype, always_2d  # as soundfile's, which reads other forms as well
+        # FFmpeg gives blocks of any length; what is too much is kept for the next call.
         parts, size = [self._left], len(self._left)
         while size < count and (block := next(self._decoded, None)) is not None:
             parts.append(block)
@@ -130,6 +131,7 @@ class ContainerSound:
         except (library.error.FFmpegError, ValueError) as error:
             raise damaged(error) from error
 
+        # PyAV does not notice that a file ends early.
         if self._announced - count / self.samplerate > MISSING:
             there, announced = count / self.samplerate, self._announced
             raise InputError(f"it is cut off: {there:,.1f} of {announced:,.1f} seconds are there; save it again")

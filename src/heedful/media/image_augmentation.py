@@ -193,6 +193,7 @@ def rectangle(
 ) -> tuple[slice, slice]:
     """Draw the place of a rectangle in an image: its area as a share of the image, and its ratio on a log scale."""
     area = height * width * chance.between(*areas)
+    # On a log scale twice as tall is as likely as twice as wide.
     ratio = np.exp(chance.between(*np.log(ratios)))
     tall = min(height, max(1, round((area * ratio) ** 0.5)))
     wide = min(width, max(1, round((area / ratio) ** 0.5)))

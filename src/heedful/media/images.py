@@ -181,6 +181,7 @@ def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
         scaled = (max(wide, int(high * width / height)), high)
     else:
         scaled = (wide, max(high, int(wide * height / width)))
+    # Rounded down, as the processors that CLIP was trained with do.
     left, top = (scaled[0] - wide) // 2, (scaled[1] - high) // 2
     if scaled[0] * scaled[1] > MAX_SCALED_PIXELS:  # of a strip the middle alone, equal but for rounding
         x, y = width / scaled[0], height / scaled[1]

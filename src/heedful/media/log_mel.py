@@ -34,6 +34,7 @@ def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tens
     spectrum = torch.stft(samples, config.window, config.hop, window=window, return_complex=True)
     # torch.stft gives one frame more than there are whole hops; Whisper leaves it out, too.
     power = spectrum[:, :frames].abs().square()
+    # (M, K) @ (K, T)
     logarithms = (mel_bands(config.mels, config.window, config.rate) @ power).clamp(min=FLOOR).log10()
     return ((logarithms.clamp(min=float(logarithms.max()) - RANGE) + 4) / 4).T.float()
 
@@ -44,6 +45,7 @@ def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
     frequencies = torch.linspace(0, rate / 2, window // 2 + 1, dtype=torch.float64)
     edges = hertz(torch.linspace(0, mel(frequencies)[-1].item(), mels + 2, dtype=torch.float64))
     above, widths = edges[:, None] - frequencies, edges.diff()[:, None]
+    # A triangle for each band: up from the edge before it, down to the edge after it.
     rising, falling = -above[:-2] / widths[:-1], above[2:] / widths[1:]
     area = 2 / (edges[2:] - edges[:-2])
     return torch.minimum(rising, falling).clamp(min=0) * area[:, None]

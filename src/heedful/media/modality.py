@@ -126,6 +126,7 @@ class Videos(Images):
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         """Change all frames alike, then scale: to augment a frame is to augment its channels."""
         frames, height, width, channels = decoded.shape
+        # (T H W C) to (H W T C): to change the frames alike is to change their channels.
         stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
         changed = augmented(stacked, self.config, chance).reshape(height, width, frames, channels)
         return self.features(changed.transpose(2, 0, 1, 3))
@@ -176,6 +177,7 @@ class AudioClips(Modality):
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
         """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
         if self.config.speed:
+            # Resampled as if the rate were another, so that speed and pitch change together.
             percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))
             decoded = resampled(decoded, percent, 100)[: round(self.config.max_seconds * self.config.rate)]
         return masked(self.features(decoded), self.config, chance)

@@ -103,6 +103,7 @@ class FileRecording(Recording):
     def read(self, begin: int, end: int) -> Samples:
         """Read a part of the file: whole periods of the resampling that hold it, and those around them."""
         begin, end = min(begin, self.length), min(end, self.length)
+        # Whole periods of the resampling, so that a piece has the same phases as the whole.
         reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of one
         around = ceil(reach / self._steps) if self._rate != self.rate else 0
         first = max(0, begin // self._phases - around)
@@ -133,6 +134,7 @@ class FileRecording(Recording):
 
     def _piece(self, begin: int, end: int) -> Samples:
         """Read a part of the file at its own rate, from what is kept and from the file behind it."""
+        # What comes before can be read from the beginning of the file only.
         if begin < self._first:
             self._close()
         if self._sound is None:

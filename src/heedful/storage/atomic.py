@@ -76,6 +76,7 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
 
 def is_stream(path: Path) -> bool:
     """True if what has this name takes bytes as they come: a device, a pipe, or an open file such as /dev/stdout."""
+    # The device /dev/null, say, or a named pipe: neither a file nor a folder.
     special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     return special or descriptor(path) is not None
 
@@ -103,6 +104,7 @@ def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWrite
     """
     if folder.exists() and folder.samefile("."):
         raise InputError(f"{folder}: is the current folder, which cannot be replaced as a whole; name a folder in it")
+    # Under the temporary name nobody takes a half folder for a whole one.
     writer = folder_writer(folder, storage)
     with _removed_after_error(storage, writer.path):
         make_folders(storage, writer.path)
@@ -120,6 +122,7 @@ def publish(folder: Path, storage: Storage) -> None:
     temporary, outgoing = folder.with_name(TEMPORARY + folder.name), folder.with_name(OUTGOING + folder.name)
     for path in (*sorted(temporary.rglob("*")), temporary):
         storage.flush(path)
+    # No rename replaces a folder that holds files, so an earlier one steps aside first.
     replaces = folder.exists()
     if replaces:
         remove(storage, outgoing)

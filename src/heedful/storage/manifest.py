@@ -94,6 +94,7 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{folder} has format {version}, this heedful reads {FORMAT}: use the version that wrote it"
             )
         files = {name: Entry(**entry) for name, entry in document.pop("files").items()}
+        # A name such as ../x would lead out of the folder.
         for name, entry in files.items():
             if not PLAIN_NAME.fullmatch(name) or type(entry.bytes) is not int or type(entry.crc32) is not str:
                 raise ValueError("no entry of a file in the folder")
@@ -147,6 +148,7 @@ def unseal(data: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or "crc32" not in document:
         raise ValueError("no checksum")
     del document["crc32"]
+    # Only the bytes that `seal` wrote pass: other spaces or another order are a change, too.
     if seal(document) != data:
         raise ValueError("wrong checksum")
     return document

@@ -57,6 +57,7 @@ def near_paths(path: Path, fits: Callable[[Path], object] = os.path.exists) -> l
     rest = path.relative_to(lost)
     names = {place.name.casefold(): place for place in reversed(_inside(lost.parent))}
     name = lost.name.casefold()
+    # First names with an ending that was left out, then slips of the pen.
     near = [*(other for other in names if other.startswith(f"{name}.")), *get_close_matches(name, names, n=9)]
     places = [names[other] / rest if rest.parts else names[other] for other in dict.fromkeys(near)]
     return [place for place in places if fits(place)][:3]

@@ -136,6 +136,7 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
+    # Other processes decode ahead; the bytes of a file are read again here, which is cheaper than to send them.
     ahead, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
     with closing(map_ahead(lambda chunk: list(map(tokens, chunk)), ahead, torch.get_num_threads())) as answers:
         for file, answer in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):

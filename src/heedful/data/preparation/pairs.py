@@ -132,6 +132,7 @@ def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None])
             yield from _clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops)
 
     drops = DropReport()
+    # An empty text is found here, with the reasons, before the training of a tokenizer.
     next(some_pairs(clean_pairs(drops), "the training text", drops))
     report(f"training the {config.kind} tokenizer")
     sources = (pair.source for pair in clean_pairs(DropReport()))

@@ -379,6 +379,7 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
     shared_exact: set[int] = set()
     shared_near: set[int] = set()
     for text in training:
+        # An exact copy is a near copy, too, so that one look-up is enough for most texts.
         if (key := _near_key(text.strip())) in near:
             shared_near.add(key)
             if (key := _key(text.strip())) in exact:

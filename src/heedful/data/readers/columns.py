@@ -117,6 +117,7 @@ class _Column:
     @property
     def is_named(self) -> bool:
         """True if the first cell is the name of the column: the values are numbers, or labels that come again."""
+        # Each label more than once, and enough rows to see that.
         are_labels = self.few and self.rows >= MIN_ROWS and min(self.counts.values()) > 1
         return self.rows > 0 and (self.all_numbers or are_labels)
 

@@ -153,6 +153,7 @@ def _line_of_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> i
     names = [text or "" for text in first.texts]
     if not is_header(names, (row.texts for row in rows)):
         return 0
+    # Labels that are read as texts would train without an error.
     if fields.label and names[0].lower() in LABEL_NAMES and names[-1].lower() in TEXT_NAMES:
         raise InputError(
             f"{corpus.source}: by its header, {names[0]!r} stands where the text should be and {names[-1]!r} where the "

@@ -77,14 +77,17 @@ def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
     """True if a Western mark ends the sentence that begins at `begin`."""
     following = NEXT.match(paragraph, mark.end())
     first = following[1] if following else ""
+    # A sentence does not begin with a small letter or a mark.
     if first.islower() or first in NO_BEGINNING:
         return False
     if mark["western"] != "." or mark.end() > mark.end("western"):
         return True
     word_begin = max(begin, paragraph.rfind(" ", begin, mark.start()) + 1)
     word = paragraph[word_begin : mark.start()].lstrip(OPENING)
+    # Headings such as "1." and "IV." belong to the sentence after them.
     if ENUMERATOR.fullmatch(paragraph, begin, mark.start()):
         return False
+    # "No. 7" continues, "No. He did not." ends.
     if BEFORE_NUMBERS.fullmatch(word):
         return not first.isdecimal()
     return not (ABBREVIATION.fullmatch(word) or INITIAL.fullmatch(word))

@@ -158,6 +158,7 @@ class PairFilter:
         scripts = ((source, config.source_script), (target, config.target_script))
         if any(script is not None and not is_written_in(text, script) for text, script in scripts):
             return "wrong script"
+        # Last, so that only a pair that passes the other filters counts as met before.
         if not config.duplicates and not self._pairs.add(pair_hash(source, target)):
             return "duplicate"
         return None

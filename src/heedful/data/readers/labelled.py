@@ -198,6 +198,7 @@ def read_whole_rows(
     path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
 ) -> Iterator[WholeRow]:
     """Yield the rows that `read_texts` yields for some fields, with all their cells."""
+    # Both readers go through the file in step, so that no row is kept.
     every = every_row(path, columns)
     for row in read_texts(path, fields, turns=turns):
         yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))

@@ -89,6 +89,7 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
     """Yield the files in a folder, and those below each of its folders; `part` is taken of each of these."""
+    # By the first folder on the way to each file; () for those in the folder itself.
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)

@@ -80,6 +80,7 @@ def may_follow(before: str, tag: str, known: Collection[str]) -> bool:
     """
     if _continues(before, tag):
         return True
+    # In a scheme that marks ends, a span without its end must continue.
     must_continue = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
     return not must_continue and _beginning(tag, known) == tag
 
