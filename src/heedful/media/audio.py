@@ -180,7 +180,7 @@ def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) 
     Channels are averaged, unless `channel` names one. With `truncated`, what is there of a file that is cut off is
     read. Refused are damaged files, channels that cancel each other, and more than `max_seconds`.
     """
-    with open_sound(content, truncated=truncated) as sound, without_foreign_messages(), named_damage():
+    with opened(content, truncated=truncated) as sound:
         rate, frames = sound.samplerate, frames_of(sound, content, truncated=truncated)
         check_length(frames / rate, config.max_seconds)
         samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot say how many follow
@@ -244,6 +244,13 @@ def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndar
         while len(block := sound.read(min(size, most), dtype="float32", always_2d=True)):
             yield block
             most -= len(block)
+
+
+@contextmanager
+def opened(content: bytes, *, truncated: bool = False) -> Iterator[Any]:
+    """Open the bytes of an audio file with soundfile; its samples are not read yet."""
+    with open_sound(content, truncated=truncated) as sound, without_foreign_messages(), named_damage():
+        yield sound
 
 
 def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
