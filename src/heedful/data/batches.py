@@ -28,7 +28,7 @@ class BatchPlan:
         lengths: For each corpus the tokens of source and target, shape (n, 2), of n pairs.
         weights: How often each epoch shows each corpus. With 2.25, every pair comes twice and a quarter of them once
             more, another quarter in each epoch, so that four epochs in a row show all.
-        tokens: The largest size of a batch, sentences x its longest side. A longer sentence is a batch of its own.
+        tokens: The largest size of a batch, sentences x its longest side. A longer sentence is a batch alone.
         seed: Another seed gives another order.
     """
 
@@ -42,6 +42,7 @@ class BatchPlan:
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch in order, each the ids of its pairs, int64, shape (B,)."""
         order = shuffled(self._draw(epoch), self.seed, ORDER, epoch)
+        # A block is sorted by length at a time, as sorting all pairs of a large corpus takes long.
         blocks = np.array_split(order, math.ceil(len(order) / BLOCK))
         return [batch for number, block in enumerate(blocks) for batch in self._batches(block, epoch, number)]
 
@@ -56,6 +57,7 @@ class BatchPlan:
             ids = np.arange(first, first + size)
             parts.append(np.tile(ids, int(weight)))
             if fraction := weight % 1:
+                # The next part of a circle of all pairs, so that 1 / fraction epochs in a row show each of them once.
                 share = max(1, round(fraction * size))
                 circle = shuffled(ids, self.seed, SHARE, corpus)
                 parts.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
@@ -63,7 +65,6 @@ class BatchPlan:
         return np.concatenate(parts)
 
     def _batches(self, ids: np.ndarray, epoch: int, block: int) -> list[np.ndarray]:
-        """Return the batches of one block, shuffled."""
         blur = draw(len(ids), self.seed, BLUR, epoch, block) % JITTER
         batches = _cut(ids, self.lengths[ids], blur.astype(np.int64), self.tokens)
         return [batches[i] for i in shuffled(np.arange(len(batches)), self.seed, BATCHES, epoch, block)]
@@ -72,13 +73,14 @@ class BatchPlan:
 def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the source ids (B, S) and target ids (B, T) of a batch, int64, padded at the end with <pad>.
 
-    Args:
-        stores: The corpora of the `BatchPlan`, in its order.
-        ids: The pairs of a batch, shape (B,).
+    `stores` are the corpora of the `BatchPlan`, in its order, and `ids` the pairs of one of its batches, (B,).
     """
+    # From the ids, which count through all corpora, to the corpus of each pair and its row there.
     first = np.cumsum([0, *map(len, stores)])
     corpus_of = np.searchsorted(first, ids, side="right") - 1
     rows = ids - first[corpus_of]
+
+    # A target row follows its source row, so that one offset finds both.
     lengths, begins = np.empty((len(ids), 2), np.int64), np.empty(len(ids), np.int64)
     parts = [(store, corpus_of == corpus) for corpus, store in enumerate(stores)]
     for store, mine in parts:
@@ -135,6 +137,7 @@ def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) ->
     longest = longest[by_length]
     cuts, begin = [], 0
     while begin < len(longest):
+        # Sizes of batches that begin here, by their number of pairs: the last, longest pair decides how much is padded.
         candidates = longest[begin : begin + max(1, tokens // longest[begin])]
         sizes = candidates * np.arange(1, len(candidates) + 1)
         begin += max(1, int(np.searchsorted(sizes, tokens, side="right")))

@@ -31,7 +31,6 @@ Passages = tuple[Span, Span, bool]  # the first, the second, and True if the sec
 
 
 def check_count(documents: int, masking: MaskingConfig) -> None:
-    """Check that there are enough documents for pairs of passages, half of which come from two documents."""
     if masking.next_sentence and documents < 2:
         raise InputError(
             "the text of training, or of validation, is one document, and masking.next_sentence takes passages from "
@@ -100,14 +99,14 @@ class PassagePlan:
     Single passages, without `next_sentence`: each document is cut after the wanted number of tokens, even inside a
     sentence; no token is lost.
 
-    The wanted number of tokens is what fits into `max_length` beside the special tokens, and with probability `short` a
+    The wanted number of tokens is what fits into `max_length` with the special tokens, and with probability `short` a
     random number from 2 up to that.
 
     Args:
         store: The sentences.
         masking: Says if sequences are pairs, and how many are short.
         max_length: Tokens of a sequence, special tokens included.
-        batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch of its own.
+        batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch alone.
         seed: Another seed gives another order.
     """
 
@@ -134,13 +133,14 @@ class PassagePlan:
         """
         chance = KeyedGenerator(self.seed, PASSAGES, epoch)
         cut = self._pairs if self.masking.next_sentence else self._singles
-        found = (sequence for document in range(len(self.store)) for sequence in cut(document, chance))
-        planned = np.fromiter(((number, *sequence) for number, sequence in enumerate(found)), dtype=SEQUENCE)
-        if not len(planned):
+        passages = (sequence for document in range(len(self.store)) for sequence in cut(document, chance))
+        sequences = np.fromiter(((number, *sequence) for number, sequence in enumerate(passages)), dtype=SEQUENCE)
+        if not len(sequences):
             raise InputError("no passages can be made of the text: all of its documents are a single token")
-        lengths = _sizes(planned["first"]) + _sizes(planned["second"]) + self.specials
+        # Passages are batched as sentence pairs are, with both sides as long as the whole sequence.
+        lengths = _sizes(sequences["first"]) + _sizes(sequences["second"]) + self.specials
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
-        return [planned[batch] for batch in plan.epoch(epoch)]
+        return [sequences[batch] for batch in plan.epoch(epoch)]
 
     def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         whole = begin, end = self._sentences(document)
@@ -157,6 +157,7 @@ class PassagePlan:
             if is_next:
                 second, begin = self._span(cut, stop), stop
             else:
+                # What the stranger replaces is gathered again, so that no sentence is lost.
                 sentence, last = self._elsewhere(document, chance)
                 second = self._span(sentence, self._gathered(sentence, last, size - first[1] + first[0]))
                 begin = cut
@@ -172,6 +173,7 @@ class PassagePlan:
         if not is_next:
             stranger, _ = self._elsewhere(document, chance)
             other_begin, other_end = self._span(stranger, stranger + 1)
+            # The end of a sentence, as the true second half would be, of as many tokens as it replaces.
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trimmed((begin, cut), second, self.room, chance), is_next
 
@@ -187,7 +189,6 @@ class PassagePlan:
         return 2 + chance.integer(self.room - 1) if chance.bernoulli(self.masking.short) else self.room
 
     def _sentences(self, document: int) -> Span:
-        """The sentences of a document."""
         return int(self.store.documents[document]), int(self.store.documents[document + 1])
 
     def _span(self, begin: int, end: int) -> Span:
@@ -201,6 +202,7 @@ class PassagePlan:
     def _elsewhere(self, document: int, chance: KeyedGenerator) -> Span:
         """A random sentence of the other documents, and where its document ends."""
         begin, end = self._sentences(document)
+        # Drawn from all sentences but those of the document, over which the number then steps.
         sentence = chance.integer(len(self.bounds) - 1 - (end - begin))
         sentence += (end - begin) * (sentence >= begin)
         return sentence, self._sentences(int(np.searchsorted(self.store.documents, sentence, side="right")) - 1)[1]
@@ -209,18 +211,14 @@ class PassagePlan:
 def assemble(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the token ids of a batch for BERT, <bos> A <eos> B <eos> or, where passages are single, <bos> A <eos>.
 
-    Args:
-        store: The store of the `PassagePlan`.
-        batch: A batch of the plan, an array of `SEQUENCE`, shape (B,).
-
-    Returns:
-        The ids, int64, (B, S), padded at the end with <pad>; the segment of each token, int64, (B, S): 1 for B and its
-        <eos>, else 0; whether B follows A in the text, bool, (B,), False for single passages.
+    The ids, int64, (B, S), are padded at the end with <pad>. Then come the segment of each token, int64, (B, S): 1 for
+    B and its <eos>, else 0; and whether B follows A in the text, bool, (B,), False for single passages.
     """
     first, second = _sizes(batch["first"])[:, None], _sizes(batch["second"])[:, None]
     size = first + second + np.where(second > 0, 3, 2)
     column = np.arange(size.max())
     in_first, in_second = (column > 0) & (column <= first), (column > first + 1) & (column < size - 1)
+    # <eos> everywhere inside, over which <bos> and the two passages are written.
     ids = np.where(column < size, EOS, PAD)
     ids[:, 0] = BOS
     ids[in_first] = store.ids[(batch["first"][:, :1] + column - 1)[in_first]]
@@ -235,7 +233,6 @@ def cells(batch: np.ndarray) -> int:
 
 
 def _sizes(spans: np.ndarray) -> np.ndarray:
-    """The number of tokens of spans, (B, 2), as (B,)."""
     return spans[:, 1] - spans[:, 0]
 
 

@@ -159,6 +159,7 @@ def open_arrays(
         manifest = read_manifest(folder)
         if manifest.files.keys() != {IDS, *names}:
             raise ValueError(f"it holds {', '.join(sorted(manifest.files))}: data of another kind")
+        # Opened after they were verified, and compared with their state from then on.
         files = {name: MappedFile(manifest.verified(name), manifest.files[name]) for name in (*names, IDS)}
         types = {IDS: manifest.facts["dtype"], CONTENTS: "u1"}
         arrays = {name: files[name].array(types.get(name)) for name in files}

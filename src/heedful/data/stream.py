@@ -76,7 +76,7 @@ class WindowPlan:
 
     stream: TokenStream
     length: int  # tokens that are read, and as many that are predicted
-    batch_tokens: int  # the largest size of a batch, windows x length; a longer window is a batch of its own
+    batch_tokens: int  # the largest size of a batch, windows x length; a longer window is a batch alone
     seed: int
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
@@ -89,8 +89,10 @@ class WindowPlan:
         slack = len(self.stream) - self.length
         if slack < 0:
             return self.cover()
+        # Small enough that one window at least is left.
         phase = int(draw(1, self.seed, PHASE, epoch)[0]) % min(self.length, slack + 1)
         count = (len(self.stream) - phase) // self.length
+        # The token before the phase is the first input, from which the first token is predicted; at -1 it is an <eos>.
         starts = phase - 1 + self.length * np.arange(count)
         return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))
 
@@ -110,14 +112,10 @@ def windows(stream: TokenStream, starts: np.ndarray, length: int) -> tuple[np.nd
     """Return the token ids of windows of a stream, and the document number of each token, int64, (B, length + 1) both.
 
     An <eos> counts to the document that follows it, whose first token is predicted from it: attention that stays within
-    a number lets no token see the document before, and every token sees something. Positions behind the end of the
-    stream are <pad>, of a document of its own.
-
-    Args:
-        stream: The stream of a `WindowPlan`.
-        starts: A batch of the plan, shape (B,).
-        length: The length of the plan.
+    a number lets no token see the document before, and every token sees something. Positions after the end of the
+    stream are <pad>, of another document. `starts` is a batch of a `WindowPlan`, shape (B,), and `length` the plan's.
     """
+    # (B, length + 1): the inputs of a window, and one more token, as targets are the inputs one place further.
     places = starts[:, None] + np.arange(length + 1)
     inside = (places >= 0) & (places < len(stream))
     ids = np.where(places < 0, EOS, PAD)

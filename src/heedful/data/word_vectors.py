@@ -114,7 +114,7 @@ def is_text(line: bytes) -> bool:
 def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None = None) -> Iterator[Entry]:
     """Yield word vectors from lines of text, each a word and its numbers.
 
-    The header or the first line tells how many numbers, because a word may hold spaces. Blank lines are left out.
+    The header or the first line shows how many numbers, because a word may hold spaces. Blank lines are left out.
     """
     for number, row in enumerate(rows, start=first):
         fields = row.split()
@@ -151,6 +151,7 @@ def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path
 
     There may be a line end before the next word.
     """
+    # Vectors hold any bytes, so that only the size tells where the next word begins.
     buffer = begin
     for number in range(1, count + 1):
         while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
@@ -264,7 +265,6 @@ class VectorSpace:
         return self._rows.get(word, self._rows.get(word.lower()))
 
     def row(self, word: str) -> int:
-        """The row of a word, as written or else in lower case."""
         row = self.find(word)
         if row is None:
             near = get_close_matches(word.lower(), self.words[:50_000], n=3)
@@ -272,7 +272,6 @@ class VectorSpace:
         return row
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """The rows of several words."""
         return np.array([self.row(word) for word in words], np.int64)
 
     def similarity(self, first: str, second: str) -> float:
@@ -295,15 +294,12 @@ class VectorSpace:
         return self.nearest_to(plus - minus + other, count, rows, among)
 
     def nearest_to(
-        self,
-        vector: Vectors,
-        count: int,
-        left_out: Sequence[int] | NDArray[np.int64] = (),
-        among: int | None = None,
+        self, vector: Vectors, count: int, left_out: Sequence[int] | NDArray[np.int64] = (), among: int | None = None
     ) -> list[Neighbour]:
         """The words nearest to a vector by the cosine, of the first `among` or all, without the rows `left_out`."""
         length = float(np.linalg.norm(vector))
         similarities = self.directions[:among] @ (vector / length if length else vector)
+        # A word that is left out must not be an answer, even where there are few others.
         out = {int(row) for row in left_out if row < len(similarities)}
         similarities[list(out)] = -np.inf
         best = np.argsort(-similarities, kind="stable")[: max(0, min(count, len(similarities) - len(out)))]
@@ -312,12 +308,7 @@ class VectorSpace:
     def solve(self, questions: NDArray[np.int64], among: int | None = None) -> NDArray[np.int64]:
         """Answer analogies "a is to b as c is to ?" by the word nearest to b - a + c, question words left out.
 
-        Args:
-            questions: the rows of a, b and c, (Q, 3).
-            among: answers come from so many first words; None: from all.
-
-        Returns:
-            The row of each answer, (Q,).
+        `questions` are the rows of a, b and c, (Q, 3); the answers are rows, too, (Q,), of the first `among` words.
         """
         candidates = self.directions[:among]
         answers = []
@@ -326,7 +317,7 @@ class VectorSpace:
             part = questions[begin : begin + step]
             a, b, c = (self.directions[column] for column in part.T)
             similarities = (b - a + c) @ candidates.T
-            for column in part.T:
+            for column in part.T:  # the words of a question are no answers to it
                 inside = np.flatnonzero(column < len(candidates))
                 similarities[inside, column[inside]] = -np.inf
             answers.append(similarities.argmax(1))

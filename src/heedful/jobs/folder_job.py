@@ -93,6 +93,7 @@ class Claims:
             file = path.open("r+b")
         except FileNotFoundError:
             return None  # just given back
+        # A lock shows processes of this machine that the owner lives; its touches show it to other machines.
         if _lock(file, wait=False) and file.read() == self._machine:
             return self._signed(file)
         touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
@@ -167,6 +168,7 @@ class FolderJob:
             return False
         claim = self._part(shard).with_suffix(".claim")
         with named_write_errors(self.output, GOES_ON), self._claims.claim(claim) as ours:
+            # Again, as another worker may have written the part while its claim was held.
             if not ours or self._is_done(shard):
                 return False
             lines = self._reader.read(shard)
@@ -195,6 +197,7 @@ class FolderJob:
         for shard in damaged:
             LOG.warning("%s: its results are damaged, and are computed again", shard)
             DISK.remove_file(self._part(shard))
+        # Each result must belong to the line that is there now.
         if survey(self._source / file, self.plan.shard_lines) != self.plan.files[file]:
             raise input_changed(self._source / file, "holds other text than before")
         return not damaged

@@ -70,6 +70,7 @@ def start_ray() -> None:
     """Connect to the Ray cluster that RAY_ADDRESS names, or start Ray on this machine."""
     import ray
 
+    # Ray often needs a second try on a busy machine.
     failures: list[Exception] = []
     while len(failures) < ATTEMPTS:
         try:

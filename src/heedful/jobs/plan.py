@@ -58,7 +58,7 @@ class SourceFile:
 class Plan:
     """Plan of a job, the same for every worker."""
 
-    settings: dict[str, Setting]  # what the results depend on beside the text, such as the digest of a model
+    settings: dict[str, Setting]  # what the results depend on besides the text, such as the digest of a model
     shard_lines: int  # lines of a shard; the last one of a file may have fewer
     files: dict[str, SourceFile]  # by their names in the input folder
 
@@ -156,6 +156,7 @@ def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], s
                 f"{output}: was begun with {key} = {before.get(key)}, and this command has {key} = {now.get(key)}; "
                 "give the same options, or another --output"
             )
+    # Contents are compared when a shard is read; sizes show most changes at once.
     sizes = {path.name: path.stat().st_size for path in input_files(folder)}
     for name in sorted(sizes.keys() | plan.files.keys()):
         if name not in sizes:
@@ -186,6 +187,7 @@ class ShardReader:
 
     def read(self, shard: Shard) -> list[str]:
         """Read the lines of a shard."""
+        # Later lines are reached by skipping, earlier ones from the beginning of the file only.
         if shard.file != self._file or shard.first < self._next:
             self._file, self._next = shard.file, 1
             self._lines = read_lines(self._folder / shard.file)
@@ -205,6 +207,7 @@ def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) ->
             line = f"{result}\n".encode()
             stream.write(line)
             count, ends, crc32 = count + 1, ends + line.count(b"\n"), zlib.crc32(line, crc32)
+        # A result that holds a line feed, or a missing one, would shift all results after it.
         if not count == ends == shard.lines:
             raise RunError(
                 f"{shard}: has {count:,} results in {ends:,} lines, which must be a defect: please report it"

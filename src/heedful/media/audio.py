@@ -40,12 +40,13 @@ def resampled(samples: Samples, before: int, after: int) -> Samples:
 
     # kernel (phases, 2 reach + 1): how each of the outputs of a period weighs the inputs around it
     width = min(1.0, phases / steps) * ROLLOFF
-    behind = (torch.arange(phases) * steps % phases).double()[:, None] / phases  # the input before an output
-    distance = (torch.arange(-reach, reach + 1) - behind) * width
+    offset = (torch.arange(phases) * steps % phases).double()[:, None] / phases  # the input before an output
+    distance = (torch.arange(-reach, reach + 1) - offset) * width
     window = torch.cos(distance * math.pi / 2 / CROSSINGS).square() * (distance.abs() <= CROSSINGS)
     kernel = (width * torch.sinc(distance) * window).float()
 
     around = F.pad(torch.from_numpy(samples), (reach, reach)).unfold(0, 2 * reach + 1, 1)  # a view
+    # So many outputs at a time, as each needs the products of 2 reach + 1 inputs.
     parts = [
         (around[outputs * steps // phases] * kernel[outputs % phases]).sum(1)
         for outputs in torch.arange(count).split(OUTPUTS)
@@ -83,6 +84,7 @@ class ChannelMixer:
 
     def check(self) -> None:
         """Check that the channels of all blocks so far do not cancel each other."""
+        # Only now, as the channels may cancel in one block and not in all.
         if self._before > 0 and self._after < CANCELLED * self._before:
             quieter = 10 * math.log10(self._before / self._after) if self._after else math.inf
             silent = "silence" if math.isinf(quieter) else f"{quieter:.0f} dB quieter than they are"
@@ -93,7 +95,7 @@ class ChannelMixer:
 
 
 STREAMED = 2**31 - 2**16  # bytes of a WAV file; a header that announces more was written before the length was known
-LARGEST = 2**32 - 1  # bytes that a header can announce
+MAX_ANNOUNCED = 2**32 - 1  # bytes that a header can announce
 AU_HEADER = 24  # bytes of the shortest header of an AU file
 CHUNKS = 1000  # that are looked through for the samples; files have a handful
 
@@ -125,8 +127,8 @@ def true_header(stream: BinaryIO, size: int) -> bytes | None:
             return None
         stream.seek(0)
         header = bytearray(stream.read(begin))
-        header[4:8] = min(size - 8, LARGEST).to_bytes(4, order)
-        header[place + 4 : begin] = min(size - begin, LARGEST).to_bytes(4, order)
+        header[4:8] = min(size - 8, MAX_ANNOUNCED).to_bytes(4, order)
+        header[place + 4 : begin] = min(size - begin, MAX_ANNOUNCED).to_bytes(4, order)
         return bytes(header)
     return None
 
@@ -161,15 +163,15 @@ def _is_unknown(stream: BinaryIO, begin: int, length: int, size: int, order: Lit
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".caf", *SOUND_ENDINGS)
 
 KINDS = "WAV, FLAC, Ogg, Opus, MP3, AIFF, AU and CAF and, with heedful[media], M4A, MP4, MOV, WebM, MKV, AAC and AVI"
-FASTEST = 768_000  # samples a second: more are a damaged header
-UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are, as libsndfile says
+MAX_RATE = 768_000  # samples a second: more are a damaged header
+UNKNOWN_LENGTH = 2**63 - 1  # samples of a file that does not say how many there are, in libsndfile
 BLOCK = 1 << 16  # samples that are read at a time
 SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block with the damage is lost
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
-QUIETEST = 1e-4  # samples of 16 bits that are this near to each other are silence, or the noise of rounding
-LOUDEST = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
+SILENCE = 1e-4  # samples of 16 bits that are this near to each other are silence, or the noise of rounding
+MAX_SAMPLE = 8.0  # the largest sample; audio is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
-LONGEST_HEAD = 256  # bytes of a file that say how many it has
+HEADER_BYTES = 256  # bytes of a file that say how many it has
 
 
 def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) -> Samples:
@@ -178,10 +180,10 @@ def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) 
     Channels are averaged, unless `channel` names one. With `truncated`, what is there of a file that is cut off is
     read. Refused are damaged files, channels that cancel each other, and more than `max_seconds`.
     """
-    with open_sound(content, truncated=truncated) as sound, without_foreign_messages(), named_damage():
+    with opened(content, truncated=truncated) as sound:
         rate, frames = sound.samplerate, frames_of(sound, content, truncated=truncated)
         check_length(frames / rate, config.max_seconds)
-        samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
+        samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot say how many follow
         check_count(len(samples), frames)
     mixer = ChannelMixer(config.channel)
     mixed = checked(mixer.mix(samples))
@@ -221,14 +223,14 @@ def au(samples: Samples, rate: int) -> bytes:
 def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> int:
     """Find the number of samples of each channel of an open audio file, made of `source`.
 
-    A file that may be cut off or does not tell, as FLAC that was written into a pipe, is read to its end for that.
+    A file that may be cut off, or does not say its length, as FLAC from a pipe, is read to its end for that.
     """
-    if sound.frames != UNTOLD and not truncated:
+    if sound.frames != UNKNOWN_LENGTH and not truncated:
         return sound.frames
     count = 0
     with open_sound(source, truncated=truncated) as again:
         try:
-            for block in blocks(again, UNTOLD, SMALL_BLOCK if truncated else BLOCK):
+            for block in blocks(again, UNKNOWN_LENGTH, SMALL_BLOCK if truncated else BLOCK):
                 count += len(block)
         except InputError:
             if not truncated:
@@ -237,11 +239,18 @@ def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> i
 
 
 def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndarray, "N C"]]:
-    """Read at most so many samples of an open audio file (N C), block by block; behind them may stand other things."""
+    """Read at most so many samples of an open audio file (N C), block by block; other things may follow them."""
     with named_damage():
         while len(block := sound.read(min(size, most), dtype="float32", always_2d=True)):
             yield block
             most -= len(block)
+
+
+@contextmanager
+def opened(content: bytes, *, truncated: bool = False) -> Iterator[Any]:
+    """Open the bytes of an audio file with soundfile; its samples are not read yet."""
+    with open_sound(content, truncated=truncated) as sound, without_foreign_messages(), named_damage():
+        yield sound
 
 
 def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
@@ -263,9 +272,9 @@ def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
             sound.seekable = lambda: False  # else soundfile looks for its place after each read, and an MP3 loses it
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
-    if not 0 < sound.samplerate <= FASTEST:
+    if not 0 < sound.samplerate <= MAX_RATE:
         sound.close()
-        raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
+        raise InputError(f"it has {sound.samplerate:,} samples a second, more than {MAX_RATE:,}: it is damaged")
     return sound
 
 
@@ -288,9 +297,9 @@ def unreadable(error: Any) -> InputError:
 def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
     """Check that there are bytes, and all that a file announces: libsndfile reads what is left.
 
-    The headers of WAV, AIFF, AU and Matroska tell how many there are, and each page of an Ogg file tells its size.
+    The headers of WAV, AIFF, AU and Matroska say how many there are, and each page of an Ogg file says its size.
     """
-    header, size = stream.read(LONGEST_HEAD), stream.seek(0, SEEK_END)
+    header, size = stream.read(HEADER_BYTES), stream.seek(0, SEEK_END)
     if not size:
         raise InputError("the file is empty; take it out, or save it again")
     if truncated:
@@ -317,7 +326,6 @@ def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
 
 
 def check_count(there: int, announced: int) -> None:
-    """Refuse a file with fewer samples than it announces."""
     if there < announced:
         raise InputError(f"it is cut off or damaged: {there:,} of {announced:,} samples can be read; save it again")
 
@@ -335,7 +343,7 @@ def checked(samples: Samples) -> Samples:
         raise InputError("it has no samples")
     if not np.isfinite(samples).all():
         raise InputError(f"{np.sum(~np.isfinite(samples)):,} of its {len(samples):,} samples are no finite numbers")
-    if (loudest := float(np.abs(samples).max())) > LOUDEST:
+    if (loudest := float(np.abs(samples).max())) > MAX_SAMPLE:
         raise InputError(
             f"its samples reach {loudest:,.6g}, and those of sound are from -1 to 1; divide them by what is 1 in them, "
             "such as 32,768 for samples of 16 bits"
@@ -345,7 +353,7 @@ def checked(samples: Samples) -> Samples:
 
 def is_silent(samples: np.ndarray) -> bool:
     """True if nothing can be heard in samples (N) or (N C): all of a channel are nearly equal."""
-    return float(np.ptp(samples, axis=0).max()) <= QUIETEST
+    return float(np.ptp(samples, axis=0).max()) <= SILENCE
 
 
 def soundfile() -> Any:

@@ -19,8 +19,8 @@ VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
 ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
 MISSING = 0.25  # seconds that may be missing of what a file announces: its numbers are rounded, and audio starts late
 EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"  # the first two elements of Matroska and WebM
-HEAD = 12  # bytes that tell the kind
-UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are
+HEAD = 12  # bytes that show the kind
+UNKNOWN_LENGTH = 2**63 - 1  # samples of a file that does not say how many there are
 EXTRA = (
     "M4A, MP4, MOV, WebM, Matroska, AAC and AVI are read by PyAV, which is not installed: pip install 'heedful[media]'"
 )
@@ -75,7 +75,6 @@ def element_size(head: bytes, place: int) -> tuple[int, int]:
 
 
 def damaged(error: Any) -> InputError:
-    """Make the error of a file that FFmpeg cannot read."""
     return InputError(f"it is damaged or cut off ({getattr(error, 'strerror', None) or error}); save it again")
 
 
@@ -92,7 +91,7 @@ def opened_container(source: bytes | Path, kind: str) -> Iterator[Any]:
 class ContainerSound:
     """The audio of a container, read like an open file of soundfile: block by block, from its beginning."""
 
-    frames = UNTOLD  # containers tell their length in rounded seconds
+    frames = UNKNOWN_LENGTH  # containers say their length in rounded seconds
 
     def __init__(self, source: bytes | Path, kind: str) -> None:
         self._opening = opened_container(source, kind)
@@ -110,6 +109,7 @@ class ContainerSound:
     def read(self, count: int, dtype: str = "float32", always_2d: bool = True) -> Float32[np.ndarray, "N C"]:
         """Read the next samples, at most `count`; fewer at the end."""
         del dtype, always_2d  # as soundfile's, which reads other forms as well
+        # FFmpeg gives blocks of any length; what is too much is kept for the next call.
         parts, size = [self._left], len(self._left)
         while size < count and (block := next(self._decoded, None)) is not None:
             parts.append(block)
@@ -131,6 +131,7 @@ class ContainerSound:
         except (library.error.FFmpegError, ValueError) as error:
             raise damaged(error) from error
 
+        # PyAV does not notice that a file ends early.
         if self._announced - count / self.samplerate > MISSING:
             there, announced = count / self.samplerate, self._announced
             raise InputError(f"it is cut off: {there:,.1f} of {announced:,.1f} seconds are there; save it again")

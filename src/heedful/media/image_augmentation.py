@@ -33,7 +33,7 @@ SHEAR = 0.3  # of the height or width
 SHIFT = 1 / 3  # of the height or width
 TURN = 30  # degrees
 ENHANCEMENT = 0.9  # factors go from 1 - 0.9 to 1 + 0.9
-FEWEST_BITS = 4  # of a colour
+MIN_BITS = 4  # of a colour
 GREY = 128
 
 
@@ -99,18 +99,16 @@ def with_few_bits(image: Any, strength: float) -> Any:
     """Keep the first 4 to 8 bits of each colour."""
     from PIL import ImageOps
 
-    return ImageOps.posterize(image, FEWEST_BITS + round((8 - FEWEST_BITS) * abs(strength)))
+    return ImageOps.posterize(image, MIN_BITS + round((8 - MIN_BITS) * abs(strength)))
 
 
 def solarized(image: Any, strength: float) -> Any:
-    """Invert what is brighter than a threshold."""
     from PIL import ImageOps
 
     return ImageOps.solarize(image, round(256 * abs(strength)))
 
 
 def stretched(image: Any, strength: float) -> Any:
-    """Stretch each channel to its full range."""
     from PIL import ImageOps
 
     del strength
@@ -195,6 +193,7 @@ def rectangle(
 ) -> tuple[slice, slice]:
     """Draw the place of a rectangle in an image: its area as a share of the image, and its ratio on a log scale."""
     area = height * width * chance.between(*areas)
+    # On a log scale twice as tall is as likely as twice as wide.
     ratio = np.exp(chance.between(*np.log(ratios)))
     tall = min(height, max(1, round((area * ratio) ** 0.5)))
     wide = min(width, max(1, round((area / ratio) ** 0.5)))

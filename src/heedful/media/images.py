@@ -25,7 +25,7 @@ HEIC = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")  # brands
 # what Pillow raises for bad bytes
 DAMAGE = (EOFError, IndexError, OSError, struct.error, SyntaxError, TypeError, ValueError)
 WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # in Pillow's modes of over 8 bits
-LARGEST_SCALED = 2**26  # pixels of an image that is scaled before its middle is cut out
+MAX_SCALED_PIXELS = 2**26  # pixels of an image that is scaled before its middle is cut out
 ORIENTATION = 0x0112  # the EXIF tag that says how a camera was held
 TURNS = {  # what brings an image upright, by that tag
     2: "FLIP_LEFT_RIGHT",
@@ -72,8 +72,8 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
         pillow_heif.register_heif_opener()
     try:
         library.init()  # loads the plugins, by which Pillow knows more formats
-        known = [name for name in formats if name in library.OPEN]
-        with without_foreign_messages(), library.open(BytesIO(content), formats=known) as image:
+        supported = [name for name in formats if name in library.OPEN]
+        with without_foreign_messages(), library.open(BytesIO(content), formats=supported) as image:
             check_size(image, max_pixels)
             yield image
     except library.UnidentifiedImageError as error:
@@ -120,7 +120,6 @@ def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
 
 
 def image_of(values: np.ndarray) -> Any:
-    """Make an image of Pillow of pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4)."""
     if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no picture; give pixels from 0 to 255 as "
@@ -162,7 +161,6 @@ def upright(image: Any) -> Any:
 
 
 def resized(image: Any, config: ImageConfig) -> Any:
-    """Bring an image of Pillow to the size and the channels of the settings."""
     image = image.convert("L" if config.channels == 1 else "RGB")
     height, width = config.size
     if image.size == (width, height):
@@ -183,15 +181,15 @@ def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
         scaled = (max(wide, int(high * width / height)), high)
     else:
         scaled = (wide, max(high, int(wide * height / width)))
+    # Rounded down, as the processors that CLIP was trained with do.
     left, top = (scaled[0] - wide) // 2, (scaled[1] - high) // 2
-    if scaled[0] * scaled[1] > LARGEST_SCALED:  # of a strip the middle alone, equal but for rounding
+    if scaled[0] * scaled[1] > MAX_SCALED_PIXELS:  # of a strip the middle alone, equal but for rounding
         x, y = width / scaled[0], height / scaled[1]
         return image.resize(size, resample, (left * x, top * y, (left + wide) * x, (top + high) * y))
     return image.resize(scaled, resample).crop((left, top, left + wide, top + high))
 
 
 def letterboxed(image: Any, size: tuple[int, int], resample: Any) -> Any:
-    """Scale an image until it fits into the size, with black beside it."""
     from PIL import ImageOps
 
     return ImageOps.pad(image, size, resample, "black")
@@ -205,7 +203,6 @@ RESIZES: dict[str, Callable[[Any, tuple[int, int], Any], Any]] = {
 
 
 def png(pixels: UInt8[np.ndarray, "H W *C"]) -> bytes:
-    """Encode pixels of 8 bits as the bytes of a PNG file."""
     stream = BytesIO()
     image_of(pixels).save(stream, "PNG")
     return stream.getvalue()

@@ -32,7 +32,9 @@ def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tens
     samples = F.pad(samples, (0, max(0, config.window // 2 + 1 - len(samples))))  # what is mirrored at the ends
     window = torch.hann_window(config.window, dtype=torch.float64)
     spectrum = torch.stft(samples, config.window, config.hop, window=window, return_complex=True)
+    # torch.stft gives one frame more than there are whole hops; Whisper leaves it out, too.
     power = spectrum[:, :frames].abs().square()
+    # (M, K) @ (K, T)
     logarithms = (mel_bands(config.mels, config.window, config.rate) @ power).clamp(min=FLOOR).log10()
     return ((logarithms.clamp(min=float(logarithms.max()) - RANGE) + 4) / 4).T.float()
 
@@ -43,20 +45,19 @@ def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
     frequencies = torch.linspace(0, rate / 2, window // 2 + 1, dtype=torch.float64)
     edges = hertz(torch.linspace(0, mel(frequencies)[-1].item(), mels + 2, dtype=torch.float64))
     above, widths = edges[:, None] - frequencies, edges.diff()[:, None]
+    # A triangle for each band: up from the edge before it, down to the edge after it.
     rising, falling = -above[:-2] / widths[:-1], above[2:] / widths[1:]
     area = 2 / (edges[2:] - edges[:-2])
     return torch.minimum(rising, falling).clamp(min=0) * area[:, None]
 
 
 def mel(frequency: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The mel of a frequency in Hz."""
     linear = frequency * MELS_PER_HERTZ
     above = LINEAR_UP_TO * MELS_PER_HERTZ + (frequency.clamp(min=LINEAR_UP_TO) / LINEAR_UP_TO).log() / LOG_STEP
     return torch.where(frequency < LINEAR_UP_TO, linear, above)
 
 
 def hertz(mels: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The frequency in Hz of a mel."""
     knee = LINEAR_UP_TO * MELS_PER_HERTZ
     return torch.where(mels < knee, mels / MELS_PER_HERTZ, LINEAR_UP_TO * ((mels - knee) * LOG_STEP).exp())
 

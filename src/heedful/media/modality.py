@@ -25,7 +25,7 @@ from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
 from heedful.random_numbers import KeyedGenerator
 
-LONGEST = 36_000.0  # seconds of an audio clip that is read in parts
+MAX_SECONDS = 36_000.0  # seconds of an audio clip that is read in parts
 
 
 class Modality(ABC):
@@ -100,7 +100,6 @@ class Images(Modality):
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
-        """Change an image at random as the settings say, then scale."""
         return self.features(augmented(decoded, self.config, chance))
 
 
@@ -127,6 +126,7 @@ class Videos(Images):
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         """Change all frames alike, then scale: to augment a frame is to augment its channels."""
         frames, height, width, channels = decoded.shape
+        # (T H W C) to (H W T C): to change the frames alike is to change their channels.
         stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
         changed = augmented(stacked, self.config, chance).reshape(height, width, frames, channels)
         return self.features(changed.transpose(2, 0, 1, 3))
@@ -150,11 +150,10 @@ class AudioClips(Modality):
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
         """Decode the bytes of an audio file; one that is longer than `max_seconds` is cut into parts of that length."""
-        return self._parts(read_sound(content, replace(self.config, max_seconds=LONGEST), truncated=self.truncated))
+        return self._parts(read_sound(content, replace(self.config, max_seconds=MAX_SECONDS), truncated=self.truncated))
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Check samples (N), and cut them as those of a file."""
-        return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
+        return self._parts(from_samples(values, replace(self.config, max_seconds=MAX_SECONDS)))
 
     def is_silent(self, decoded: np.ndarray) -> bool:
         return is_silent(decoded)
@@ -178,6 +177,7 @@ class AudioClips(Modality):
     def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
         """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
         if self.config.speed:
+            # Resampled as if the rate were another, so that speed and pitch change together.
             percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))
             decoded = resampled(decoded, percent, 100)[: round(self.config.max_seconds * self.config.rate)]
         return masked(self.features(decoded), self.config, chance)
@@ -198,7 +198,6 @@ MODALITIES: dict[str, Callable[[Recipe], Modality]] = {  # by `data.modality`
 
 
 def modality_of(recipe: Recipe) -> Modality:
-    """Return what the model of a recipe reads: images, audio clips or videos."""
     return MODALITIES[recipe.data.modality](recipe)
 
 

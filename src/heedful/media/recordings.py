@@ -103,6 +103,7 @@ class FileRecording(Recording):
     def read(self, begin: int, end: int) -> Samples:
         """Read a part of the file: whole periods of the resampling that hold it, and those around them."""
         begin, end = min(begin, self.length), min(end, self.length)
+        # Whole periods of the resampling, so that a piece has the same phases as the whole.
         reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of one
         around = ceil(reach / self._steps) if self._rate != self.rate else 0
         first = max(0, begin // self._phases - around)
@@ -124,7 +125,6 @@ class FileRecording(Recording):
             self._close()
 
     def _close(self) -> None:
-        """Close the file, and forget what was read of it; the next piece opens it again."""
         if self._sound is not None:
             self._sound.close()
         self._sound = None
@@ -134,14 +134,15 @@ class FileRecording(Recording):
 
     def _piece(self, begin: int, end: int) -> Samples:
         """Read a part of the file at its own rate, from what is kept and from the file behind it."""
+        # What comes before can be read from the beginning of the file only.
         if begin < self._first:
             self._close()
         if self._sound is None:
             self._sound = self._opened()
         while self._last < end:
             block = self._block(min(BLOCK, end - self._last))
-            kept = self._kept[max(0, begin - self._first) :]
-            self._kept = np.concatenate([kept, block])
+            before = self._kept[max(0, begin - self._first) :]
+            self._kept = np.concatenate([before, block])
             self._last += len(block)
             self._first = self._last - len(self._kept)
         return self._kept[begin - self._first : end - self._first]
@@ -190,7 +191,6 @@ def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False)
 
 
 def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) -> FileRecording:
-    """Open an audio file."""
     if not path.is_file():
         raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

@@ -61,7 +61,6 @@ def from_frames(values: np.ndarray, video: VideoConfig, image: ImageConfig) -> F
 
 
 def check_pixels(values: np.ndarray) -> None:
-    """Check that an array holds frames of 8 bits."""
     if values.dtype != np.uint8 or not values.size or values.ndim not in (3, 4):
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no video; give pixels from 0 to 255 as "

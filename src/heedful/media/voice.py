@@ -22,14 +22,14 @@ from heedful.media.audio import Samples, resampled
 from heedful.media.recordings import Recording
 
 PACKAGE, WEIGHTS = "silero_vad", "data/silero_vad_16k.safetensors"
-RATE = 16_000  # samples a second that the network hears
+RATE = 16_000  # samples a second that the network reads
 CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples: of a chunk, of the one before it, and mirrored at its end
 PIECE = 1024  # chunks that are computed at a time: 33 seconds
 SPEECH, PAUSE = 0.4, 0.25  # probabilities: speech begins from the one, and ends below the other
-SLOWEST = 8000  # samples a second of a recording in which the network can hear speech
-LONGEST_PAUSE = 2.0  # seconds without speech that stay in a stretch
+MIN_RATE = 8000  # samples a second of a recording in which the network can hear speech
+MAX_PAUSE = 2.0  # seconds without speech that stay in a stretch
 MARGIN = 0.4  # seconds before and after speech that belong to its stretch
-FEWEST = 3  # chunks: less speech is a click
+MIN_CHUNKS = 3  # chunks: less speech is a click
 
 Stretches = list[tuple[int, int]]  # begin and end, in samples of the recording
 
@@ -48,6 +48,7 @@ class SpeechNetwork(nn.Module):
         self.final_conv = nn.Conv1d(128, 1, 1)
 
     def features(self, chunks: Float32[Tensor, "C N"]) -> Float32[Tensor, "C D"]:
+        # Convolving with sines and cosines is a Fourier transform: (C, 258, T), all real parts and then the imaginary.
         spectrum = self.stft_conv(F.pad(chunks[:, None], (0, MIRRORED), mode="reflect"))
         x = torch.linalg.vector_norm(spectrum.unflatten(1, (2, -1)), dim=1)
         for layer in (self.conv1, self.conv2, self.conv3, self.conv4):
@@ -69,7 +70,6 @@ class SpeechNetwork(nn.Module):
 
 
 def has_network() -> bool:
-    """True if the package that the network is read from is installed."""
     return _weights() is not None
 
 
@@ -103,6 +103,7 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
     context = torch.zeros(CONTEXT)
     for piece in pieces:
         samples = F.pad(torch.from_numpy(piece), (0, -len(piece) % CHUNK))
+        # Each chunk is heard with the end of the one before it.
         chunks = torch.cat([context, samples]).unfold(0, CONTEXT + CHUNK, CHUNK)
         context = samples[-CONTEXT:]
         probabilities, state = network(network.features(chunks), state)
@@ -110,17 +111,17 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
 
 
 def speech_stretches(recording: Recording, *, network: bool) -> Stretches:
-    """Find the stretches of a recording that hold speech: between them lie pauses of more than `LONGEST_PAUSE`.
+    """Find the stretches of a recording that hold speech: between them lie pauses of more than `MAX_PAUSE`.
 
     Without the network, whatever is not digital silence counts as speech.
     """
-    if network and recording.rate >= SLOWEST:
+    if network and recording.rate >= MIN_RATE:
         return _stretches(_speech(recording), recording)
     # without the network: chunks with a sample that is not zero
     size = chunk_size(recording.rate)
     sounding = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in _pieces(recording)]
     chunks = np.concatenate([np.zeros(0, dtype=bool), *sounding])
-    return _stretches(chunks, recording, fewest=1, margin=LONGEST_PAUSE / 2)
+    return _stretches(chunks, recording, min_chunks=1, margin=MAX_PAUSE / 2)
 
 
 def _pieces(recording: Recording) -> Iterator[Samples]:
@@ -131,7 +132,6 @@ def _pieces(recording: Recording) -> Iterator[Samples]:
 
 
 def chunk_size(rate: int) -> int:
-    """Number of samples of a chunk at a rate."""
     return max(1, round(CHUNK * rate / RATE))
 
 
@@ -147,15 +147,16 @@ def _speech(recording: Recording) -> Bool[np.ndarray, " C"]:
 
 
 def _stretches(
-    speech: Bool[np.ndarray, " C"], recording: Recording, fewest: int = FEWEST, margin: float = MARGIN
+    speech: Bool[np.ndarray, " C"], recording: Recording, min_chunks: int = MIN_CHUNKS, margin: float = MARGIN
 ) -> Stretches:
     """Join chunks with speech to stretches, in samples of the recording."""
     size, rate = chunk_size(recording.rate), recording.rate
+    # Where speech begins and ends, in turn: (stretches, 2).
     edges = np.flatnonzero(np.diff(speech.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
-    runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= fewest]
+    runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= min_chunks]
     stretches: Stretches = []
     for begin, end in runs:
-        joins = stretches and begin - stretches[-1][1] <= LONGEST_PAUSE * rate
+        joins = stretches and begin - stretches[-1][1] <= MAX_PAUSE * rate
         stretches.append((stretches.pop()[0] if joins else begin, end))
     around = round(margin * rate)
     return [(max(0, begin - around), min(recording.length, end + around)) for begin, end in stretches]

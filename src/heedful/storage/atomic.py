@@ -51,7 +51,6 @@ class FolderWriter:
             self._storage.flush(self.path / name)
 
     def seal(self, facts: Mapping[str, Any]) -> None:
-        """Write the manifest: size and checksum of each file that `write` wrote, and JSON values about the folder."""
         with self._storage.create(self.path / MANIFEST) as stream:
             stream.write(manifest_text(self.entries, facts))
 
@@ -77,6 +76,7 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
 
 def is_stream(path: Path) -> bool:
     """True if what has this name takes bytes as they come: a device, a pipe, or an open file such as /dev/stdout."""
+    # The device /dev/null, say, or a named pipe: neither a file nor a folder.
     special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     return special or descriptor(path) is not None
 
@@ -104,6 +104,7 @@ def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWrite
     """
     if folder.exists() and folder.samefile("."):
         raise InputError(f"{folder}: is the current folder, which cannot be replaced as a whole; name a folder in it")
+    # Under the temporary name nobody takes a half folder for a whole one.
     writer = folder_writer(folder, storage)
     with _removed_after_error(storage, writer.path):
         make_folders(storage, writer.path)
@@ -121,6 +122,7 @@ def publish(folder: Path, storage: Storage) -> None:
     temporary, outgoing = folder.with_name(TEMPORARY + folder.name), folder.with_name(OUTGOING + folder.name)
     for path in (*sorted(temporary.rglob("*")), temporary):
         storage.flush(path)
+    # No rename replaces a folder that holds files, so an earlier one steps aside first.
     replaces = folder.exists()
     if replaces:
         remove(storage, outgoing)
@@ -136,7 +138,6 @@ def publish(folder: Path, storage: Storage) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:
-    """Write a folder and its manifest atomically; an existing folder of that name is replaced."""
     with atomic_folder(folder, storage) as writer:
         for name, content in files.items():
             writer.write(name, content)
@@ -169,7 +170,6 @@ def sweep(storage: Storage, folder: Path) -> None:
 
 
 def remove(storage: Storage, path: Path) -> None:
-    """Remove a file or a folder with all its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         for child in storage.list(path):
             remove(storage, child)
@@ -179,7 +179,6 @@ def remove(storage: Storage, path: Path) -> None:
 
 
 def make_folders(storage: Storage, folder: Path) -> None:
-    """Make a folder and its parent folders where they are missing."""
     if not folder.is_dir():
         make_folders(storage, folder.parent)
         storage.make_folder(folder)

@@ -35,8 +35,6 @@ class DamagedError(InputError):
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of one file in a manifest: its size and its CRC-32 checksum."""
-
     bytes: int
     crc32: str
 
@@ -96,6 +94,7 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{folder} has format {version}, this heedful reads {FORMAT}: use the version that wrote it"
             )
         files = {name: Entry(**entry) for name, entry in document.pop("files").items()}
+        # A name such as ../x would lead out of the folder.
         for name, entry in files.items():
             if not PLAIN_NAME.fullmatch(name) or type(entry.bytes) is not int or type(entry.crc32) is not str:
                 raise ValueError("no entry of a file in the folder")
@@ -105,7 +104,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check(folder: Path) -> Manifest:
-    """Verify every byte of a folder's files against its manifest."""
     manifest = check_sizes(folder)
     for name in manifest.files:
         manifest.verified(name)
@@ -131,7 +129,6 @@ def is_as_written(folder: Path) -> bool:
 
 
 def manifest_text(files: Mapping[str, Entry], facts: Mapping[str, Any]) -> bytes:
-    """Format the bytes of `manifest.json` from the entries of the files and the facts."""
     return seal({"format": FORMAT, **facts, "files": {name: vars(entry) for name, entry in files.items()}})
 
 
@@ -151,6 +148,7 @@ def unseal(data: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or "crc32" not in document:
         raise ValueError("no checksum")
     del document["crc32"]
+    # Only the bytes that `seal` wrote pass: other spaces or another order are a change, too.
     if seal(document) != data:
         raise ValueError("wrong checksum")
     return document

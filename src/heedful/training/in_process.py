@@ -24,7 +24,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.columns import FILE_NAMES, LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES
 from heedful.distributed import all_processes, is_rank_zero
 from heedful.errors import InputError
-from heedful.media.audio import FASTEST, as_samples, au
+from heedful.media.audio import MAX_RATE, as_samples, au
 from heedful.media.images import pixels_of, png
 from heedful.media.videos import animated_png
 from heedful.predictors import AnyPredictor
@@ -252,7 +252,7 @@ def encoded(value: Any, recipe: Recipe) -> tuple[bytes, str]:
         return png(value), ".png"
     if modality == "video":
         return animated_png(value), ".png"
-    if not isinstance(rate, int | np.integer) or not 0 < rate <= FASTEST:
+    if not isinstance(rate, int | np.integer) or not 0 < rate <= MAX_RATE:
         raise InputError(f"{described(rate)} is not a number of samples a second; give a sound as (samples, rate)")
     return au(as_samples(value, int(rate)), int(rate)), ".au"
 

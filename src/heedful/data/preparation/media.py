@@ -110,13 +110,11 @@ def prepare_media(
 
 
 def check_media(recipe: Recipe) -> None:
-    """Check that a recipe names training data; nothing is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
 
 
 def skips_bad(recipe: Recipe, *, training: bool) -> bool:
-    """True if files of a set that cannot be read are left out."""
     return recipe.data.bad_files == "skip_all" or (training and recipe.data.bad_files == "skip")
 
 
@@ -138,6 +136,7 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
+    # Other processes decode ahead; the bytes of a file are read again here, which is cheaper than to send them.
     ahead, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
     with closing(map_ahead(lambda chunk: list(map(tokens, chunk)), ahead, torch.get_num_threads())) as answers:
         for file, answer in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):

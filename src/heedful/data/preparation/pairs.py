@@ -32,8 +32,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PreparedPairs(PreparedData[PairStore]):
-    """Prepared sentence pairs of a recipe, with the raw validation text."""
-
     valid_text: list[tuple[str, str]]  # the raw pairs of `valid`, in its order
 
 
@@ -104,7 +102,6 @@ def _check_lengths(recipe: Recipe, valid: PairStore, read: PairReader, report: C
 
 
 def check_pairs(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare sentence pairs; no text is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source and target")
     given_tokenizers(recipe)
@@ -118,8 +115,8 @@ def given_tokenizers(recipe: Recipe) -> TokenizerPair | None:
         return None
     tokenizers = TokenizerPair.load(Path(config.path))
     if tokenizers.joint != config.joint:
-        held = "one vocabulary" if tokenizers.joint else "a vocabulary for each language"
-        raise InputError(f"{config.path}: holds {held}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
+        vocabularies = "one vocabulary" if tokenizers.joint else "a vocabulary for each language"
+        raise InputError(f"{config.path}: holds {vocabularies}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
     return tokenizers
 
 
@@ -135,6 +132,7 @@ def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None])
             yield from _clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops)
 
     drops = DropReport()
+    # An empty text is found here, with the reasons, before the training of a tokenizer.
     next(some_pairs(clean_pairs(drops), "the training text", drops))
     report(f"training the {config.kind} tokenizer")
     sources = (pair.source for pair in clean_pairs(DropReport()))
@@ -153,7 +151,6 @@ def _clean_pairs(
 
 
 def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:
-    """Yield pairs unchanged, and raise an error at the end if there was none."""
     return at_least_one(pairs, name, drops, "pairs", "check the files and data.filters")
 
 
@@ -199,7 +196,6 @@ def prepare_examples(
 
 
 def check_examples(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare labelled examples; no text is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
     given_tokenizer(recipe)

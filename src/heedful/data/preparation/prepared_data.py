@@ -101,7 +101,6 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, Any]:
 
 
 def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the paths of all files of a corpus: its texts, or its images or audio clips."""
     if data.modality == "text":
         return text_files(corpus, data)
     from heedful.data.readers.media_files import media_files
@@ -119,7 +118,6 @@ def text_digest(path: Path) -> str:
 
 
 def files_digest(files: Sequence[Path], folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of files below a folder."""
     digest = hashlib.sha256()
     for file in files:
         try:
@@ -132,7 +130,7 @@ def files_digest(files: Sequence[Path], folder: Path) -> str:
 
 REPORT = "report.json"  # counts of what was dropped and of unknown tokens, and the digest of all the data depends on
 FORMAT = 2  # of the stores as well
-DAMAGED = "damaged"  # stands for the digest of data whose report is damaged
+DAMAGED = "damaged"  # in place of the digest of data whose report is damaged
 VALID = "valid"  # name of the store of the validation data
 
 ALLOW_BUILD: ContextVar[bool] = ContextVar("ALLOW_BUILD", default=True)
@@ -158,7 +156,6 @@ class PreparedData(Generic[S]):
         return self.train if self.valid is None else (*self.train, self.valid)
 
     def check_unchanged(self) -> None:
-        """Check that no file of the stores has changed since it was opened."""
         for store in self.stores:
             for file in store.files:
                 file.check()
@@ -174,7 +171,7 @@ class Preparation(Generic[S]):
     open: Callable[[Path], S]
     texts: Texts  # to look for in the training data
     load: Callable[[Path], TokenizerPair] = TokenizerPair.load
-    settings: str = ""  # what the stores depend on beside `data_digest`, in words
+    settings: str = ""  # what the stores depend on besides `data_digest`, in words
 
 
 def prepare_data(
@@ -234,6 +231,7 @@ def prepare_data(
         with named_write_errors(folder):
             drops = write(folder, tokenizers)
         return opened(drops, tokenizers)
+    # Dates first: a file that changes while its digest is computed is found at the end.
     dates, digest = file_dates(recipe.data), data_digest(recipe)
     return load_or_build(folder, digest + preparation.settings, build, opened, report)
 
@@ -344,7 +342,7 @@ def at_least_one(
 LOOKED_UP = 200_000  # held-out texts
 SHOWN = 3  # examples in a message
 SHOWN_CHARACTERS = 60
-SHORTEST_LINE = 40  # characters of a line of running text: shorter ones recur by chance
+MIN_LINE_CHARACTERS = 40  # characters of a line of running text: shorter ones recur by chance
 
 
 @dataclass
@@ -358,20 +356,20 @@ class Overlap:
 
     def __str__(self) -> str:
         shared = self.exact + self.near
-        shown = "; ".join(
+        examples = "; ".join(
             repr(text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...")
             for text in self.examples
         )
         return (
             f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) also in the training data, "
-            f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {shown}. "
+            f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {examples}. "
             "They make its scores better than they would be on new text"
         )
 
 
 def lines_of(text: str) -> Iterator[str]:
     """Yield the lines of running text that are long enough to be looked up elsewhere: shorter ones recur by chance."""
-    return (line for line in text.split("\n") if len(line) >= SHORTEST_LINE)
+    return (line for line in text.split("\n") if len(line) >= MIN_LINE_CHARACTERS)
 
 
 def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
@@ -381,6 +379,7 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
     shared_exact: set[int] = set()
     shared_near: set[int] = set()
     for text in training:
+        # An exact copy is a near copy, too, so that one look-up is enough for most texts.
         if (key := _near_key(text.strip())) in near:
             shared_near.add(key)
             if (key := _key(text.strip())) in exact:
@@ -397,7 +396,6 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
 
 
 def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]) -> None:
-    """Report how much of the validation data and of the test data also stands in the training data, if any does."""
     for name, corpus in (("validation", data.valid), ("test", data.test)):
         if corpus is None:
             continue

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHUNK = 256  # documents encoded at a time
 
 S = TypeVar("S", TokenStream, "SentenceStore")
-Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and tells its size
+Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and says its size
 
 
 def prepare_running_text(
@@ -47,7 +47,6 @@ def prepare_passages(
 
 
 def check_documents(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare documents; no text is read."""
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source")
     for corpus in recipe.data.train:
@@ -65,7 +64,6 @@ def fewest_documents(recipe: Recipe, most: int) -> int:
 
 
 def check_passages(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare documents for a masked language model; no text is read."""
     check_documents(recipe)
     path = recipe.tokenizer.path
     config = TokenizerPair.load(Path(path)).source.config if path else recipe.tokenizer

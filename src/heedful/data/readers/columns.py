@@ -81,7 +81,6 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
 
 
 def is_number(text: str) -> bool:
-    """True if a text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:
@@ -118,6 +117,7 @@ class _Column:
     @property
     def is_named(self) -> bool:
         """True if the first cell is the name of the column: the values are numbers, or labels that come again."""
+        # Each label more than once, and enough rows to see that.
         are_labels = self.few and self.rows >= MIN_ROWS and min(self.counts.values()) > 1
         return self.rows > 0 and (self.all_numbers or are_labels)
 
@@ -145,7 +145,7 @@ class Column:
     lists: int = 0  # cells that are lists, in JSON
     dialogues: int = 0  # cells that are lists of turns or messages
     messages: int = 0  # cells that are lists of objects
-    repeats: bool = False  # whether a value stands in the column more than once
+    repeats: bool = False  # whether a value is in the column more than once
     values: set[str] = field(default_factory=set)  # of long ones the hash
     notes: int = 0  # cells that are addresses, or notes of a licence
     has_fractions: bool = False  # whether a number is not whole
@@ -235,13 +235,11 @@ class Column:
 
     @property
     def _are_whole(self) -> bool:
-        """True if the values are whole numbers from 0, with or without the fraction .0."""
         values = (cell.strip() for cell in self.values)
         return all((whole_number(value) or value).isdecimal() for value in values)
 
     @property
     def is_called_label(self) -> bool:
-        """True if the name of the column is a usual one for labels, such as "label" or "class"."""
         return self.name.strip().lower() in LABEL_NAMES
 
     @property
@@ -277,7 +275,6 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
 
 
 def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
-    """True if the first row of a table file (.tsv, .csv) is a header, which names the columns."""
     first = next(_rows(path, bad_utf8), [])
     others = (row[: len(first)] for row in _rows(path, bad_utf8) if len(row) >= len(first))
     next(others, None)

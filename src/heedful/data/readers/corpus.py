@@ -154,6 +154,7 @@ def _line_of_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> i
     names = [text or "" for text in first.texts]
     if not is_header(names, (row.texts for row in rows)):
         return 0
+    # Labels that are read as texts would train without an error.
     if fields.label and names[0].lower() in LABEL_NAMES and names[-1].lower() in TEXT_NAMES:
         raise InputError(
             f"{corpus.source}: by its header, {names[0]!r} stands where the text should be and {names[-1]!r} where the "
@@ -232,12 +233,13 @@ def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> in
         return None
     log_ratio = np.log((source_lengths + 1) / (target_lengths + 1))
     distance = np.abs(log_ratio - np.median(log_ratio)) + 0.05  # some equal lines do not make a part certain
+    # Likelihood of a jump after each line, with an exponential distribution before it and another one after it.
     before = np.arange(1, count)
     sums = np.cumsum(distance)
     mean_before = sums[:-1] / before
     mean_after = (sums[-1] - sums[:-1]) / (count - before)
     gain = count * np.log(distance.mean()) - before * np.log(mean_before) - (count - before) * np.log(mean_after)
-    gain[mean_after < 1.5 * mean_before] = 0.0
+    gain[mean_after < 1.5 * mean_before] = 0.0  # from there on, lines must fit worse
     best = int(np.argmax(gain))
     return best + 2 if gain[best] > 4.0 else None
 

@@ -77,14 +77,17 @@ def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
     """True if a Western mark ends the sentence that begins at `begin`."""
     following = NEXT.match(paragraph, mark.end())
     first = following[1] if following else ""
+    # A sentence does not begin with a small letter or a mark.
     if first.islower() or first in NO_BEGINNING:
         return False
     if mark["western"] != "." or mark.end() > mark.end("western"):
         return True
     word_begin = max(begin, paragraph.rfind(" ", begin, mark.start()) + 1)
     word = paragraph[word_begin : mark.start()].lstrip(OPENING)
+    # Headings such as "1." and "IV." belong to the sentence after them.
     if ENUMERATOR.fullmatch(paragraph, begin, mark.start()):
         return False
+    # "No. 7" continues, "No. He did not." ends.
     if BEFORE_NUMBERS.fullmatch(word):
         return not first.isdecimal()
     return not (ABBREVIATION.fullmatch(word) or INITIAL.fullmatch(word))
@@ -147,7 +150,6 @@ def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]
 
 
 def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the files of a corpus of documents, sorted by their paths."""
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
@@ -162,7 +164,6 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 
 def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the paths of all files of a corpus of any kind: its documents, or its source and its target."""
     return [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
 
 
@@ -183,7 +184,6 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
 
 
 def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
-    """The documents of one file, each with the line where it begins."""
     if ending_of(path) in TABLE_ENDINGS:
         from heedful.data.readers.corpus import read_rows
 

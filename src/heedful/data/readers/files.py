@@ -87,8 +87,8 @@ WHOLE = (0.0, 1.0)  # the part of a corpus that is all of it
 TABLE_ENDINGS = (".tsv", ".csv", ".jsonl")  # of files that `heedful.data.readers.rows` reads
 
 BLOCK = 1 << 20  # bytes that are read at a time to count lines
-SOME = 1 << 10  # bytes of a line that tell whether it holds more than byte order marks
-LONGEST_LINE = 1 << 26  # bytes: a longer one means that the file is not text, and would have to be held in memory
+MARK_BYTES = 1 << 10  # bytes of a line that show whether it holds more than byte order marks
+MAX_LINE_BYTES = 1 << 26  # bytes: a longer one means that the file is not text, and would have to be held in memory
 
 SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # in UTF-8, of a JSON escape without its other half
 
@@ -158,7 +158,7 @@ def count_lines(path: Path) -> int:
     with open_bytes(path) as stream:
         while block := stream.read(BLOCK):
             lines += block.count(b"\n")
-            last = (last + block).rpartition(b"\n")[2][:SOME]
+            last = (last + block).rpartition(b"\n")[2][:MARK_BYTES]
     return lines + bool(last.decode("utf-8", "replace").strip("\ufeff"))
 
 
@@ -168,7 +168,7 @@ def decode_lines(
     """Decode a byte stream line by line: yield each line as text, or None for a line that `bad_utf8 = "skip"` drops.
 
     The place of a dropped line is kept so that parallel files can drop the pair. `name` is for messages, and `longest`
-    the number of bytes that a line may have, if it is not `LONGEST_LINE`.
+    the number of bytes that a line may have, if it is not `MAX_LINE_BYTES`.
     """
     for number, line in enumerate(decode_text(stream, name, bad_utf8=bad_utf8, longest=longest), start=1):
         if line is None:
@@ -201,7 +201,7 @@ def decode_unfolded(
     stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
 ) -> Iterator[str | None]:
     r"""Decode a byte stream line by line as `decode_text` does, but with "\n" or "\r\n" as it is."""
-    longest = LONGEST_LINE if longest is None else longest
+    longest = MAX_LINE_BYTES if longest is None else longest
     pieces = iter(partial(stream.readline, longest + 1), b"")
     for number, raw in enumerate(pieces, start=1):
         if number == 1:

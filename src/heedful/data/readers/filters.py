@@ -34,7 +34,7 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
-MANY = 0.1  # the share of examples that are left out from which it is pointed out
+MUCH_LEFT_OUT = 0.1  # the share of examples that are left out from which it is pointed out
 
 _FILL = "fill them in, or check that the right column or file is read"
 REMEDIES: dict[Reason, str] = {  # for examples that are left out; headers and folders are not examples
@@ -80,11 +80,9 @@ class DropReport:
         self._count(reason, name, line)
 
     def remark(self, remark: Remark, name: str, line: int | None) -> None:
-        """Count one example that is kept, though something about it is odd."""
         self._count(remark, name, line)
 
     def count_tokens(self, name: str, ids: Sequence[int]) -> None:
-        """Count the tokens of an encoded text, and those that are unknown, under what they are."""
         self.tokens.setdefault(name, UnknownTokens()).count(ids)
 
     def merge(self, other: Self) -> None:
@@ -134,7 +132,7 @@ def left_out_line(drops: DropReport, kept: int) -> str | None:
     """Say with the remedy that many lines are left out of `kept` and these together; None where it is not many."""
     rows = [row for row in drops.rows() if row[0] in REMEDIES]
     total = sum(count for _, count, _ in rows)
-    if not rows or total < MANY * (kept + total):
+    if not rows or total < MUCH_LEFT_OUT * (kept + total):
         return None
     reason, count, first = max(rows, key=lambda row: row[1])
     what = f"{total / (kept + total):.0%} of the examples are left out, {count:,} of them for {reason}"
@@ -160,6 +158,7 @@ class PairFilter:
         scripts = ((source, config.source_script), (target, config.target_script))
         if any(script is not None and not is_written_in(text, script) for text, script in scripts):
             return "wrong script"
+        # Last, so that only a pair that passes the other filters counts as met before.
         if not config.duplicates and not self._pairs.add(pair_hash(source, target)):
             return "duplicate"
         return None
@@ -196,6 +195,7 @@ class HashSet:
         self._slots[index] = value
         self._count += 1
         if 3 * self._count > 2 * len(self._slots):
+            # Longer runs of full slots would make each look-up slow.
             values = self._slots
             self._slots = array("Q", bytes(2 * 8 * len(values)))
             for moved in filter(None, values):

@@ -18,7 +18,7 @@ from heedful.errors import InputError
 LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
 MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
 DOMINANT = 0.75  # the share of the largest class from which it is pointed out
-LARGEST_SCORE = 1e15  # the squares of many of them are summed in float32
+MAX_SCORE = 1e15  # the squares of many of them are summed in float32
 
 
 class Example(NamedTuple):
@@ -50,9 +50,9 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
     fields = (corpus.source_field, *pair_field, corpus.target_field)
     rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
-    for line, (text, *pair, written) in rows:
-        if written.strip():
-            label = class_of(LINE_ENDS.sub(" ", written.strip()), data.labels)
+    for line, (text, *pair, raw) in rows:
+        if raw.strip():
+            label = class_of(LINE_ENDS.sub(" ", raw.strip()), data.labels)
             yield Example(line, text, pair[0] if pair else None, label)
         else:
             report.drop("empty label", corpus.target or corpus.source, line)
@@ -67,10 +67,10 @@ def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
                 f"{_place(corpus, line)}: {label!r} is not a finite number, as regression needs; is "
                 f"target_field = {corpus.target_field!r} the right one?"
             )
-        if abs(number) > LARGEST_SCORE:
+        if abs(number) > MAX_SCORE:
             raise InputError(
                 f"{_place(corpus, line)}: {label} is too large for regression, whose loss is a square in float32; "
-                f"give numbers up to {LARGEST_SCORE:.0e}, in a larger unit"
+                f"give numbers up to {MAX_SCORE:.0e}, in a larger unit"
             )
         yield ScoredText(line, text, pair, number)
 
@@ -198,6 +198,7 @@ def read_whole_rows(
     path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
 ) -> Iterator[WholeRow]:
     """Yield the rows that `read_texts` yields for some fields, with all their cells."""
+    # Both readers go through the file in step, so that no row is kept.
     every = every_row(path, columns)
     for row in read_texts(path, fields, turns=turns):
         yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))

@@ -17,7 +17,7 @@ from heedful.storage.paths import likely
 from heedful.wording import counted
 
 ENDINGS = {"image": images.ENDINGS, "audio": audio.ENDINGS, "video": videos.ENDINGS}
-MOST_KINDS = 5  # of files that are left out, by name
+MAX_KINDS = 5  # of files that are left out, by name
 NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
 
 
@@ -89,6 +89,7 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
     """Yield the files in a folder, and those below each of its folders; `part` is taken of each of these."""
+    # By the first folder on the way to each file; () for those in the folder itself.
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
@@ -123,10 +124,10 @@ def other_files(folder: Path, modality: str) -> str:
     )
     if not others:
         return ""
-    kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(MOST_KINDS))
-    more = ", and more" if len(others) > MOST_KINDS else ""
-    left = f"{counted(others.total(), 'files')} of other kinds {'is' if others.total() == 1 else 'are'} left out"
-    return f"{folder}: {left}: {kinds}{more}"
+    kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(MAX_KINDS))
+    more = ", and more" if len(others) > MAX_KINDS else ""
+    summary = f"{counted(others.total(), 'files')} of other kinds {'is' if others.total() == 1 else 'are'} left out"
+    return f"{folder}: {summary}: {kinds}{more}"
 
 
 def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:

@@ -122,7 +122,7 @@ def width(lines: Iterable[str], separator: str) -> int:
     return widths[0] if widths and widths.count(widths[0]) >= AGREEING * len(widths) else 1
 
 
-# The names that stand for the first columns of a table without a header.
+# The names that mean the first columns of a table without a header.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
 OPTIONS = "(commands that read tables have options for that, such as --column)"
@@ -183,6 +183,7 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
             columns, is_header = _columns(cells, fields.names, path)
             if is_header:
                 continue
+        # A column that the first row lacks is a wrong name; one that this row alone lacks is a broken row.
         if max(columns) >= width:
             raise InputError(
                 f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "

@@ -38,7 +38,7 @@ def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]
     """Yield the questions of a .json or .json.gz file in SQuAD's format, or of a `part` of its articles, in order.
 
     The file is held in memory, and bad UTF-8 in it cannot be skipped, only replaced. Plausible answers to questions
-    with `is_impossible` are not read. An answer must stand exactly where the file says: moving it to where it may
+    with `is_impossible` are not read. An answer must be exactly where the file says: moving it to where it may
     belong would be a guess.
     """
     path = corpus_files(corpus, data)[0]

@@ -52,13 +52,13 @@ class Span(NamedTuple):
 def spans(tags: Sequence[str]) -> list[Span]:
     """Return the spans that the tags of a sentence describe, in order, as the CoNLL-2000 script conlleval cuts them.
 
-    A span goes on at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
+    A span continues at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
     sequence of tags has a meaning: I- after O, after an end, or of another kind is a beginning too.
     """
     spans: list[Span] = []
     before = "O"
     for place, tag in enumerate(tags):
-        if _goes_on(before, tag):
+        if _continues(before, tag):
             spans[-1] = spans[-1]._replace(end=place + 1)
         elif tag != "O":
             spans.append(Span(place, place + 1, tag[2:]))
@@ -69,22 +69,23 @@ def spans(tags: Sequence[str]) -> list[Span]:
 def with_beginnings(tags: Sequence[str], known: Collection[str]) -> list[str]:
     """Rewrite tags so that each span begins with B-, S- or U-, where such a tag is known: IOB1 becomes BIO."""
     pairs = pairwise(["O", *tags])
-    return [tag if _goes_on(before, tag) else _beginning(tag, known) for before, tag in pairs]
+    return [tag if _continues(before, tag) else _beginning(tag, known) for before, tag in pairs]
 
 
 def may_follow(before: str, tag: str, known: Collection[str]) -> bool:
     """True if one tag may come after another in the tagging scheme, such as BIO, that the known tags belong to.
 
-    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" stands for what is
+    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" means what is
     before the first word, and after the last one.
     """
-    if _goes_on(before, tag):
+    if _continues(before, tag):
         return True
-    must_go_on = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
-    return not must_go_on and _beginning(tag, known) == tag
+    # In a scheme that marks ends, a span without its end must continue.
+    must_continue = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
+    return not must_continue and _beginning(tag, known) == tag
 
 
-def _goes_on(before: str, tag: str) -> bool:
+def _continues(before: str, tag: str) -> bool:
     return tag[0] in INSIDE and before[0] in OPEN and tag[1:] == before[1:]
 
 

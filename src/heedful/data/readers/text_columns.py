@@ -158,6 +158,7 @@ def guess(columns: Sequence[Column], wanted: WantedTexts) -> list[Column] | None
         [column for column in texts if folded(column.name) in wanted.usual],
         [column for column in rest if folded(column.name) in wanted.usual],
     )
+    # The first rule that leaves as many columns as are wanted.
     for candidates in rounds:
         if len(candidates) == len(wanted.fields):
             # a column with a usual name of the second text of a pair, such as "context", comes last
