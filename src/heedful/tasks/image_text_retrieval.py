@@ -160,4 +160,4 @@ def retrieval(
 def rankings(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> Rankings:
     """Rank candidates (M, P) for each query (N, P) by cosine similarity."""
     ordered = (ranked(candidates @ query, gains) for query, gains in zip(queries, right, strict=True))
-    return Rankings([np.flatnonzero(gains) for gains in ordered], len(candidates))
+    return Rankings.of(ordered, len(candidates))
