@@ -22,7 +22,7 @@ from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.data.readers.corpus import read_pairs
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.metrics import Scoring, score
 from heedful.tasks.text_to_text import Translation
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 import heedful
-from heedful.data.word_vectors.vector_space import Neighbour
+from heedful.data.word_vectors import Neighbour
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.page import View
 from heedful.predictors import AnyPredictor, Text

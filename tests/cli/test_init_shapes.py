@@ -14,8 +14,7 @@ import pytest
 from invocation import invoke
 
 from heedful.config.load import load_recipe
-from heedful.data.readers.corpus import read_pairs
-from heedful.data.readers.dialogues import read_replies
+from heedful.data.readers.corpus import read_pairs, read_replies
 from heedful.data.readers.labelled import read_labelled, read_scored
 from heedful.errors import InputError
 

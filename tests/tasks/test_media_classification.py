@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import heedful
 from heedful.checkpoint import load_model
 from heedful.config.load import make_recipe
-from heedful.data.stores.media_store import MediaExample, MediaStore
+from heedful.data.stores import MediaExample, MediaStore
 from heedful.errors import InputError
 from heedful.media.modality import Pictures
 from heedful.tasks import TASKS as ALL

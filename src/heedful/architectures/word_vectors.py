@@ -8,7 +8,7 @@ import torch
 
 from heedful.architectures.model import EmbeddingTable, Model
 from heedful.config.schema import Recipe
-from heedful.data.word_vectors.vector_files import match, read_vectors, vector_size
+from heedful.data.word_vectors import match, read_vectors, vector_size
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair

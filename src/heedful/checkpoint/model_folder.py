@@ -20,7 +20,7 @@ from heedful.config.validate import OPTIONS
 from heedful.errors import InputError, RunError
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import Content, write_folder
-from heedful.storage.disk import DISK, MOST, Storage
+from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.tasks import find_task
 from heedful.tasks.task import check
@@ -101,7 +101,7 @@ def description_files(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Co
 
 def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     """Read the recipe and the tokenizers of a model folder, and verify them."""
-    path = manifest.verified(RECIPE, MOST)
+    path = manifest.verified(RECIPE, MAX_SETTINGS_BYTES)
     description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)

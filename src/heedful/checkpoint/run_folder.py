@@ -35,7 +35,7 @@ from heedful.storage.atomic import (
     sweep,
     write_folder,
 )
-from heedful.storage.disk import DISK, MOST, Storage
+from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
 from heedful.storage.manifest import DamagedError, Entry, check, check_sizes, json_text, parse, read_manifest, seal
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -67,7 +67,7 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
         tokenizers=tokenizers,
         weights=read_weights(manifest),
         optimizer=read_whole(manifest, OPTIMIZER),
-        state=parse(manifest.verified(STATE, MOST), _document),
+        state=parse(manifest.verified(STATE, MAX_SETTINGS_BYTES), _document),
     )
 
 

@@ -32,15 +32,17 @@ from heedful.cli.output import (
     one_cell,
     writing_answers,
 )
+from heedful.config.load import recipe_from_dict, recipe_to_dict
+from heedful.config.schema import DecodeConfig, Recipe
+from heedful.data.readers.labelled import WholeRow, is_table
+from heedful.data.readers.text_columns import WantedTexts
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress
+from heedful.storage.manifest import read_manifest
 
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
     from heedful.cli.files import ReadFiles
-    from heedful.config.schema import DecodeConfig, Recipe
-    from heedful.data.readers.labelled import WholeRow
-    from heedful.data.readers.text_columns import WantedTexts
     from heedful.predictors.outputs import CutOutputs
 
 A = TypeVar("A")
@@ -88,8 +90,6 @@ class TextCommand:
 
     def rows(self, lines: Iterable[str], wanted: "WantedTexts", most: int = 1) -> TextRows:
         """The rows of the input if it is a table, or else one for each line, with up to `most` texts."""
-        from heedful.data.readers.labelled import is_table
-
         if self.source and is_table(self.source):
             return table_rows(self.source, wanted)
         return line_rows(lines, self.source, most)
@@ -142,8 +142,6 @@ def answer_files(
 
     `rows` are those of a table that names all files; None: a row has the name of its file only.
     """
-    from heedful.data.readers.labelled import WholeRow
-
     if rows is None:
         named = (WholeRow(number, (), (str(file),)) for number, file in enumerate(files.files, start=1))
         rows = TextRows(named, len(files.files), "file", ("file",))
@@ -165,7 +163,6 @@ def answer_files(
 
 
 def load(model: str, device: str, precision: str = "float32") -> "LoadedModel":
-    """Load a model on a device, in float32 or int8 precision."""
     from heedful.checkpoint.load import load_model
     from heedful.machine import prepare_process
 
@@ -177,7 +174,6 @@ def recipe_of(model: str) -> "Recipe":
     """Read the recipe that a model was trained with, given its folder or name."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.model_folder import read_description
-    from heedful.storage.manifest import read_manifest
 
     return read_description(read_manifest(find_model(model)))[0]
 
@@ -196,14 +192,11 @@ def settings(**options: object) -> dict[str, Any]:
 
 def changed(loaded: "LoadedModel", table: str, changes: dict[str, Any]) -> "Recipe":
     """Return the recipe of a loaded model with some keys of one table changed, such as those of [decode]."""
-    from heedful.config.load import recipe_from_dict, recipe_to_dict
-
     values = recipe_to_dict(loaded.recipe)
     return recipe_from_dict(values | {table: values[table] | changes}, f"{loaded.path}, with these options")
 
 
 def check_n_best(n_best: int | None, what: str, *, as_json: bool) -> None:
-    """Refuse several outputs on one line of plain output."""
     if n_best and n_best > 1 and not as_json:
         raise InputError(f"--n-best {n_best}: plain output is one {what} a line; add --json")
 

@@ -90,7 +90,6 @@ def replay(
 
 
 def replay_lines(update: "ReplayedUpdate") -> list[str]:
-    """Format a replayed update for readers: a table for each batch, one of the gradients, and a conclusion."""
     lines = []
     for place, batch in enumerate(update.batches):
         examples = ", ".join(map(str, batch.examples))
@@ -112,7 +111,6 @@ def replay_lines(update: "ReplayedUpdate") -> list[str]:
 
 
 def size_table(title: str, rows: "Sequence[Measured]") -> list[str]:
-    """Format the sizes of tensors as an aligned table."""
     width = max(len(title), *(len(row.name) for row in rows))
     shapes = [" x ".join(map(str, row.shape)) for row in rows]
     wide = max(len("shape"), *map(len, shapes))

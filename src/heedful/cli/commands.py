@@ -10,8 +10,6 @@ from typer.main import get_command
 
 
 class Entry(NamedTuple):
-    """A line of the table."""
-
     place: str  # the function of the command, or a `typer.Typer`, as "module:name" below heedful.cli
     summary: str  # the first paragraph of the command's help, which the list of commands shows
 

@@ -10,15 +10,18 @@ import typer
 from heedful.cli.options import Data, Overrides, folder_to_write
 from heedful.cli.output import print_table
 from heedful.config.families import FAMILIES
+from heedful.config.load import is_recipe, load_preset, load_recipe, recipe_schema, recipe_to_dict, to_toml
+from heedful.config.presets import PRESETS, TABLE_3, Table3Row
+from heedful.config.schema import Recipe
 from heedful.errors import InputError
+from heedful.storage.manifest import read_manifest
+from heedful.storage.paths import likely, near_paths
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from heedful.architectures.parameters import ParameterCounts
-    from heedful.config.presets import Table3Row
-    from heedful.config.schema import Recipe
 
 app = typer.Typer(
     name="config",
@@ -37,17 +40,11 @@ def show(
     overrides: Overrides = None,
 ) -> None:
     """Print the whole recipe, with presets, changes, defaults and paths filled in. The output is a recipe, too."""
-    from heedful.config.load import recipe_to_dict, to_toml
-
     typer.echo(to_toml(recipe_to_dict(recipe_or_preset(recipe, overrides or [], data))), nl=False)
 
 
 def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) -> "Recipe":
     """Load the recipe at a path or, if nothing is at that path, the preset of that name."""
-    from heedful.config.load import is_recipe, load_preset, load_recipe
-    from heedful.config.presets import PRESETS
-    from heedful.storage.paths import likely
-
     if Path(name).exists():
         return load_recipe(name, overrides, data)
     if name in PRESETS:
@@ -77,7 +74,6 @@ def check(
     tokenizer, the models to start from, and the device. `heedful train` begins
     with the same checks.
     """
-    from heedful.config.load import load_recipe
     from heedful.data.preparation.prepared_data import files_of
     from heedful.training.preflight import preflight
     from heedful.training.trainer_state import rate_line
@@ -96,8 +92,6 @@ def check(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of recipes, for editors that complete and check TOML."""
-    from heedful.config.load import recipe_schema
-
     typer.echo(json.dumps(recipe_schema(), indent=2))
 
 
@@ -105,8 +99,6 @@ def schema() -> None:
 def presets() -> None:
     """Print the presets that a recipe can start from, with their sizes and published scores."""
     from rich.table import Table
-
-    from heedful.config.presets import PRESETS, TABLE_3
 
     table = Table(box=None, pad_edge=False)
     for heading in ("preset", "what it is"):
@@ -151,7 +143,6 @@ def info(
     Without a model, all models of Table 3 of "Attention Is All You Need" are
     counted, beside the numbers that the paper prints.
     """
-    from heedful.config.presets import TABLE_3
     from heedful.tasks.model_size import count_model
 
     if model is None:
@@ -173,10 +164,6 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.model_folder import read_description
-    from heedful.config.load import is_recipe
-    from heedful.config.presets import PRESETS
-    from heedful.storage.manifest import read_manifest
-    from heedful.storage.paths import near_paths
     from heedful.tasks.model_size import vocabulary_sizes
 
     path = Path(name)
@@ -206,7 +193,6 @@ def summary(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
 
 
 def kinds_table(counts: "ParameterCounts") -> "Table":
-    """Make a table of a model's parameter counts, weights and biases, by kind."""
     table = plain_table("", "weights", "biases", "all", "share")
     for kind in sorted(counts.weights, key=lambda kind: -counts.weights[kind]):
         weights, biases = counts.weights[kind], counts.biases[kind]
@@ -220,7 +206,6 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
     """Make a table of the parameter counts in Vaswani et al. (2017), Table 3, beside exact counts by convention."""
     from heedful.architectures.transformer.model import CONVENTIONS
-    from heedful.config.load import load_preset
 
     table = plain_table("preset", "printed", *(f"{c.name}\n{c.vocab:,} tokens" for c in CONVENTIONS))
     for row in rows:
@@ -231,7 +216,6 @@ def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
 
 
 def plain_table(first: str, *numbers: str) -> "Table":
-    """Make a table without rules: a first column of names, and right-aligned columns of numbers."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

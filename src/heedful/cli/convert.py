@@ -13,17 +13,17 @@ import typer
 
 from heedful.cli.options import Force, folder_to_write
 from heedful.cli.output import writing_folder
+from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.storage.manifest import MANIFEST
+from heedful.tasks import find_task
 
 if TYPE_CHECKING:
-    from heedful.config.schema import CorpusConfig, Recipe
     from heedful.convert.weights import Weights
 
 
 class Source(StrEnum):
-    """Model formats that `heedful convert` reads."""
-
     HEEDFUL = "heedful"
     BERT = "bert"
     CLIP = "clip"
@@ -36,8 +36,6 @@ class Source(StrEnum):
 
 
 class Target(StrEnum):
-    """Model formats that `heedful convert` writes."""
-
     HEEDFUL = "heedful"
     BERT = "bert"
     CLIP = "clip"
@@ -51,14 +49,11 @@ HUGGING_FACE = ("bert", "clip", "gpt2", "marian", "vit", "whisper")  # types tha
 
 
 class Dtype(StrEnum):
-    """Data types in which `heedful export` stores weights."""
-
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
 
 
 def target_of(name: str) -> Target:
-    """Parse the value of `--to`, the name of the model format to write."""
     written = [target.value for target in Target]
     if name in written:
         return Target(name)
@@ -94,35 +89,46 @@ def convert(
     faster-whisper are in CTranslate2's format. What a format cannot express is
     refused, and weights that are not used are named.
     """
-    source = source or guess(model)
-    check_direction(model, source, target)
+    source = source or format_of(model)
+    if source is Source.HEEDFUL and target is Target.HEEDFUL:
+        others = ", ".join(each.value for each in Target if each is not Target.HEEDFUL)
+        raise InputError(f"{model} is a model of heedful already; to take it elsewhere give --to with one of {others}")
+    if source is not Source.HEEDFUL and target is not Target.HEEDFUL:
+        raise InputError(
+            f"{model} is a {source.value} model, and --to {target.value} takes one of heedful; leave --to out, which "
+            "makes it one"
+        )
     if source is Source.HEEDFUL and task is not None:
         raise InputError(f"--task {task}: is for a model that becomes one of heedful's; leave it out")
     if source is Source.HEEDFUL:
-        away(model, target, out)
+        to_other(model, target, out)
     else:
-        home(Path(model), source, task, out)
+        to_heedful(Path(model), source, task, out)
 
 
-def home(folder: Path, source: Source, task: str | None, out: Path) -> None:
+def to_heedful(folder: Path, source: Source, task: str | None, out: Path) -> None:
     """Convert a model of another toolkit into a heedful model folder, and print which weights were not used."""
     from heedful.checkpoint import write_model
     from heedful.convert import FORMATS
     from heedful.convert.model import count
 
     with writing_folder(out, "--out") as free, show_progress(f"converting {folder}"):
-        found = FORMATS[source.value].read(folder, task)
-        write_model(free, found.recipe, found.tokenizers, found.weights)
-    typer.echo(f'{out}: a model for the task "{found.recipe.task}" with {count(found.weights):,} parameters')
-    for weight, times in unused(found.left_out).items():
+        model = FORMATS[source.value].read(folder, task)
+        write_model(free, model.recipe, model.tokenizers, model.weights)
+    typer.echo(f'{out}: a model for the task "{model.recipe.task}" with {count(model.weights):,} parameters')
+    for weight, times in unused(model.left_out).items():
         often = f", {times} times" if times > 1 else ""
-        typer.echo(f'not used for the task "{found.recipe.task}": {weight}{often}', err=True)
-    for note in found.notes:
+        typer.echo(f'not used for the task "{model.recipe.task}": {weight}{often}', err=True)
+    for note in model.notes:
         typer.echo(f"note: {note}", err=True)
 
 
-def away(name: str, target: Target, out: Path) -> None:
-    """Convert a heedful model into a model folder of another toolkit."""
+def unused(weights: "Weights") -> Counter[str]:
+    """Count unused weights by name and shape; `#` in a name stands for the number of a layer."""
+    return Counter(f"{re.sub(r'(?<=[.])[0-9]+(?=[.])', '#', name)} {tuple(weights[name].shape)}" for name in weights)
+
+
+def to_other(name: str, target: Target, out: Path) -> None:
     from heedful.architectures import weights
     from heedful.checkpoint import load_model
     from heedful.convert import FORMATS, Model
@@ -136,25 +142,8 @@ def away(name: str, target: Target, out: Path) -> None:
         typer.echo(f"note: {change}", err=True)
 
 
-def unused(weights: "Weights") -> Counter[str]:
-    """Count unused weights by name and shape; `#` in a name stands for the number of a layer."""
-    return Counter(f"{re.sub(r'(?<=[.])[0-9]+(?=[.])', '#', name)} {tuple(weights[name].shape)}" for name in weights)
-
-
-def check_direction(model: str, source: Source, target: Target) -> None:
-    """Refuse conversions of heedful's format into itself, and of one foreign format into another."""
-    if source is Source.HEEDFUL and target is Target.HEEDFUL:
-        others = ", ".join(each.value for each in Target if each is not Target.HEEDFUL)
-        raise InputError(f"{model} is a model of heedful already; to take it elsewhere give --to with one of {others}")
-    if source is not Source.HEEDFUL and target is not Target.HEEDFUL:
-        raise InputError(
-            f"{model} is a {source.value} model, and --to {target.value} takes one of heedful; leave --to out, which "
-            "makes it one"
-        )
-
-
-def guess(model: str) -> Source:
-    """Guess the format of a model from the files in its folder."""
+def format_of(model: str) -> Source:
+    """Find the format of a model by the files in its folder."""
     from heedful.checkpoint.load import find_model
     from heedful.convert.ctranslate2 import read_specification
     from heedful.convert.faster_whisper import SPEC
@@ -164,7 +153,13 @@ def guess(model: str) -> Source:
     if (folder / "model.bin").is_file():
         return Source.FASTER_WHISPER if read_specification(folder / "model.bin") == SPEC else Source.OPENNMT
     if (folder / CONFIG).is_file():
-        return named(read_config(folder).get("model_type"), folder / CONFIG)
+        kind, file = read_config(folder).get("model_type"), folder / CONFIG
+        if kind is None:
+            raise InputError(f"{file}: has no model_type; if it is {' or '.join(HUGGING_FACE)}, say so with --from")
+        if kind not in HUGGING_FACE:
+            types = ", ".join(HUGGING_FACE)
+            raise InputError(f"{file}: model_type is {json.dumps(kind)}, and heedful converts {types}")
+        return Source(kind)
     try:
         find_model(model)
     except InputError as error:
@@ -173,16 +168,6 @@ def guess(model: str) -> Source:
             "has it, or model.bin, as CTranslate2 has it, and heedful downloads none"
         ) from error
     return Source.HEEDFUL
-
-
-def named(kind: object, where: Path) -> Source:
-    """Return the model format that the model_type of a Hugging Face config.json names."""
-    if kind is None:
-        raise InputError(f"{where}: has no model_type; if it is {' or '.join(HUGGING_FACE)}, say so with --from")
-    if kind not in HUGGING_FACE:
-        known = ", ".join(HUGGING_FACE)
-        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts {known}")
-    return Source(kind)
 
 
 def export(
@@ -203,8 +188,6 @@ def export(
     """Write a model folder to share: all files that the model needs, without the paths of this machine."""
     from heedful.architectures import weights
     from heedful.checkpoint import load_model, write_model
-    from heedful.storage.manifest import MANIFEST
-    from heedful.tasks import find_task
     from heedful.tasks.task import usage
 
     replaced = ", in place of the model that was there" if (out / MANIFEST).is_file() else ""

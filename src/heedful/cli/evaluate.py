@@ -13,14 +13,20 @@ from heedful.cli import options
 from heedful.cli.answering import changed, load, recipe_of, refuse, settings
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import columns_of, warning_if_unknown
-from heedful.cli.output import check_output, one_line, warn_of_missing_glyphs, writing_results
+from heedful.cli.output import check_output, check_picture, draw_picture, one_line, writing_results
 from heedful.cli.translate import OutputCounts, prepare
-from heedful.errors import InputError, RunError
+from heedful.config.families import FAMILIES
+from heedful.config.schema import DataConfig, Recipe
+from heedful.data.preparation.prepared_data import files_of
+from heedful.data.readers.corpus import corpus_files, read_pairs
+from heedful.data.readers.files import read_lines
+from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.text.coverage import UnknownTokens, unknown_lines
+from heedful.text.languages import check_language
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import DataConfig, Recipe
     from heedful.metrics import Comparison, Resampled, Scoring
     from heedful.metrics.classes import ClassReport
     from heedful.predictors.translator import Translator
@@ -40,9 +46,6 @@ class TestSet:
 
 
 def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
-    """Read the test set in the files given as `--source` and `--reference`."""
-    from heedful.data.readers.files import read_lines
-
     sources = [source] if source else []
     texts = {path: list(read_lines(path)) for path in (*sources, *references)}
     return TestSet(
@@ -181,10 +184,7 @@ def evaluate(
         }
     )
     check_output(output)
-    from heedful.config.schema import Recipe
-    from heedful.data.readers.files import read_lines
     from heedful.metrics import Scoring, check_aligned
-    from heedful.text.languages import check_language
 
     if language:
         check_language(language, "--language")
@@ -211,8 +211,6 @@ def evaluate(
 
 def prepare_for(model: str, test: TestSet, device: str, precision: str, search: dict[str, int]) -> "Translator":
     """Load a translator for a test set, and warn if many tokens are unknown to its vocabulary."""
-    from heedful.text.coverage import UnknownTokens, unknown_lines
-
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     translator = prepare(model, device, precision, {"n_best": 1, **search})
@@ -294,8 +292,6 @@ def results(
 
 def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
     """Read the test set that a recipe names; relative paths start at `folder`, or where they did in training."""
-    from heedful.data.readers.corpus import corpus_files, read_pairs
-
     test = recipe.data.test
     if test is None:
         raise InputError("the model's recipe names no data.test: give --source FILE and --reference FILE")
@@ -345,9 +341,10 @@ def task_scores(
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines."""
     from heedful.training.logger import strict
 
-    draw = drawing_of(plot, data) if plot else None
+    if plot:
+        check_picture(plot, "--plot", *(files_of(data.test, data) if data.test else ()))
     recipe = recipe_of(model)
-    if draw and not recipe.data.labels:
+    if plot and not recipe.data.labels:
         raise InputError(f"--plot draws what is confused with what, and {model} does not predict classes; leave it out")
     warn = warn_once()
     results = evaluated(model, data, device, search, files, warn)
@@ -359,8 +356,10 @@ def task_scores(
     if classes is None:
         return facts, lines
     warn_of_classes(classes, warn, model)
-    if draw:
-        draw(classes, model)
+    if plot:
+        from heedful.inspector.plots import draw_confusion
+
+        draw_picture(plot, lambda path: draw_confusion(classes, f"model {model}", path), "Classes", "confusion matrix")
     return facts | classes.to_dict(), [*lines, "", *classes.lines()]
 
 
@@ -415,7 +414,6 @@ def evaluated(
     warn: Callable[[str], None],
 ) -> "Results | None":
     """Load a model with some keys of [decode] other than its recipe says, and compute the results of its task."""
-    from heedful.config.families import FAMILIES
     from heedful.tasks.task import Evaluation
 
     loaded = load(model, device)
@@ -451,33 +449,7 @@ def warn_of_classes(classes: "ClassReport", warn: Callable[[str], None], model: 
             warn(f"heedful: {sentence}")
 
 
-def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], None]":
-    """Return a function that draws the confusion matrix of a model, given its report and its name, to a file."""
-    from heedful.data.preparation.prepared_data import files_of
-    from heedful.storage.written_files import note_written
-
-    try:
-        from heedful.inspector.plots import FORMATS, draw_confusion
-    except ModuleNotFoundError as error:
-        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
-    if plot.suffix not in FORMATS:
-        raise InputError(f"--plot {plot}: a picture's name ends in {' or '.join(FORMATS)}")
-    check_output(plot, *(files_of(data.test, data) if data.test else ()), option="--plot")
-
-    def draw(classes: "ClassReport", model: str) -> None:
-        try:
-            missing = draw_confusion(classes, f"model {model}", plot)
-            note_written(plot)
-        except OSError as error:
-            raise RunError(f"cannot write {plot}: {error.strerror or error}") from error
-        typer.echo(f"{plot}: confusion matrix", err=True)
-        warn_of_missing_glyphs("Classes", missing)
-
-    return draw
-
-
 def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
-    """Refuse to compare two models of different tasks, or with different classes."""
     if recipe.task != other.task:
         raise InputError(
             f'{baseline} is a model for the task "{other.task}", and {model} for the task "{recipe.task}"; compare two '
@@ -503,7 +475,6 @@ def comparison_lines(baseline: str, system: str, comparisons: "Sequence[Comparis
 
 
 def interval(found: "Resampled", digits: int) -> str:
-    """Format a score with its mean and 95 % interval over bootstrap resamples."""
     return f"{found.value:6.{digits}f} ({found.mean:.{digits}f} ± {found.interval:.{digits}f})"
 
 

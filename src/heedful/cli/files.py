@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from heedful.cli.inputs import columns_of
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.data.readers.columns import columns_of as columns_in
+from heedful.data.readers.files import made_folders
+from heedful.data.readers.labelled import is_table
+from heedful.data.readers.rows import names_columns
+from heedful.data.readers.text_columns import first_names
 from heedful.errors import InputError
 from heedful.storage.paths import no_file, nothing_at
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
-    from heedful.config.schema import DataConfig, Recipe
     from heedful.data.readers.media_files import MediaFile
     from heedful.tasks.task import Task
 
@@ -170,7 +175,6 @@ def names_on_stdin() -> list[str]:
 
 def files_at(path: Path, recipe: "Recipe") -> list[Path]:
     """List the files below a folder, those that a table names, or the one file itself."""
-    from heedful.data.readers.labelled import is_table
     from heedful.data.readers.media_files import files_below, other_files
 
     if path.is_dir():
@@ -183,8 +187,6 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
 
 def note_made_folders(folder: Path) -> None:
     """Report the folders of runs, models and recipes below a folder, which are not read, on standard error."""
-    from heedful.data.readers.files import made_folders
-
     if folders := made_folders(folder):
         shown = ", ".join(map(str, folders[:3])) + ", ..." * (len(folders) > 3)
         typer.echo(f"heedful: not read, as they hold runs, models or recipes: {shown}", err=True)
@@ -192,7 +194,6 @@ def note_made_folders(folder: Path) -> None:
 
 def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "list[MediaFile]":
     """List the files that a column of a table names, or else the column that the recipe names; classes are not read."""
-    from heedful.config.schema import CorpusConfig
     from heedful.data.readers.media_files import media_files
 
     if not table.exists():
@@ -210,10 +211,6 @@ def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
     A recipe that names no column, or a number, means the first one of a table without a header; if another column has
     the files, such as where the class comes first, that one is read, and is named on standard error.
     """
-    from heedful.config.schema import DataConfig
-    from heedful.data.readers.columns import columns_of as columns_in
-    from heedful.data.readers.rows import names_columns
-    from heedful.data.readers.text_columns import first_names
     from heedful.tools.proposals.media_survey import file_column
 
     own = columns_of(recipe).source_field

@@ -12,12 +12,12 @@ from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_
 from heedful.cli.inputs import place_of, texts_argument, wanted_texts, warning_if_unknown
 from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, one_line, writing
+from heedful.data.readers.labelled import WholeRow
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.readers.labelled import WholeRow
     from heedful.predictors.filler import MaskCandidate
     from heedful.progress import ProgressReporter
 

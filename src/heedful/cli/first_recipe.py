@@ -65,7 +65,6 @@ def move_up(folder: Path) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a recipe to a TOML file, whose folder is made if it is not there."""
     with named_write_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(file) as stream:
@@ -164,12 +163,10 @@ def report_longest(item: str, characters: int, place: str) -> None:
 
 
 def script_of(script: str | None) -> str:
-    """Name the script of a text in words, such as "latin script"."""
     return f"{script} script" if script else "a script without a filter"
 
 
 def report_recipe(folder: Path, example: str | None = None) -> None:
-    """Print the size of the model of the recipe in a folder, and the commands to train, evaluate and use it."""
     from heedful.cli.config import summary
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model, vocabulary_sizes

@@ -13,10 +13,11 @@ from heedful.cli.answering import AnswerForm, TextCommand, changed, load, settin
 from heedful.cli.inputs import TextRows, progress_of, shows_bar, texts_argument, wanted_texts, warning_if_unknown
 from heedful.cli.output import is_table_output, one_line, writing_answers
 from heedful.config.keys import KEYS
+from heedful.data.readers.labelled import WholeRow
 from heedful.progress import show_progress, silent
+from heedful.text.tokenizer import EOS
 
 if TYPE_CHECKING:
-    from heedful.data.readers.labelled import WholeRow
     from heedful.predictors.generator import Generation, GenerationRequest, Generator
     from heedful.progress import ProgressReporter
 
@@ -146,7 +147,6 @@ class EarlyEnds:
 
 
 def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Generator":
-    """Load a language model, and override settings of its generation."""
     from heedful.predictors.generator import Generator
 
     loaded = load(model, device, precision)
@@ -183,7 +183,6 @@ def generations(
 def stream(
     command: TextCommand, rows: TextRows, generator: "Generator", samples: int, early: EarlyEnds, *, is_single: bool
 ) -> None:
-    """Write each answer part by part, while it is generated."""
     if not is_single:
         shown = progress_of(command.work, command.texts, command.source, command.output, "answers")
     elif shows_bar(command.output):
@@ -202,8 +201,6 @@ def answer_parts(generator: "Generator", request: "GenerationRequest", early: Ea
 
 def answer_fields(request: "GenerationRequest", generation: "Generation", generator: "Generator") -> dict[str, Any]:
     """Return the JSON fields of a generated answer; `pieces` names each token that has a score, <eos> included."""
-    from heedful.text.tokenizer import EOS
-
     ended = generation.reason == "eos"
     return {
         "prompt": request.prompt,

@@ -104,7 +104,6 @@ class HintedGroup(TyperGroup):
         self.commands = Commands(TABLE)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List the names of the commands, in the order of help."""
         del ctx
         return list(self.commands)
 
@@ -170,7 +169,6 @@ def narrow_help(context: Any, columns: int) -> str:
 
 
 def explain(error: Any, problem: str, meant: str) -> None:
-    """Let a usage error say what may be meant."""
     error.message = f"{problem.rstrip('.')}. Did you mean {meant}?"
     error.possibilities = None
 
@@ -213,7 +211,6 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
 
 
 def options_of(command: Any) -> list[str]:
-    """List the options of a command, in all their spellings."""
     return [spelling for parameter in command.params for spelling in parameter.opts if spelling.startswith("-")]
 
 

@@ -158,7 +158,6 @@ def refuse_same_files(files: list[Path]) -> None:
 
 
 def refuse_tables(*files: Path) -> None:
-    """Refuse a table as one side of a translation."""
     from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 

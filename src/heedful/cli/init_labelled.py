@@ -28,8 +28,7 @@ from heedful.cli.first_recipe import (
 from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig
 from heedful.data.readers.chat_messages import BETWEEN
-from heedful.data.readers.corpus import SentencePair, read_rows
-from heedful.data.readers.dialogues import read_replies
+from heedful.data.readers.corpus import SentencePair, read_replies, read_rows
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import MOST_LABELS, dominance_line, in_order, read_labelled
 from heedful.data.readers.squad import read_squad
@@ -92,7 +91,6 @@ class LabelledRequest:
 
     @property
     def data(self) -> DataConfig:
-        """The settings by which the text is read."""
         return DataConfig(bad_utf8=self.bad_utf8, labels=self.labels)
 
     def line(self, example: "Example") -> str:
@@ -106,7 +104,6 @@ class LabelledRequest:
 
 
 def texts_of(folder: Path, bad_utf8: str, ending: str = ".jsonl", **fields: str) -> Texts:
-    """The name of a recipe, and the files of its parts."""
     corpora = Corpora(**{part: {"source": f"data/{part}{ending}", **fields} for part in PARTS})
     return Texts(folder.resolve().name, bad_utf8, corpora)
 
@@ -176,7 +173,6 @@ def hold_out(statistics: "LabelSurvey", request: LabelledRequest, folder: Path, 
 
 
 def report_only_trained(labels: Sequence[str]) -> None:
-    """Print which classes are not in all parts."""
     if labels:
         typer.echo(
             f"  not in all three parts, as they have too few different examples: {', '.join(labels[:SHOWN])}"
@@ -288,7 +284,6 @@ def init_tagged(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: 
 
 
 def hash_of_words(sentence: "Tagged") -> int:
-    """The hash that near copies of a sentence share."""
     return near_hash(" ".join(sentence.words))
 
 

@@ -79,7 +79,6 @@ class MediaRequest:
 
     @property
     def source(self) -> Path:
-        """The folder, or the table."""
         return self.reading.source
 
     @property
@@ -101,7 +100,6 @@ class MediaRequest:
 
     @property
     def data(self) -> DataConfig:
-        """The settings by which the files are found."""
         target = [column for column in self.columns if column.name == self.reading.choice.target and not self.writes]
         labels = tuple(label for column in target for label in whole_labels(map(str.strip, column.values)))
         known = labels if len(labels) <= MOST_LABELS else ()
@@ -139,7 +137,6 @@ def media_request(
 
 
 def reading_of_folder(source: Path, kind: "Kind") -> Reading:
-    """Say what a folder of pictures, sounds or videos is taken for."""
     parts = parts_of_folder(source, DataConfig(modality=kind))
     loose = sum(path.parent == source for path in files_below(source, DataConfig(modality=kind)))
     content = f"{NOUNS[kind]}, a folder for each class"
@@ -301,7 +298,6 @@ def report_files(survey: "MediaSurvey[Any]", request: MediaRequest, *, are_given
 
 
 def check_classes(survey: "MediaSurvey[Any]", source: Path, shown: str) -> None:
-    """Refuse files of one class, or of too many."""
     if len(survey.labels) < 2:
         tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
         remedy = "two are needed"
@@ -316,7 +312,6 @@ def check_classes(survey: "MediaSurvey[Any]", source: Path, shown: str) -> None:
 
 
 def report_sizes(facts: "Sequence[PictureFacts]") -> None:
-    """Print the sizes of pictures, and whether they are grey."""
     sizes = Counter((one.height, one.width) for one in facts)
     [((height, width), count)] = sizes.most_common(1)
     colours = "grey" if all(one.is_grey for one in facts) else "in colour"
@@ -325,14 +320,12 @@ def report_sizes(facts: "Sequence[PictureFacts]") -> None:
 
 
 def report_frames(facts: "Sequence[VideoFacts]") -> None:
-    """Print the sizes of videos, and how many frames they have."""
     report_sizes(facts)
     shortest, half, longest = np.quantile([one.frames for one in facts], [0, 0.5, 1]).round().astype(int)
     typer.echo(f"  frames: fewest {shortest:,}, median {half:,}, most {longest:,}")
 
 
 def report_seconds(facts: "Sequence[SoundFacts]") -> None:
-    """Print the lengths and the rates of sounds."""
     half, most, longest = np.quantile([one.seconds for one in facts], [0.5, 0.99, 1])
     rates = [f"{rate:,}" for rate, _ in Counter(one.rate for one in facts).most_common(3)]
     typer.echo(f"  seconds: median {half:.1f}, 99 % up to {most:.1f}, longest {longest:.1f}")

@@ -100,7 +100,6 @@ class Reading:
 
 
 def columns_read(choice: TaskChoice) -> str:
-    """Say which columns a choice reads, and for what."""
     if choice.source is None:
         return ""
     read = "texts" if choice.task in ("translation", *OF_LABELS, *OF_ONE_TEXT, *OF_REPLIES) else "files"

@@ -96,7 +96,6 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
 
 
 def report_text(statistics: "TextSurvey") -> None:
-    """Print what a running text looks like: files, characters, script, lines, words."""
     lines = counted(statistics.lines, "rows" if statistics.is_rows else "lines")
     paragraphs = "" if statistics.is_rows else f" in {counted(statistics.paragraphs, 'paragraphs')}"
     typer.echo(
@@ -153,7 +152,6 @@ def init_pairs(request: PairsRequest) -> None:
 
 
 def survey_pairs(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
-    """Survey all sentence pairs of a parallel corpus; one whose sides are the same is refused."""
     with show_progress(f"reading {corpus.source}", "pairs") as progress:
         statistics = survey(progress.over(read_pairs(corpus, DataConfig(bad_utf8=bad_utf8))))
     if statistics.copies == statistics.pairs:
@@ -230,7 +228,6 @@ def hold_out(
 
 
 def report_pairs(statistics: "Survey", languages: tuple[str, str]) -> None:
-    """Print what a parallel text looks like, and what is odd about the text."""
     typer.echo(f"{counted(statistics.pairs, 'pairs')} of sentences")
     for language, side in zip(languages, (statistics.source, statistics.target), strict=True):
         unit, lengths = lengths_of(side)

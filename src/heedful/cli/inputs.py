@@ -15,13 +15,17 @@ from unicodedata import normalize
 import typer
 
 from heedful.cli.options import STDIN, InputFormat
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.readers.files import decode_lines, ending_of, open_bytes, read_lines
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.labelled import WholeRow, is_table, names_of_cells, read_texts, read_whole_rows
+from heedful.data.readers.rows import CHARACTERS, separator_of
+from heedful.data.readers.text_columns import WantedTexts, choose_columns
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress, silent
+from heedful.text.coverage import measure_coverage
 
 if TYPE_CHECKING:
-    from heedful.config.schema import CorpusConfig, Recipe
-    from heedful.data.readers.labelled import WholeRow
-    from heedful.data.readers.text_columns import WantedTexts
     from heedful.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -45,9 +49,6 @@ def input_file(text: list[str] | None, source: Path | None, form: InputFormat | 
     A table is read more than once, and its name says its format. So a table on standard input or in a pipe, and a file
     whose name says another format, is copied to a temporary file, which is deleted at the end.
     """
-    from heedful.data.readers.files import ending_of, open_bytes
-    from heedful.data.readers.labelled import is_table
-
     if text and (source or form):
         raise InputError(f"there are texts and {'--input' if source else '--input-format'}; give one of them")
     source = None if source == STANDARD_INPUT else source
@@ -73,8 +74,6 @@ def input_file(text: list[str] | None, source: Path | None, form: InputFormat | 
 
 def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     """Return the input of a command: the texts given, or else the lines of a file, or else of standard input."""
-    from heedful.data.readers.files import decode_lines, read_lines
-
     if text and source:
         raise InputError("there are texts and --input; give one of them")
     if text:
@@ -119,7 +118,6 @@ class TextRows:
 
 def line_rows(lines: Iterable[str], source: Path | None, most: int = 1) -> TextRows:
     """Return a row for each line, which has one text, or up to `most` with tabs between them."""
-    from heedful.data.readers.labelled import WholeRow
 
     def rows() -> "Iterator[WholeRow]":
         for number, line in enumerate(lines, start=1):
@@ -135,10 +133,6 @@ def line_rows(lines: Iterable[str], source: Path | None, most: int = 1) -> TextR
 
 def table_rows(source: Path, wanted: "WantedTexts") -> TextRows:
     """Read the texts in some columns of a table; all rows are read once beforehand, so that errors show at once."""
-    from heedful.data.readers.filters import DropReport
-    from heedful.data.readers.labelled import names_of_cells, read_texts, read_whole_rows
-    from heedful.data.readers.text_columns import choose_columns
-
     choice = choose_columns(source, wanted)
     report = DropReport()
     first, count = None, 0
@@ -159,9 +153,6 @@ def table_rows(source: Path, wanted: "WantedTexts") -> TextRows:
 
 def separator_of_csv(source: Path) -> str:
     """Return what separates the columns of a .csv file; a comma for other tables."""
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import CHARACTERS, separator_of
-
     return CHARACTERS[separator_of(source, "replace")] if ending_of(source) == ".csv" else ","
 
 
@@ -171,9 +162,6 @@ def wanted_texts(recipe: "Recipe | None", *named: str | None, fields: tuple[str,
     `named` are the columns that options name, one for each text; None where an option is not given. `fields` are the
     recipe's names of the columns; None: its `source_field`.
     """
-    from heedful.config.schema import Recipe
-    from heedful.data.readers.text_columns import WantedTexts
-
     recipe = recipe or Recipe()
     columns, data = columns_of(recipe), recipe.data
     own = (columns.source_field,) if fields is None else fields
@@ -184,16 +172,12 @@ def wanted_texts(recipe: "Recipe | None", *named: str | None, fields: tuple[str,
 
 def columns_of(recipe: "Recipe") -> "CorpusConfig":
     """Return the corpus of a recipe, test, valid or train, whose column names other tables are expected to have."""
-    from heedful.config.schema import CorpusConfig
-
     data = recipe.data
     return next((corpus for corpus in (data.test, data.valid, *data.train) if corpus), CorpusConfig(source=""))
 
 
 def check_columns(file: Path | None, option: str, *fields: str | None) -> None:
     """Refuse column names for an input file that is no table; `option` is the option that gives the file."""
-    from heedful.data.readers.labelled import is_table
-
     if any(fields) and (file is None or not is_table(file)):
         names = ", ".join(filter(None, fields))
         lacks = f"there is no {option} FILE" if file is None else f"{option} {file} is no table"
@@ -240,8 +224,6 @@ def shows_bar(output: Path | None) -> bool:
 
 def count_lines(*files: Path) -> int | None:
     """Count the lines of all files; None if one of the files can be read only once, such as a pipe."""
-    from heedful.data.readers.files import open_bytes
-
     count = 0
     for file in files:
         if not file.is_file():
@@ -261,8 +243,6 @@ def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callab
     Text is unknown if it becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes. An item that
     is no string, such as a row of a table, is turned into a string by `spell`.
     """
-    from heedful.text.coverage import measure_coverage
-
     unknown = units = 0
     has_warned = len(tokenizer) == tokenizer.byte_ids.stop  # nothing but bytes: no script is less known than another
     has_decomposed = False

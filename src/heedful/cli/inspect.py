@@ -3,6 +3,7 @@
 import secrets
 import socket
 import webbrowser
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -13,7 +14,7 @@ import typer
 from heedful.cli.answering import recipe_of
 from heedful.cli.evaluate import recipe_test_set
 from heedful.cli.options import Device, Force, folder_to_read
-from heedful.cli.output import check_output, warn_of_missing_glyphs, writing
+from heedful.cli.output import check_output, check_picture, draw_picture, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
@@ -21,7 +22,6 @@ from heedful.storage.paths import unreadable
 from heedful.wording import counted, shown_name
 
 if TYPE_CHECKING:
-    from heedful.checkpoint import LoadedModel
     from heedful.inspector.capture.sources import Writer
     from heedful.inspector.capture.trace import Trace
 
@@ -191,7 +191,6 @@ def serve(
     open_browser: bool,
     device: str,
 ) -> None:
-    """Serve the inspector's web page until the user presses Ctrl-C."""
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
@@ -222,7 +221,6 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a TCP socket that listens at a host and a port."""
     if not host.strip():
         raise InputError("--host is empty; give an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -256,45 +254,29 @@ def attention(
     _force: Force = False,
 ) -> None:
     """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
-    try:
-        from heedful.inspector.plots import FORMATS, HeatMap, draw
-    except ModuleNotFoundError as error:
-        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
-    if out.suffix not in FORMATS:
-        raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
-    check_output(out, option="--out")
-
+    check_picture(out, "--out")
     from heedful.checkpoint import load_model
     from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
     from heedful.inspector.capture.sources import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
-    from heedful.inspector.plots import PictureMaps, draw_maps
-    from heedful.storage.written_files import note_written
-
-    subject = writer_of(load_model(model, device))
-    seen = cross_attention(subject, user_input(subject, text), target)
-    weights, title = view(seen.by_word(), seen.layers, layer, head)
-    subtitle = f"model {model}"
-    try:
-        if isinstance(seen.media, PictureInput):
-            maps = seen.media.laid(weights.numpy())
-            subtitle += "\nframed: the largest weight, in brackets"
-            missing = draw_maps(PictureMaps(seen.media.pixels, maps, seen.target.words, title, subtitle), out)
-        else:
-            missing = draw(HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, subtitle), out)
-        note_written(out)
-    except OSError as error:
-        raise RunError(f"cannot write {out}: {error.strerror or error}") from error
-    typer.echo(tokenizers_of(subject).target.decode(seen.target.ids))
-    typer.echo(f"{out}: {title}", err=True)
-    warn_of_missing_glyphs("Words", missing)
-
-
-def writer_of(loaded: "LoadedModel") -> "Writer":
-    """Return the translator, captioner or transcriber of a loaded model."""
+    from heedful.inspector.plots import HeatMap, PictureMaps, draw, draw_maps
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.transcriber import Transcriber
     from heedful.predictors.translator import Translator
 
+    loaded = load_model(model, device)
     kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
-    return loaded.use_as(kinds[loaded.recipe.data.modality])
+    subject: Writer = loaded.use_as(kinds[loaded.recipe.data.modality])
+    weighed = cross_attention(subject, user_input(subject, text), target)
+    weights, title = view(weighed.by_word(), weighed.layers, layer, head)
+    subtitle = f"model {model}"
+    if isinstance(weighed.media, PictureInput):
+        maps = weighed.media.laid(weights.numpy())
+        subtitle += "\nframed: the largest weight, in brackets"
+        pictures = PictureMaps(weighed.media.pixels, maps, weighed.target.words, title, subtitle)
+        drawing = partial(draw_maps, pictures)
+    else:
+        heat_map = HeatMap(weights.numpy(), weighed.source.words, weighed.target.words, title, subtitle)
+        drawing = partial(draw, heat_map)
+    draw_picture(out, drawing, "Words", title)
+    typer.echo(tokenizers_of(subject).target.decode(weighed.target.ids))

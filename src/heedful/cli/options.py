@@ -114,8 +114,6 @@ TextsOrTable = Annotated[
 
 
 class InputFormat(StrEnum):
-    """Formats of the input of a command that answers texts."""
-
     LINES = "lines"
     CSV = "csv"
     TSV = "tsv"

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -18,6 +18,9 @@ import typer
 from heedful.cli.options import refuse_file_in_the_way
 from heedful.data.readers.rows import MISSING
 from heedful.errors import InputError, Interrupted, RunError
+from heedful.storage.atomic import atomic_file, atomic_folder, is_stream, named_write_errors, open_stream
+from heedful.storage.paths import likely
+from heedful.storage.written_files import is_foreign, note_written
 from heedful.wording import counted
 
 if TYPE_CHECKING:
@@ -31,9 +34,6 @@ REPLACES: ContextVar[bool] = ContextVar("REPLACES", default=False)  # whether th
 
 def check_output(output: Path | None, *inputs: Path | None, option: str = "--output", kept: bool = False) -> None:
     """Make sure that an output file can be written, and overwrites neither an input file nor anybody else's file."""
-    from heedful.storage.paths import likely
-    from heedful.storage.written_files import is_foreign
-
     if output is None:
         return
     if output.is_dir():
@@ -58,7 +58,6 @@ def writing_folder(folder: Path, option: str) -> Iterator[Path]:
 
     With `--force` it may be any other: then a folder with a temporary name is given, which takes its place at the end.
     """
-    from heedful.storage.atomic import atomic_folder, named_write_errors
     from heedful.storage.manifest import is_as_written
 
     refuse_file_in_the_way(folder, f"{option} {folder}")
@@ -80,9 +79,6 @@ def writing_folder(folder: Path, option: str) -> Iterator[Path]:
 @contextmanager
 def writing(path: Path | None) -> Iterator[BinaryIO]:
     """Open an output file, which gets its name when all is written; or a device, a pipe or standard output."""
-    from heedful.storage.atomic import atomic_file, is_stream, open_stream
-    from heedful.storage.written_files import note_written
-
     try:
         if path is None:
             yield sys.stdout.buffer
@@ -101,11 +97,28 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         raise RunError(f"cannot write {path or 'standard output'}: {error.strerror or error}") from error
 
 
-def warn_of_missing_glyphs(what: str, missing: Iterable[str]) -> None:
-    """Warn on standard error of characters that no installed font has, so that a picture has numbers instead."""
+def check_picture(path: Path, option: str, *inputs: Path) -> None:
+    """Refuse a picture that cannot be drawn: matplotlib is missing, or the ending is wrong; see `check_output`."""
+    try:
+        from heedful.inspector.plots import FORMATS
+    except ModuleNotFoundError as error:
+        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
+    if path.suffix not in FORMATS:
+        raise InputError(f"{option} {path}: a picture's name ends in {' or '.join(FORMATS)}")
+    check_output(path, *inputs, option=option)
+
+
+def draw_picture(path: Path, draw: Callable[[Path], Iterable[str]], words: str, title: str) -> None:
+    """Draw a picture into a file, and warn of `words` with characters that no font has, so that they are numbers."""
+    try:
+        missing = draw(path)
+        note_written(path)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror or error}") from error
+    typer.echo(f"{path}: {title}", err=True)
     if characters := " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing)):
         typer.echo(
-            f"{what} with {characters} are drawn as their number, as no font here has these characters; install one "
+            f"{words} with {characters} are drawn as their number, as no font here has these characters; install one "
             "that does, such as Noto Sans CJK",
             err=True,
         )
@@ -138,7 +151,6 @@ def one_cell(text: str) -> str:
 
 
 def file_line(file: str | Path, text: str) -> str:
-    """Write a line about a file: its name, a tab, and a text."""
     return f"{one_cell(str(file))}\t{one_line(text)}"
 
 
@@ -148,7 +160,6 @@ def json_of_files(facts: dict[str, Any] | list[dict[str, Any]]) -> str:
 
 
 def is_table_output(output: Path | None) -> bool:
-    """True if the name of an output file asks for a table: it ends in .csv, .tsv or .jsonl."""
     return output is not None and output.suffix.lower() in (".csv", ".tsv", ".jsonl")
 
 
@@ -234,7 +245,6 @@ class Results:
         return self._whole[0]
 
     def write(self, line: str) -> None:
-        """Write a result, and a line feed."""
         self.write_parts([line])
 
     def write_answer(self, cells: Sequence[object], line: str, answer: Mapping[str, object]) -> None:
@@ -320,8 +330,6 @@ def free_name(path: Path | None) -> Path | None:
 
     It is beside the file, or beside what a symbolic link leads to; None for standard output, a device or a pipe.
     """
-    from heedful.storage.atomic import is_stream
-
     if path is None or is_stream(path):
         return None
     path = path.resolve() if path.is_symlink() else path

@@ -30,12 +30,15 @@ from heedful.cli.inputs import (
 )
 from heedful.cli.options import Device, Force, InputForm, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_json_output, check_output, one_line
+from heedful.config.schema import Recipe
+from heedful.data.readers.labelled import WholeRow, every_row, is_table, names_of_cells
+from heedful.data.readers.tagged import has_word_lists, read_word_lists, words_in
 from heedful.errors import InputError
+from heedful.tasks import find_task
+from heedful.text.words import CutText
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
-    from heedful.data.readers.labelled import WholeRow
     from heedful.predictors.media_classifier import ClassifiedMedia
     from heedful.predictors.text_predictor import TextPredictor
     from heedful.progress import ProgressReporter
@@ -144,7 +147,6 @@ def predict_texts(
     """Write the answer to each text or pair; `names` are the columns of both, and `decision` is as in `decide_by`."""
     from heedful.predictors import Text
     from heedful.predictors.text_predictor import TextPredictor
-    from heedful.tasks import find_task
 
     lines = command.lines()
     loaded = load(model, device)
@@ -218,8 +220,6 @@ class OddTexts:
 
 def word_lists(predictor: "TextPredictor", source: Path | None, field: str | None) -> TextRows | None:
     """Read the lists of words in a .jsonl file for a tagger; None for other models, and if the file has none."""
-    from heedful.data.readers.labelled import WholeRow
-    from heedful.data.readers.tagged import has_word_lists, read_word_lists
     from heedful.predictors.tagger import Tagger
 
     if source is None or not isinstance(predictor, Tagger) or not has_word_lists(source, field):
@@ -231,9 +231,7 @@ def word_lists(predictor: "TextPredictor", source: Path | None, field: str | Non
 
 def as_pretokenized(rows: TextRows, predictor: "TextPredictor", source: Path | None) -> TextRows:
     """Take the words of each text as spaces separate them, or as a JSON array lists them."""
-    from heedful.data.readers.tagged import words_in
     from heedful.predictors.tagger import Tagger
-    from heedful.text.words import CutText
 
     if not isinstance(predictor, Tagger):
         raise InputError("--pretokenized is for models that tag words, and this one reads texts; leave it out")
@@ -261,7 +259,6 @@ def predict_files(
 
     `files` are names of files, folders and tables, a further table, and the column of that table that names files.
     """
-    from heedful.data.readers.labelled import is_table
     from heedful.predictors.media_classifier import MediaClassifier
 
     names, source, column = files
@@ -291,8 +288,6 @@ def predict_files(
 
 def rows_of_table(table: Path, recipe: "Recipe", field: str | None) -> TextRows:
     """Return the rows of a table of files, with all columns of the table."""
-    from heedful.data.readers.labelled import WholeRow, every_row, names_of_cells
-
     lines = [file.line or 0 for file in rows_of_files(table, recipe, field)]
     columns = names_of_cells(table, lines[0])
     cells = dict(every_row(table, columns))
@@ -301,7 +296,6 @@ def rows_of_table(table: Path, recipe: "Recipe", field: str | None) -> TextRows:
 
 
 def file_fields(answer: "ClassifiedMedia") -> dict[str, object]:
-    """Return the JSON fields of the answer to a file."""
     fields: dict[str, object] = {"label": answer.label, "probabilities": answer.probabilities}
     if answer.windows > 1:
         fields["windows"] = answer.windows
@@ -346,7 +340,6 @@ class OddFiles:
 
 
 def decide_by(predictor: object, model: str, threshold: list[str] | None, top_k: int | None) -> None:
-    """Let a classifier decide as --threshold and --top-k say."""
     from heedful.predictors.classifier import Classifier, decision_of
     from heedful.predictors.media_classifier import MediaClassifier
 

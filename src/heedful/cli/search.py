@@ -31,6 +31,11 @@ from heedful.cli.output import (
     one_cell,
     one_line,
 )
+from heedful.data.preparation.prepared_data import files_digest, text_digest
+from heedful.data.readers.columns import PAIR_NAMES
+from heedful.data.readers.files import read_lines
+from heedful.data.readers.labelled import WholeRow, is_table
+from heedful.data.readers.text_columns import WantedTexts
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -38,8 +43,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.checkpoint import LoadedModel
-    from heedful.data.readers.labelled import WholeRow
-    from heedful.data.readers.text_columns import WantedTexts
     from heedful.predictors.image_text_retriever import ImageTextRetriever
     from heedful.predictors.retriever import Hit, Retriever
 
@@ -65,7 +68,6 @@ class Corpus:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a search hit in a table."""
         return ("rank", "score", "file") if self.lines is None else ("rank", "score", "line", "text")
 
     def fields(self, rank: int, hit: "Hit") -> dict[str, object]:
@@ -234,8 +236,6 @@ def queries_of(
 
     They are texts, rows of a table or, if the model reads them, names of pictures and of folders of pictures.
     """
-    from heedful.data.readers.labelled import WholeRow, is_table
-
     tokenizer, columns = loaded.tokenizers.source, columns_of(loaded.recipe)
     if not reads_pictures(loaded) or (command.source and is_table(command.source)):
         field = columns.target_field if reads_pictures(loaded) else columns.source_field
@@ -279,11 +279,6 @@ def readable_items(items: Iterable[str | Path], searcher: "ImageTextRetriever", 
 
 def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
     """Read the corpus to search: the pictures below a folder, the lines of a file, or a column of a table."""
-    from heedful.data.preparation.prepared_data import files_digest, text_digest
-    from heedful.data.readers.columns import PAIR_NAMES
-    from heedful.data.readers.labelled import is_table
-    from heedful.data.readers.text_columns import WantedTexts
-
     if path.is_dir():
         pictures = named_files([str(path)], loaded.recipe)
         return Corpus(path, pictures, None, files_digest(pictures, path))
@@ -303,9 +298,6 @@ def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
 
 def read_corpus(corpus: Path, wanted: "WantedTexts") -> dict[int, str]:
     """Read the texts of a corpus, a text file or a column of a table, by line number from 1, without blank texts."""
-    from heedful.data.readers.files import read_lines
-    from heedful.data.readers.labelled import is_table
-
     rows = table_rows(corpus, wanted) if is_table(corpus) else line_rows(read_lines(corpus), corpus)
     every = {row.line: row.texts[0] for row in rows.rows}
     texts = {number: line for number, line in every.items() if line.strip()}
@@ -321,7 +313,6 @@ def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, inde
 
     The vector of a picture that cannot be read, which is reported on standard error, is not a number.
     """
-    from heedful.data.preparation.prepared_data import text_digest
     from heedful.predictors.retriever import read_index, write_index
 
     ingredients = {"model": text_digest(loaded.path / "manifest.json"), "corpus": corpus.digest}
@@ -373,6 +364,5 @@ def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray
 
 
 def hit_line(rank: int, hit: "Hit") -> str:
-    """Format a search hit as a line: rank, score, and the text or the name of the file."""
     shown = one_line(hit.text) if isinstance(hit.text, str) else one_cell(str(hit.text))
     return f"{rank:>3}  {hit.score:7.4f}  {shown}"

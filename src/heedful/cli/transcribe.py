@@ -26,21 +26,19 @@ from heedful.cli.output import (
     writing_answers,
 )
 from heedful.config.keys import KEYS
+from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError, Interrupted
 from heedful.progress import show_progress
 from heedful.storage.paths import no_file
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
     from heedful.media.recordings import Recording
     from heedful.predictors.transcriber import Transcriber
     from heedful.predictors.transcript import Segment, Transcript
 
 
 class Form(StrEnum):
-    """Forms in which `heedful transcribe` writes a transcript."""
-
     TEXT = "text"
     JSON = "json"
     SRT = "srt"
@@ -193,7 +191,6 @@ class Source:
 
 def sources_of(names: Sequence[str]) -> list[Source]:
     """List the recordings that are named: files, those below folders, and what comes from standard input."""
-    from heedful.config.schema import DataConfig
     from heedful.data.readers.media_files import files_below, other_files
 
     sources: list[Source] = []
@@ -309,7 +306,6 @@ def write(
 
 
 def formatted(name: str, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> str:
-    """Format a transcript, without the line feed at its end."""
     from heedful.predictors.transcript import srt, tsv, vtt
 
     formats: dict[Form, Callable[[list[Segment]], str]] = {Form.SRT: srt, Form.VTT: vtt, Form.TSV: tsv}

@@ -20,14 +20,14 @@ from heedful.cli.answering import (
 from heedful.cli.inputs import check_columns, texts_argument, wanted_texts, warning_if_unknown
 from heedful.cli.output import one_line
 from heedful.config.keys import KEYS
+from heedful.data.readers.labelled import WholeRow
+from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.readers.labelled import WholeRow
     from heedful.predictors.literal_translator import LiteralTranslator
     from heedful.predictors.translator import Alternative, Translation, Translator
     from heedful.progress import ProgressReporter
-    from heedful.text.tokenizer import Tokenizer
 
 WRITE = """Write a summary, a reply or an answer for each text; one line in, one line out.
 
@@ -206,7 +206,6 @@ class OutputCounts:
 
 
 def prepare(model: str, device: str, precision: str, search: dict[str, Any]) -> "Translator":
-    """Load a translator, with other settings of its beam search."""
     from heedful.predictors.translator import Translator
 
     loaded = load(model, device, precision)
@@ -231,8 +230,6 @@ def translation_fields(translation: "Translation", tokenizer: "Tokenizer") -> di
 
 def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> dict[str, Any]:
     """Return the JSON fields of an alternative translation; `pieces` names each token with a score, <eos> included."""
-    from heedful.text.tokenizer import EOS
-
     hypothesis = alternative.hypothesis
     return {
         "text": alternative.text,

@@ -16,12 +16,15 @@ from heedful.cli.answering import changed, load
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.output import one_line
 from heedful.cli.translate import OutputCounts, line_translator, translation_fields
+from heedful.data.readers.files import read_lines
+from heedful.data.readers.labelled import is_table
 from heedful.errors import InputError, Interrupted, Terminated
+from heedful.jobs import WINDOW, FolderJob, Worker, open_job
 from heedful.progress import show_progress
+from heedful.storage.manifest import MANIFEST
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.jobs import FolderJob
     from heedful.predictors.literal_translator import LiteralTranslator
     from heedful.predictors.translator import Translator
 
@@ -44,9 +47,7 @@ class FolderTranslation:
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
         """Load the model and begin the job, or join it; one that was begun with another model is refused."""
-        from heedful.jobs import open_job
         from heedful.predictors.translator import Translator
-        from heedful.storage.manifest import MANIFEST
 
         loaded = load(self.model, self.device, self.precision)
         translator = loaded.use_as(Translator)
@@ -76,8 +77,6 @@ class FolderTranslator:
         self._as_json = as_json
 
     def __call__(self, lines: Iterable[str], done: Callable[[int], object]) -> Iterator[str]:
-        """Translate lines, and yield a line of text or JSON for each."""
-        from heedful.jobs import WINDOW
 
         for translation in self.lines.translate_lines(lines, WINDOW, done):
             self.counts.add(translation)
@@ -101,8 +100,6 @@ class FolderTranslator:
 
 def translate_folder(task: FolderTranslation, ray: bool) -> None:
     """Translate the files of a folder until all are done, by this process, others, or the machines of a Ray cluster."""
-    from heedful.data.readers.files import read_lines
-
     with stopping(task.output):
         with show_progress(f"reading {task.source}", "lines") as reading:
             job, translator = task.open(reading.advance)
@@ -119,8 +116,6 @@ def translate_folder(task: FolderTranslation, ray: bool) -> None:
 
                 run_on_ray(job, task.open, progress)
             else:
-                from heedful.jobs import Worker
-
                 Worker(job, progress).run(translator)
     translator.warn(task.model)
     files = counted(len(job.plan.files), "files")
@@ -152,8 +147,6 @@ def check_options(text: list[str] | None, source: Path | None, output: Path | No
         raise InputError("--shard-lines and --ray are for folders: give the folder as --input")
     if text:
         raise InputError("there are texts and --input; give one of them")
-    from heedful.data.readers.labelled import is_table
-
     if tables := sorted(path.name for path in source.iterdir() if path.is_file() and is_table(path)):
         raise InputError(
             f"--input {source}: {tables[0]} is a table, and of a folder lines are translated; give each table as "

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer
@@ -51,16 +51,16 @@ class BatchPlan:
 
     def _draw(self, epoch: int) -> np.ndarray:
         """Return the ids that the epoch shows, each as often as its corpus' weight says."""
-        drawn, first = [], 0
+        parts, first = [], 0
         for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
             ids = np.arange(first, first + size)
-            drawn.append(np.tile(ids, int(weight)))
-            if part := weight % 1:
-                share = max(1, round(part * size))
+            parts.append(np.tile(ids, int(weight)))
+            if fraction := weight % 1:
+                share = max(1, round(fraction * size))
                 circle = shuffled(ids, self.seed, SHARE, corpus)
-                drawn.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
+                parts.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
             first += size
-        return np.concatenate(drawn)
+        return np.concatenate(parts)
 
     def _batches(self, ids: np.ndarray, epoch: int, block: int) -> list[np.ndarray]:
         """Return the batches of one block, shuffled."""
@@ -107,8 +107,8 @@ def encode_with_bpe_dropout(
         ids = row[row != PAD]
         if UNK in ids:
             return ids.tolist()
-        anew = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
-        return anew if len(anew) <= longest else ids.tolist()
+        spelling = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
+        return spelling if len(spelling) <= longest else ids.tolist()
 
     return pad([spelled(row) for row in rows])[0]
 
@@ -118,8 +118,8 @@ def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, l
     column = np.arange(lengths.max())
     padded = np.full((len(lengths), len(column)), PAD, np.int64)
     for store, mine in parts:
-        keep = mine[:, None] & (column < lengths[:, None])
-        padded[keep] = store.ids[(begins[:, None] + column)[keep]]
+        inside = mine[:, None] & (column < lengths[:, None])
+        padded[inside] = store.ids[(begins[:, None] + column)[inside]]
     return padded
 
 

@@ -1,11 +1,13 @@
-"""Passages for BERT: consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
+"""Passages for BERT: consecutive sentences, in pairs or alone, and the tokens that are masked in them.
 
-A store of sentences is a folder, kept as `heedful.data.stores.arrays` keeps its folders: `ids.bin` (the tokens of all
+Devlin et al. 2019, sections 3.1, A.1 and A.2.
+
+A store of sentences is a folder, kept as `heedful.data.stores` keeps its folders: `ids.bin` (the tokens of all
 sentences, without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which
 sentence each document begins with, and the number of sentences).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -14,10 +16,10 @@ import numpy as np
 
 from heedful.config.schema import MaskingConfig
 from heedful.data.batches import BatchPlan
-from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
+from heedful.data.stores import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.errors import InputError
-from heedful.random_numbers import PASSAGES, KeyedGenerator
-from heedful.text.tokenizer import BOS, EOS, PAD
+from heedful.random_numbers import MASKS, PASSAGES, KeyedGenerator, draw
+from heedful.text.tokenizer import BOS, EOS, MASK, PAD
 
 SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 
@@ -74,9 +76,8 @@ class SentenceStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store of encoded sentences after comparing all bytes with the manifest (about 3 GB a second)."""
-        arrays = open_arrays(folder, (SENTENCES, DOCUMENTS))
-        return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS], arrays.files)
+        arrays, _, files = open_arrays(folder, (SENTENCES, DOCUMENTS))
+        return cls(arrays[IDS], arrays[SENTENCES], arrays[DOCUMENTS], files)
 
     def __len__(self) -> int:
         """The number of documents."""
@@ -144,10 +145,10 @@ class PassagePlan:
     def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         whole = begin, end = self._sentences(document)
         while begin < end:
-            wanted = self._wanted(chance)
-            stop = self._gathered(begin, end, wanted)
-            if stop == begin + 1:
-                if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= wanted:
+            size = self._size(chance)
+            stop = self._gathered(begin, end, size)
+            if stop == begin + 1:  # a single sentence has no place between two to be cut at
+                if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= size:
                     yield from self._halves(document, begin, chance)
                 begin = stop
                 continue
@@ -157,7 +158,7 @@ class PassagePlan:
                 second, begin = self._span(cut, stop), stop
             else:
                 sentence, last = self._elsewhere(document, chance)
-                second = self._span(sentence, self._gathered(sentence, last, wanted - first[1] + first[0]))
+                second = self._span(sentence, self._gathered(sentence, last, size - first[1] + first[0]))
                 begin = cut
             yield *_trimmed(first, second, self.room, chance), is_next
 
@@ -177,11 +178,11 @@ class PassagePlan:
     def _singles(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         begin, end = self._span(*self._sentences(document))
         while begin < end:
-            stop = min(end, begin + self._wanted(chance))
+            stop = min(end, begin + self._size(chance))
             yield (begin, stop), (stop, stop), False
             begin = stop
 
-    def _wanted(self, chance: KeyedGenerator) -> int:
+    def _size(self, chance: KeyedGenerator) -> int:
         """The number of tokens that the next sequence is to have, without special ones."""
         return 2 + chance.integer(self.room - 1) if chance.bernoulli(self.masking.short) else self.room
 
@@ -193,9 +194,9 @@ class PassagePlan:
         """The tokens of some sentences."""
         return int(self.bounds[begin]), int(self.bounds[end])
 
-    def _gathered(self, begin: int, end: int, wanted: int) -> int:
-        """The end of the sentences from `begin` on, one at least, that have as many tokens as wanted; `end` at most."""
-        return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + wanted))))
+    def _gathered(self, begin: int, end: int, size: int) -> int:
+        """The end of the sentences from `begin` on, one at least, that have `size` tokens; `end` at most."""
+        return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + size))))
 
     def _elsewhere(self, document: int, chance: KeyedGenerator) -> Span:
         """A random sentence of the other documents, and where its document ends."""
@@ -243,10 +244,65 @@ def _trimmed(first: Span, second: Span, room: int, chance: KeyedGenerator) -> tu
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
         return first, second
-    kept = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
-    return _shortened(first, kept, chance), _shortened(second, room - kept, chance)
+    length = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
+    return _shortened(first, length, chance), _shortened(second, room - length, chance)
 
 
 def _shortened(span: Span, size: int, chance: KeyedGenerator) -> Span:
     begin = span[0] + chance.binomial(span[1] - span[0] - size)
     return begin, begin + size
+
+
+Key = tuple[int, int, int]  # seed, epoch and the number of a sequence
+
+
+def mask_tokens(
+    ids: np.ndarray,
+    words: np.ndarray | None,
+    masking: MaskingConfig,
+    vocab_size: int,
+    first_piece: int,
+    keys: Sequence[Key],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mask tokens: choose some of each sequence at random, and put <mask>, a random token or the same in their place.
+
+    Of the tokens that are not special, max(1, round(rate x their number)) are chosen, one by one or, with
+    `whole_words`, word by word until there are as many: then the last word may exceed the number. The result for a
+    sequence depends on its tokens and its key, not on the batch, its padding or its row.
+
+    Args:
+        ids: Token ids, padded at the end, shape (B, S).
+        words: The number of each token's word in its sequence, shape (B, S); only `whole_words` needs it.
+        masking: How many are chosen, and what becomes of them.
+        vocab_size: Random tokens have ids below this one.
+        first_piece: Random tokens have this id or a higher one: special tokens, and bytes if wanted, have lower ones.
+        keys: The seed, epoch and number of each sequence, on which its random choices depend.
+
+    Returns:
+        What the model sees, like `ids`, of shape (B, S), and a mask of the tokens that it is to predict, bool, (B, S).
+    """
+    if first_piece >= vocab_size:
+        raise ValueError(f"no tokens from {first_piece} on in a vocabulary of {vocab_size}")
+    if masking.whole_words and words is None:
+        raise ValueError("whole words need the word of each token")
+    inputs, mask = ids.copy(), np.zeros(ids.shape, bool)
+    columns = np.arange(ids.shape[1])
+    for row, (seed, epoch, number) in enumerate(keys):
+        candidates = columns[ids[row] > MASK]  # the special tokens are the first ids
+        order, action, piece = draw(3 * len(candidates), seed, MASKS, epoch, number).reshape(3, -1)
+
+        # Whole units, words or tokens, are masked in random order until `rate` of the tokens are reached.
+        units = words[row, candidates] if words is not None and masking.whole_words else candidates
+        _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
+        shuffled = np.argsort(order[: len(sizes)], kind="stable")
+        count = 1 + np.searchsorted(np.cumsum(sizes[shuffled]), round(masking.rate * len(units)))
+        selection = np.isin(unit, shuffled[:count])
+
+        # Most become <mask>, some a random token, and the rest stay, so that the model cannot trust what it reads.
+        masked = candidates[selection]
+        random = first_piece + (piece[selection] % (vocab_size - first_piece)).astype(ids.dtype)
+        share = action[selection] * 2.0**-64
+        visible = np.where(share < masking.mask + masking.random, random, ids[row, masked])
+        inputs[row, masked] = np.where(share < masking.mask, MASK, visible)
+        mask[row, masked] = True
+    return inputs, mask

@@ -1,6 +1,6 @@
 """Token stream for language models: documents stored as one row of ids, and the windows of it that training reads.
 
-A stream is a folder, kept as `heedful.data.stores.arrays` keeps its folders: `ids.bin` (the tokens of each document and
+A stream is a folder, kept as `heedful.data.stores` keeps its folders: `ids.bin` (the tokens of each document and
 its <eos>) and `offsets.npy` (where each document begins, and the end).
 
 Position -1 of a stream is an <eos> that is not stored: every document, the first as well, comes after an <eos>, from
@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
+from heedful.data.stores import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.text.tokenizer import EOS, PAD
 
@@ -57,9 +57,8 @@ class TokenStream(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a token stream after comparing all of its bytes with the manifest (about 3 GB a second)."""
-        arrays = open_arrays(folder, (OFFSETS,))
-        return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"], arrays.files)
+        arrays, facts, files = open_arrays(folder, (OFFSETS,))
+        return cls(arrays[IDS], arrays[OFFSETS], facts["bytes"], files)
 
     def __len__(self) -> int:
         """The number of tokens of the stream, each <eos> included."""

@@ -29,12 +29,12 @@ from heedful.jobs.plan import (
     plan_text,
     read_part,
     read_plan,
-    result_name,
     survey,
     write_part,
 )
 from heedful.progress import ProgressReporter
 from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors, remove
+from heedful.storage.compression import without_compression
 from heedful.storage.disk import DISK
 
 LEASE = 60.0  # seconds after which a claim is free that nobody has touched
@@ -47,19 +47,23 @@ class Claims:
     def __init__(self, lease: float = LEASE) -> None:
         self._lease = lease
         self._machine = this_machine()
-        self._touched: dict[
-            Path, tuple[int, float]
-        ] = {}  # the last touch of others' claims, and since when it is known
+        self._touched: dict[Path, tuple[int, float]] = {}  # others' claims: the last touch, and when it was first met
 
     @contextmanager
     def claim(self, path: Path) -> Iterator[bool]:
-        """Hold a claim, a file, within the block; False if another worker has it, or the folder is gone."""
+        """Hold a claim, a file, within the block; yield False if another worker has it or its folder is gone."""
         file = self._take(path)
         if file is None:
             yield False
             return
         ended = threading.Event()
-        beat = threading.Thread(target=self._beat, args=(path, ended), daemon=True)
+
+        def touch() -> None:
+            while not ended.wait(self._lease / BEATS):
+                with suppress(OSError):
+                    os.utime(path)
+
+        beat = threading.Thread(target=touch, daemon=True)
         beat.start()
         try:
             yield True
@@ -84,12 +88,18 @@ class Claims:
         return self._signed(file)
 
     def _take_over(self, path: Path) -> BinaryIO | None:
+        """Take the claim of a process that has ended: its lock is free, or nobody has touched it for the lease."""
         try:
             file = path.open("r+b")
         except FileNotFoundError:
             return None  # just given back
-        locked = _lock(file, wait=False)
-        if (locked and file.read() == self._machine) or self._expired(path, file):
+        if _lock(file, wait=False) and file.read() == self._machine:
+            return self._signed(file)
+        touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
+        before, since = self._touched.get(path, (None, now))
+        if touch != before:
+            self._touched[path] = touch, now
+        elif now - since > self._lease:
             return self._signed(file)
         file.close()
         return None
@@ -100,19 +110,6 @@ class Claims:
         file.write(self._machine)
         file.flush()
         return file
-
-    def _expired(self, path: Path, file: BinaryIO) -> bool:
-        touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
-        known, since = self._touched.get(path, (None, now))
-        if touch != known:
-            self._touched[path] = touch, now
-            return False
-        return now - since > self._lease
-
-    def _beat(self, path: Path, ended: threading.Event) -> None:
-        while not ended.wait(self._lease / BEATS):
-            with suppress(OSError):
-                os.utime(path)
 
 
 def this_machine() -> bytes:
@@ -235,7 +232,7 @@ class FolderJob:
         return self._parts(shard.file) / shard.name
 
     def _result(self, file: str) -> Path:
-        return self.output / result_name(file)
+        return self.output / without_compression(file)  # results are plain
 
 
 def open_job(
@@ -247,18 +244,6 @@ def open_job(
     claims: Claims | None = None,
 ) -> FolderJob:
     """Begin a job, or join one that was begun with the same settings and input."""
-    check_folders(source, output)
-    if not (output / JOB).is_dir():
-        plan = make_plan(source, settings, shard_lines, done)
-        with named_write_errors(output, GOES_ON):
-            _publish(plan, output)
-    plan = read_plan(output / JOB / PLAN)
-    check_unchanged(plan, source, settings, shard_lines, output)
-    return FolderJob(source, output, plan, claims or Claims())
-
-
-def check_folders(source: Path, output: Path) -> None:
-    """Check that results of a job can go to a folder."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
         raise InputError(f"--output {output}: lies in the input folder; name a folder elsewhere")
     if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
@@ -266,6 +251,13 @@ def check_folders(source: Path, output: Path) -> None:
     names = os.listdir(output) if output.exists() else []
     if JOB not in names and any(not name.startswith(TEMPORARY) for name in names):
         raise InputError(f"--output {output}: holds other files; name a new folder for the results")
+    if not (output / JOB).is_dir():
+        plan = make_plan(source, settings, shard_lines, done)
+        with named_write_errors(output, GOES_ON):
+            _publish(plan, output)
+    plan = read_plan(output / JOB / PLAN)
+    check_unchanged(plan, source, settings, shard_lines, output)
+    return FolderJob(source, output, plan, claims or Claims())
 
 
 def _publish(plan: Plan, output: Path) -> None:
@@ -299,8 +291,16 @@ class Worker:
         """Compute shards until all files are finished, by this worker or others."""
 
         def work(files: list[str]) -> bool:
-            worked = [self._work_on(file, compute) for file in files]
-            return any(worked)
+            worked = False
+            for file in files:
+                for shard in self.job.missing(file):
+                    counts = shard in self._open[file]  # else it was done before, and its part is damaged
+                    if self.job.compute(shard, compute, self._progress.advance if counts else lambda _: None):
+                        worked = True
+                        self._open[file].discard(shard)
+                        self.count(file)
+                worked = self.job.join(file) or worked
+            return worked
 
         self.until_finished(work)
 
@@ -316,16 +316,6 @@ class Worker:
         """Count the shards of a file that other workers have done in the meantime."""
         if not self._open[file]:
             return
-        found = self._open[file].difference(self.job.missing(file))
-        self._open[file] -= found
-        self._progress.advance(sum(shard.lines for shard in found))
-
-    def _work_on(self, file: str, compute: Compute) -> bool:
-        worked = False
-        for shard in self.job.missing(file):
-            counts = shard in self._open[file]  # else it was done before, and its part is damaged
-            if self.job.compute(shard, compute, self._progress.advance if counts else lambda _: None):
-                worked = True
-                self._open[file].discard(shard)
-                self.count(file)
-        return self.job.join(file) or worked
+        finished = self._open[file].difference(self.job.missing(file))
+        self._open[file] -= finished
+        self._progress.advance(sum(shard.lines for shard in finished))

@@ -1,4 +1,4 @@
-"""Log-mel spectrum of sound, as Whisper reads it (Radford et al. 2022, section 2.2), and masks over it.
+"""Log-mel spectrum of audio, as Whisper reads it (Radford et al. 2022, section 2.2), and masks over it.
 
 N samples, T frames, M mel bands, K frequencies.
 """

@@ -53,7 +53,6 @@ class Recording(ABC):
 
     @property
     def seconds(self) -> float:
-        """Length of the recording in seconds."""
         return self.length / self.rate
 
     @abstractmethod
@@ -72,7 +71,6 @@ class ArrayRecording(Recording):
         self.length = len(self._samples)
 
     def read(self, begin: int, end: int) -> Samples:
-        """Return a part of the array."""
         return self._samples[begin:end]
 
 
@@ -192,7 +190,7 @@ def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False)
 
 
 def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) -> FileRecording:
-    """Open a file of sound."""
+    """Open an audio file."""
     if not path.is_file():
         raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

@@ -5,7 +5,6 @@ T frames, H height, W width, C channels.
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -13,7 +12,7 @@ from jaxtyping import UInt8
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.errors import InputError
 from heedful.media.containers import HEAD, VIDEO_ENDINGS, container_format, container_frames
-from heedful.media.images import Pixels, check_size, from_pixels, image_of, opened, resized, upright
+from heedful.media.images import check_size, from_pixels, image_of, opened, resized, upright
 
 ENDINGS = (".gif", ".webp", ".png", ".apng", *VIDEO_ENDINGS)
 FORMATS = ("GIF", "WEBP", "PNG")  # those of Pillow that are animated
@@ -31,9 +30,9 @@ def chosen_frames(count: int, config: VideoConfig) -> Sequence[int]:
 
 
 def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames:
-    """Read the bytes of a video or of an animated picture as frames (T H W C), each read and resized like a picture.
+    """Read the bytes of a video or of an animated image as frames (T H W C), each read and resized like an image.
 
-    A still picture is a video of one frame. How long a frame is shown does not count.
+    A still image is a video of one frame. How long a frame is shown does not count.
     """
     if kind := container_format(content[:HEAD]):
 
@@ -41,22 +40,17 @@ def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames
             check_frames(count, video)
             return chosen_frames(count, video)
 
-        return np.stack(
-            [from_pixels(frame, image) for frame in container_frames(content, kind, image.max_pixels, choose)]
-        )
+        frames = container_frames(content, kind, image.max_pixels, choose)
+        return np.stack([from_pixels(frame, image) for frame in frames])
     with opened(content, image.max_pixels, FORMATS, "video") as picture:
         count = getattr(picture, "n_frames", 1)
         check_frames(count, video)
-        chosen = [*chosen_frames(count, video), count - 1]  # the last frame tells whether the file is whole
-        frames = [read_frame(picture, number, image) for number in chosen]
+        frames = []
+        for number in [*chosen_frames(count, video), count - 1]:  # the last frame tells whether the file is whole
+            picture.seek(number)
+            check_size(picture, image.max_pixels)  # a frame may be larger than the first
+            frames.append(np.asarray(resized(upright(picture), image)).reshape(*image.size, image.channels))
         return np.stack(frames[:-1])
-
-
-def read_frame(picture: Any, number: int, image: ImageConfig) -> Pixels:
-    """Read a frame of an animated picture of Pillow, counted from 0, as pixels (H W C)."""
-    picture.seek(number)
-    check_size(picture, image.max_pixels)
-    return np.asarray(resized(upright(picture), image)).reshape(*image.size, image.channels)
 
 
 def from_frames(values: np.ndarray, video: VideoConfig, image: ImageConfig) -> Frames:
@@ -86,7 +80,6 @@ def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
 
 
 def check_frames(count: int, config: VideoConfig) -> None:
-    """Check that a video has no more frames than the settings allow."""
     if count > config.max_frames:
         raise InputError(
             f"it has {count:,} frames, more than max_frames = {config.max_frames:,}; cut it into shorter ones, or "

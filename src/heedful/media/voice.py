@@ -1,7 +1,7 @@
 """Where a recording holds speech: stretches between pauses, by the network of silero-vad, or by digital silence alone.
 
 The network (Silero Team 2021-2025, MIT licence) is read from the package silero-vad: a Fourier transform, four
-convolutions and an LSTM give a probability of speech for each 32 ms of sound at 16 kHz.
+convolutions and an LSTM give a probability of speech for each 32 ms of audio at 16 kHz.
 N samples, C chunks of 512 samples, F frequencies, D features.
 """
 
@@ -48,7 +48,6 @@ class SpeechNetwork(nn.Module):
         self.final_conv = nn.Conv1d(128, 1, 1)
 
     def features(self, chunks: Float32[Tensor, "C N"]) -> Float32[Tensor, "C D"]:
-        """Compute the features of chunks with their context."""
         spectrum = self.stft_conv(F.pad(chunks[:, None], (0, MIRRORED), mode="reflect"))
         x = torch.linalg.vector_norm(spectrum.unflatten(1, (2, -1)), dim=1)
         for layer in (self.conv1, self.conv2, self.conv3, self.conv4):
@@ -82,7 +81,6 @@ def _weights() -> Path | None:
 
 @lru_cache(maxsize=1)
 def speech_network() -> SpeechNetwork:
-    """Read the network."""
     weights = _weights()
     if weights is None:
         raise InputError(
@@ -118,7 +116,11 @@ def speech_stretches(recording: Recording, *, network: bool) -> Stretches:
     """
     if network and recording.rate >= SLOWEST:
         return _stretches(_speech(recording), recording)
-    return _stretches(_sounding(recording), recording, fewest=1, margin=LONGEST_PAUSE / 2)
+    # without the network: chunks with a sample that is not zero
+    size = chunk_size(recording.rate)
+    sounding = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in _pieces(recording)]
+    chunks = np.concatenate([np.zeros(0, dtype=bool), *sounding])
+    return _stretches(chunks, recording, fewest=1, margin=LONGEST_PAUSE / 2)
 
 
 def _pieces(recording: Recording) -> Iterator[Samples]:
@@ -133,31 +135,23 @@ def chunk_size(rate: int) -> int:
     return max(1, round(CHUNK * rate / RATE))
 
 
-def _sounding(recording: Recording) -> Bool[np.ndarray, " C"]:
-    """True for chunks with a sample that is not zero."""
-    size = chunk_size(recording.rate)
-    found = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in _pieces(recording)]
-    return np.concatenate(found) if found else np.zeros(0, dtype=bool)
-
-
 def _speech(recording: Recording) -> Bool[np.ndarray, " C"]:
     """True for chunks in which the network hears speech: it begins where that is likely, and ends where it is not."""
     pieces = (resampled(piece, recording.rate, RATE) for piece in _pieces(recording))
-    found = list(speech_probabilities(pieces))
-    speaking = False
-    heard = np.zeros(sum(map(len, found)), dtype=bool)
-    for place, probability in enumerate(np.concatenate(found).tolist() if found else []):
-        speaking = probability >= (PAUSE if speaking else SPEECH)
-        heard[place] = speaking
-    return heard
+    speaking, chunks = False, []
+    for probabilities in speech_probabilities(pieces):
+        for probability in probabilities.tolist():
+            speaking = probability >= (PAUSE if speaking else SPEECH)
+            chunks.append(speaking)
+    return np.array(chunks, dtype=bool)
 
 
 def _stretches(
-    heard: Bool[np.ndarray, " C"], recording: Recording, fewest: int = FEWEST, margin: float = MARGIN
+    speech: Bool[np.ndarray, " C"], recording: Recording, fewest: int = FEWEST, margin: float = MARGIN
 ) -> Stretches:
     """Join chunks with speech to stretches, in samples of the recording."""
     size, rate = chunk_size(recording.rate), recording.rate
-    edges = np.flatnonzero(np.diff(heard.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+    edges = np.flatnonzero(np.diff(speech.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
     runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= fewest]
     stretches: Stretches = []
     for begin, end in runs:

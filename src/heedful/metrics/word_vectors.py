@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from heedful.data.readers.files import read_lines
-from heedful.data.word_vectors.vector_space import VectorSpace
+from heedful.data.word_vectors import VectorSpace
 from heedful.errors import InputError
 from heedful.metrics.correlation import spearman
 from heedful.wording import counted

@@ -17,7 +17,7 @@ from heedful.architectures.model import Model, batches, evaluating
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.media.images import pixels_of
-from heedful.media.modality import medium_of, padded
+from heedful.media.modality import modality_of, padded
 from heedful.predictors.predictor import Done, InputKind, ModelInputs, described
 from heedful.storage.paths import unreadable
 
@@ -48,7 +48,7 @@ class MediaReader:
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
-        self.medium = medium_of(recipe)
+        self.medium = modality_of(recipe)
         self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
 
     def decoded(self, value: object) -> np.ndarray:
@@ -75,7 +75,7 @@ class MediaReader:
         return ModelInputs([x.to(device) for x in padded([self.medium.features(decoded)])], decoded)
 
     def parts(self, value: object) -> list[np.ndarray]:
-        """Decode an input of any length, cut into parts that the model reads; see `Medium.read_parts`."""
+        """Decode an input of any length, cut into parts that the model reads; see `Modality.read_parts`."""
         return self._decode(value, self.medium.read_parts, self.medium.parts_of_array)
 
     def _decode(self, value: object, read: Callable[[bytes], D], of_array: Callable[[np.ndarray], D]) -> D:

@@ -17,7 +17,7 @@ from heedful.architectures.transformer.masked_models import restored
 from heedful.config.schema import Recipe
 from heedful.media.image_augmentation import masked_patches
 from heedful.media.images import Pixels
-from heedful.media.modality import Pictures
+from heedful.media.modality import Images
 from heedful.nn.patches import cut, joined
 from heedful.predictors.media_reader import Input, MediaReader
 from heedful.predictors.predictor import Predictor
@@ -65,7 +65,7 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
     def __init__(self, model: MaskedPatchModel, recipe: Recipe) -> None:
         super().__init__(model)
         self.reader = MediaReader(model, recipe)
-        self.pictures = Pictures(recipe.image)
+        self.pictures = Images(recipe.image)
         self.rate = recipe.masking.rate
 
     @overload

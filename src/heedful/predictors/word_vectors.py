@@ -14,8 +14,7 @@ from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
 from heedful.architectures.word2vec.windows import join_all
 from heedful.config.schema import TokenizerConfig
-from heedful.data.word_vectors.vector_files import VectorTable
-from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
+from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
 from heedful.errors import InputError
 from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
 from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor

@@ -47,7 +47,6 @@ class FolderWriter:
         self.entries[name] = Entry(size, f"{checksum:08x}")
 
     def flush(self) -> None:
-        """Flush the files that `write` wrote to the disk."""
         for name in self.entries:
             self._storage.flush(self.path / name)
 
@@ -119,10 +118,21 @@ def folder_writer(folder: Path, storage: Storage) -> FolderWriter:
 
 def publish(folder: Path, storage: Storage) -> None:
     """Flush a folder that has its temporary name yet, and give it its name, in place of an existing folder."""
-    temporary = folder.with_name(TEMPORARY + folder.name)
+    temporary, outgoing = folder.with_name(TEMPORARY + folder.name), folder.with_name(OUTGOING + folder.name)
     for path in (*sorted(temporary.rglob("*")), temporary):
         storage.flush(path)
-    _move_in(storage, temporary, folder)
+    replaces = folder.exists()
+    if replaces:
+        remove(storage, outgoing)
+        storage.rename(folder, outgoing)
+    try:
+        storage.rename(temporary, folder)
+    except OSError:
+        if replaces:
+            storage.rename(outgoing, folder)
+        raise
+    storage.flush(folder.parent)
+    remove(storage, outgoing)
 
 
 def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:
@@ -185,19 +195,3 @@ def _removed_after_error(storage: Storage, temporary: Path) -> Iterator[None]:
         with suppress(OSError):
             remove(storage, temporary)
         raise
-
-
-def _move_in(storage: Storage, temporary: Path, folder: Path) -> None:
-    outgoing = folder.with_name(OUTGOING + folder.name)
-    replaces = folder.exists()
-    if replaces:
-        remove(storage, outgoing)
-        storage.rename(folder, outgoing)
-    try:
-        storage.rename(temporary, folder)
-    except OSError:
-        if replaces:
-            storage.rename(outgoing, folder)
-        raise
-    storage.flush(folder.parent)
-    remove(storage, outgoing)

@@ -16,7 +16,7 @@ from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
-from heedful.data.stores.pair_store import Rows
+from heedful.data.stores import Rows
 from heedful.errors import InputError
 from heedful.losses import Loss, label_cross_entropy
 from heedful.metrics.classes import Classes

@@ -18,7 +18,7 @@ from heedful.architectures.dual_encoder.model import DualEncoder
 from heedful.architectures.input_layers import media_and_text
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.losses import Loss
 from heedful.metrics.retrieval import Matches, Rankings, ranked
 from heedful.predictors.image_text_retriever import ImageTextRetriever

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from heedful.architectures import MaskedLanguageModel
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.masking import mask_tokens
-from heedful.data.passages import PassagePlan, SentenceStore, assemble, cells, check_count
+from heedful.data.passages import PassagePlan, SentenceStore, assemble, cells, check_count, mask_tokens
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.preparation.text import check_passages, fewest_documents, prepare_passages
 from heedful.data.readers.documents import check_files, document_lines

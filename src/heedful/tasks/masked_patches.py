@@ -23,7 +23,7 @@ from heedful.architectures import MaskedPatchModel
 from heedful.architectures.transformer.masked_models import normalised
 from heedful.config.schema import CorpusConfig, MaskingConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.errors import InputError
 from heedful.losses import Loss, squared_error
 from heedful.media.image_augmentation import masked_patches

@@ -17,7 +17,7 @@ from heedful.architectures.input_layers import media_classifier
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.media_files import MediaFile, media_files, media_labels
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.errors import InputError
 from heedful.losses import Loss, share_cross_entropy
 from heedful.metrics.classes import Classes

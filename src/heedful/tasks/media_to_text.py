@@ -15,7 +15,7 @@ from heedful.architectures.model import SourceToTarget
 from heedful.config.schema import CorpusConfig, DecodeConfig, Recipe
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.media_files import MediaFile, media_files
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.errors import InputError
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.transcriber import Transcriber

@@ -15,7 +15,7 @@ from heedful.architectures import SentenceEncoder
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.filters import DropReport
-from heedful.data.stores.pair_store import PairStore, Rows
+from heedful.data.stores import PairStore, Rows
 from heedful.losses import Loss
 from heedful.metrics.retrieval import Rankings, ranked
 from heedful.predictors.retriever import Retriever

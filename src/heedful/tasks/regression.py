@@ -16,7 +16,7 @@ from heedful.architectures import TextClassifier
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import read_scored
-from heedful.data.stores.pair_store import Rows
+from heedful.data.stores import Rows
 from heedful.losses import Loss
 from heedful.metrics.correlation import PredictedNumbers
 from heedful.predictors.scorer import Scorer, Standardisation

@@ -16,7 +16,7 @@ from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.squad import read_squad
-from heedful.data.stores.pair_store import Rows
+from heedful.data.stores import Rows
 from heedful.errors import InputError
 from heedful.losses import Loss
 from heedful.metrics.answers import Answers, answer_language

@@ -16,7 +16,7 @@ from heedful.data.preparation.prepared_data import at_least_one
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.tagged import Tagged, read_tagged, tags_of, with_beginnings
-from heedful.data.stores.pair_store import Rows
+from heedful.data.stores import Rows
 from heedful.errors import InputError
 from heedful.losses import Loss, label_cross_entropy
 from heedful.metrics.spans import TaggedSentences

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.corpus import SentencePair
-from heedful.data.readers.dialogues import read_replies
+from heedful.data.readers.corpus import SentencePair, read_replies
 from heedful.data.readers.filters import DropReport
 from heedful.tasks.parts.sequence_to_sequence import Pairs, SequenceToSequence
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.preparation.overlap import lines_of
-from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
+from heedful.data.preparation.prepared_data import Preparation, PreparedData, lines_of, one_store_for_all, prepare_data
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
@@ -30,7 +29,7 @@ Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of 
 def prepare_running_text(
     recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
 ) -> PreparedData[TokenStream]:
-    """Return the documents of a recipe as a stored token stream, for a language model."""
+    """Return the documents of a recipe as a stored token stream, for a language model; see `prepare_data`."""
     if tokenizers is None:
         check_documents(recipe)
     return _prepare(recipe, folder, _write_stream, TokenStream.open, report, tokenizers)
@@ -39,7 +38,7 @@ def prepare_running_text(
 def prepare_passages(
     recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
 ) -> "PreparedData[SentenceStore]":
-    """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_running_text`."""
+    """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_data`."""
     from heedful.data.passages import SentenceStore
 
     if tokenizers is None:
@@ -117,15 +116,13 @@ def _prepare(
 
 
 def _write_stream(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:
-    stream = TokenStream.write(folder, _encoded(texts, tokenizer), len(tokenizer))
+    def documents() -> Iterator[Encoded]:
+        while chunk := list(islice(texts, CHUNK)):
+            for text, ids in zip(chunk, tokenizer.encode_lines(chunk), strict=True):
+                yield ids, len(text.encode("utf-8"))
+
+    stream = TokenStream.write(folder, documents(), len(tokenizer))
     return _size(documents=len(stream.offsets) - 1, tokens=len(stream), bytes=stream.bytes)
-
-
-def _encoded(texts: Iterator[str], tokenizer: Tokenizer) -> Iterator[Encoded]:
-    """The documents as ids, with the bytes of their text."""
-    while chunk := list(islice(texts, CHUNK)):
-        for text, ids in zip(chunk, tokenizer.encode_lines(chunk), strict=True):
-            yield ids, len(text.encode("utf-8"))
 
 
 def _write_sentences(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from os import DirEntry, scandir
+from os import scandir
 from os.path import exists
 from pathlib import Path
 from typing import Literal, Protocol
@@ -27,17 +27,17 @@ def visible_files(folder: Path) -> Iterator[Path]:
     So are the folders that heedful made, which `made_folders` lists. Links to files and folders are followed, but for a
     link to a folder that holds it.
     """
-    yield from _below(folder, (folder.resolve(),))
+    yield from (path for path, is_made_folder in _below(folder, (folder.resolve(),)) if not is_made_folder)
 
 
 def visible_folders(folder: Path) -> list[Path]:
     """List the folders in a folder, and links to such, by name; hidden ones and those of heedful are left out."""
-    return [Path(entry.path) for entry, is_folder in _entries(folder) if is_folder]
+    return [path for path, is_folder in _visible(folder) if is_folder and not is_made(path)]
 
 
 def made_folders(folder: Path) -> list[Path]:
     """List the folders of runs, models and recipes below a folder, which are not read with it."""
-    return list(_made_below(folder, (folder.resolve(),)))
+    return [path for path, is_made_folder in _below(folder, (folder.resolve(),)) if is_made_folder]
 
 
 def is_made(folder: Path) -> bool:
@@ -51,38 +51,23 @@ def is_made(folder: Path) -> bool:
     return False
 
 
-def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    for entry, is_folder in _entries(folder):
-        path = Path(entry.path)
-        if not is_folder:
-            yield path
+def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[tuple[Path, bool]]:
+    """Yield the files below a folder, and the folders there that heedful made, which are not entered, with True."""
+    for path, is_folder in _visible(folder):
+        if not is_folder or is_made(path):
+            yield path, is_folder
         elif (real := path.resolve()) not in above:
             yield from _below(path, (*above, real))
 
 
-def _made_below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    for entry, is_folder in _visible(folder):
-        path = Path(entry.path)
-        if is_folder and is_made(path):
-            yield path
-        elif is_folder and (real := path.resolve()) not in above:
-            yield from _made_below(path, (*above, real))
-
-
-def _entries(folder: Path) -> list[tuple[DirEntry[str], bool]]:
-    """List the visible files and folders in a folder, by name, and whether each is a folder; none that heedful made."""
-    return [
-        (entry, is_folder) for entry, is_folder in _visible(folder) if not (is_folder and is_made(Path(entry.path)))
-    ]
-
-
-def _visible(folder: Path) -> list[tuple[DirEntry[str], bool]]:
+def _visible(folder: Path) -> list[tuple[Path, bool]]:
+    """The paths in a folder by name, and whether each is a folder; without hidden ones."""
     try:
         with scandir(folder) as entries:
             visible = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
             if lost := next((entry for entry in visible if entry.is_symlink() and not exists(entry.path)), None):
                 raise InputError(f"{lost.path}: this link leads to what is not there; mend it, or take it out")
-            return [(entry, entry.is_dir()) for entry in visible if entry.is_dir() or entry.is_file()]
+            return [(Path(entry.path), entry.is_dir()) for entry in visible if entry.is_dir() or entry.is_file()]
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be read ({error.strerror or error})") from error
 
@@ -93,13 +78,9 @@ BadUtf8 = Literal["error", "skip", "replace"]
 class ByteStream(Protocol):
     """Interface of a binary file open for reading, such as `sys.stdin.buffer`, a `BytesIO` or a `GzipFile`."""
 
-    def read(self, size: int, /) -> bytes:
-        """Read at most `size` bytes; no bytes at the end of the file."""
-        ...
+    def read(self, size: int, /) -> bytes: ...
 
-    def readline(self, size: int, /) -> bytes:
-        """Read the bytes up to and with the next line feed, at most `size`; no bytes at the end of the file."""
-        ...
+    def readline(self, size: int, /) -> bytes: ...
 
 
 WHOLE = (0.0, 1.0)  # the part of a corpus that is all of it
@@ -190,9 +171,15 @@ def decode_lines(
     the number of bytes that a line may have, if it is not `LONGEST_LINE`.
     """
     for number, line in enumerate(decode_text(stream, name, bad_utf8=bad_utf8, longest=longest), start=1):
-        if number == 1 and line is not None:
-            _refuse_carriage_returns(line, name)
-        yield line if line is None else line.removesuffix("\n")
+        if line is None:
+            yield None
+            continue
+        if number == 1 and not line.endswith("\n") and line.rstrip("\r").count("\r") > 1:  # one may be in a text
+            raise InputError(
+                f"{name}: its lines end in carriage returns alone, as on old Macs, and not in line feeds; convert it "
+                "with `tr '\\r' '\\n' < OLD > NEW`, or save it again with line ends of Unix or Windows"
+            )
+        yield line.removesuffix("\n")
 
 
 def decode_text(
@@ -213,7 +200,7 @@ def decode_text(
 def decode_unfolded(
     stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
 ) -> Iterator[str | None]:
-    r"""Decode a byte stream line by line, each with its "\n" or "\r\n" as it is. Otherwise as `decode_text`."""
+    r"""Decode a byte stream line by line as `decode_text` does, but with "\n" or "\r\n" as it is."""
     longest = LONGEST_LINE if longest is None else longest
     pieces = iter(partial(stream.readline, longest + 1), b"")
     for number, raw in enumerate(pieces, start=1):
@@ -234,19 +221,19 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | No
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        if bad_utf8 == "error":
-            if surrogate := SURROGATE.match(raw, error.start):
-                number = ord(surrogate[0].decode("utf-8", "surrogatepass"))
-                problem = f"{name}, line {line}: holds a lone surrogate (U+{number:04X}), which is half of a character"
-                remedy = f"repair what was cut, such as the escape \\u{number:04x}"
-            else:
-                problem = f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8"
-                remedy = "convert the file (for example `iconv -f LATIN1 -t UTF-8`)"
-            raise InputError(
-                f"{problem}; {remedy}, or have such lines left out: with `heedful init --bad-utf8 skip`, or with "
-                'data.bad_utf8 = "skip" in a recipe; "replace" marks what is lost'
-            ) from error
-        return raw.decode("utf-8", "replace") if bad_utf8 == "replace" else None
+        if bad_utf8 != "error":
+            return raw.decode("utf-8", "replace") if bad_utf8 == "replace" else None
+        if surrogate := SURROGATE.match(raw, error.start):
+            number = ord(surrogate[0].decode("utf-8", "surrogatepass"))
+            problem = f"{name}, line {line}: holds a lone surrogate (U+{number:04X}), which is half of a character"
+            remedy = f"repair what was cut, such as the escape \\u{number:04x}"
+        else:
+            problem = f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8"
+            remedy = "convert the file (for example `iconv -f LATIN1 -t UTF-8`)"
+        raise InputError(
+            f"{problem}; {remedy}, or have such lines left out: with `heedful init --bad-utf8 skip`, or with "
+            'data.bad_utf8 = "skip" in a recipe; "replace" marks what is lost'
+        ) from error
 
 
 @contextmanager
@@ -272,14 +259,6 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
         raise InputError(unreadable(path, error)) from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a file name ({error})") from error
-
-
-def _refuse_carriage_returns(first_line: str, name: str) -> None:
-    if not first_line.endswith("\n") and first_line.rstrip("\r").count("\r") > 1:  # a single one may be in a text
-        raise InputError(
-            f"{name}: its lines end in carriage returns alone, as on old Macs, and not in line feeds; convert it with "
-            "`tr '\\r' '\\n' < OLD > NEW`, or save it again with line ends of Unix or Windows"
-        )
 
 
 def _refuse_foreign(first_line: bytes, name: str) -> None:

@@ -83,29 +83,28 @@ def labels_of(data: DataConfig) -> tuple[str, ...]:
     return classes(data, lambda corpus: ((x.label, _place(corpus, x.line)) for x in read_labelled(corpus, data)))
 
 
-def classes(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all that are found in the training corpora, in order."""
-    labels = data.labels or in_order(_distinct(data, found))
-    if len(labels) < 2:
-        names = ", ".join(corpus.source for corpus in data.train)
-        raise InputError(f"{names}: classification needs two classes or more, not {list(labels)}; check target_field")
-    return labels
+def classes(data: DataConfig, labels_of_corpus: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, in order.
 
-
-def _distinct(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> set[str]:
-    written, labels = set[str](), set[str]()
-    for corpus in data.train:
+    `labels_of_corpus` gives the label of each example of a corpus, and its place for messages.
+    """
+    distinct, labels = set[str](), set[str]()
+    for corpus in () if data.labels else data.train:
         of_corpus = set[str]()
-        for label, place in found(corpus):
+        for label, place in labels_of_corpus(corpus):
             of_corpus.add(label)
-            written.add(label)
-            if len(written) > MOST_LABELS:
+            distinct.add(label)
+            if len(distinct) > MOST_LABELS:
                 raise InputError(
                     f"{place}: more than {MOST_LABELS:,} different labels, the last one {label[:40]!r}; is "
                     f"target_field = {corpus.target_field!r} the right one?"
                 )
         labels |= whole_labels(of_corpus)
-    return labels
+    names = data.labels or in_order(labels)
+    if len(names) < 2:
+        sources = ", ".join(corpus.source for corpus in data.train)
+        raise InputError(f"{sources}: classification needs two classes or more, not {list(names)}; check target_field")
+    return names
 
 
 def whole_labels(labels: Iterable[str]) -> set[str]:
@@ -113,9 +112,9 @@ def whole_labels(labels: Iterable[str]) -> set[str]:
 
     Tables write them with a fraction where a label is missing. Labels stay as they are if two are the same number.
     """
-    different = set(labels)
-    numbers = {number for label in different if (number := whole_number(label)) is not None}
-    return numbers if len(numbers) == len(different) else different
+    distinct = set(labels)
+    numbers = {number for label in distinct if (number := whole_number(label)) is not None}
+    return numbers if len(numbers) == len(distinct) else distinct
 
 
 def class_of(label: str, known: Collection[str]) -> str:
@@ -179,18 +178,15 @@ def read_texts(
 
 
 class WholeRow(NamedTuple):
-    """A row of input: the line where it begins, from 1, the texts that are wanted, and all cells, in their order.
+    """A row of input; a cell of a .jsonl file is the value of its key, of any kind, or `MISSING`."""
 
-    A cell of a .jsonl file is the value of its key, of any kind, or `MISSING`.
-    """
-
-    line: int
-    texts: tuple[str, ...]
-    cells: tuple[object, ...]
+    line: int  # where it begins, from 1
+    texts: tuple[str, ...]  # that are wanted
+    cells: tuple[object, ...]  # all, in their order
 
 
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
-    """Names of all columns: of the header, numbers from 1 where there is none, or the keys of all objects."""
+    """Return the names of all columns, numbers from 1 where there is no header, or the keys of all objects."""
     if ending_of(path) == ".jsonl":
         return tuple(dict.fromkeys(key for _, values in objects_of(path) for key in values))
     line, cells = next(cells_of(path, "error"), (0, None))
@@ -218,7 +214,6 @@ def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[o
 
 
 def objects_of(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the line and the object of each line of a .jsonl file."""
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8="error"), start=1):
             yield number, parse_object(line or "", f"{path}, line {number}")

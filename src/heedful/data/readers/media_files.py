@@ -1,4 +1,4 @@
-"""Files of pictures, sounds or videos, each with its class, by its folder, its text, by a table, or nothing."""
+"""Files of images, audio clips or videos, each with its class, by its folder, its text, by a table, or nothing."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,14 +22,11 @@ NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
 
 
 class MediaFile(NamedTuple):
-    """A file of a picture, sound or video with its class or its text, and the line of the table that names it, from 1.
-
-    The target is empty where `data.labelled` is False.
-    """
+    """A file of an image, audio or video with its class or its text."""
 
     path: Path
-    target: str
-    line: int | None
+    target: str  # empty where `data.labelled` is False
+    line: int | None  # of the table that names it, from 1
 
     def place(self, corpus: CorpusConfig) -> str:
         """Return the place of the file for messages: its path, and the line of the table that names it."""
@@ -37,19 +34,20 @@ class MediaFile(NamedTuple):
 
 
 def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[MediaFile]:
-    """Yield the files of a corpus: of a folder by class and name, of a table in its order.
+    """Yield the files of a corpus: of a folder by class and name, of a table (.csv, .tsv, .jsonl) in its order.
 
     In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
     class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
     text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
     too, and of a table the column of files only. Rows with an empty class or text are left out.
     """
+    report = DropReport() if report is None else report
     place = corpus_files(corpus, data)[0]
     if not place.exists():
         remedy = likely(place, "correct the name, or give --data FOLDER")
         raise InputError(f"{place}: there is no such folder or table; {remedy}")
     if place.is_dir():
-        drop_made_folders(place, DropReport() if report is None else report)
+        drop_made_folders(place, report)
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
         return
     if ending_of(place) not in TABLES or corpus.target is not None:
@@ -57,50 +55,36 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
             f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
             f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
         )
-    yield from (_labelled_rows if data.labelled else _unlabelled_rows)(place, corpus, data, report)
-
-
-def _labelled_rows(
-    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
-) -> Iterator[MediaFile]:
+    if not data.labelled:
+        for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
+            yield MediaFile(place.parent / name, "", line)
+        return
     fields = (corpus.source_field, corpus.target_field)
     for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
         if target.strip():
             yield MediaFile(place.parent / name, class_of(target.strip(), data.labels), line)
-        elif report is not None:
+        else:
             report.drop("empty label", corpus.source, line)
 
 
-def _unlabelled_rows(
-    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
-) -> Iterator[MediaFile]:
-    for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
-        yield MediaFile(place.parent / name, "", line)
-
-
 def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    found = 0
+    count = 0
     for label in in_order([path.name for path in visible_folders(folder)]):
-        check_label(label, folder)
+        try:
+            label.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{folder}: the folder {label!a} is a class, and its name has bytes that are no UTF-8; rename it"
+            ) from error
         files = files_below(folder / label, data)
         name = class_of(label, data.labels)
         yield from (MediaFile(path, name, None) for path in _part(files, corpus, f"files of the class {label!r}"))
-        found += len(files)
-    if not found:
+        count += len(files)
+    if not count:
         raise InputError(
             f"{folder}: holds no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put those "
             "of each class into a folder of its own, or name a table of files"
         )
-
-
-def check_label(label: str, folder: Path) -> None:
-    """Check that the name of the folder of a class is text."""
-    try:
-        label.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{folder}: the folder {label!a} is a class, and its name has bytes that are no UTF-8; rename it"
-        ) from error
 
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
@@ -125,13 +109,13 @@ def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out."""
-    found = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
-    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+    """List the images, audio clips or videos anywhere below a folder, by name; hidden ones are left out."""
+    files = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
+    return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def other_files(folder: Path, modality: str) -> str:
-    """Say how many files below a folder are that no model reads, by their endings; "" if there are none."""
+    """Say how many files below a folder are of kinds that a model does not read, by their endings; "" if none are."""
     others = Counter(
         path.suffix.lower() or "without an ending"
         for path in visible_files(folder)

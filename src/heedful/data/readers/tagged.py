@@ -55,15 +55,15 @@ def spans(tags: Sequence[str]) -> list[Span]:
     A span goes on at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
     sequence of tags has a meaning: I- after O, after an end, or of another kind is a beginning too.
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     before = "O"
     for place, tag in enumerate(tags):
         if _goes_on(before, tag):
-            found[-1] = found[-1]._replace(end=place + 1)
+            spans[-1] = spans[-1]._replace(end=place + 1)
         elif tag != "O":
-            found.append(Span(place, place + 1, tag[2:]))
+            spans.append(Span(place, place + 1, tag[2:]))
         before = tag
-    return found
+    return spans
 
 
 def with_beginnings(tags: Sequence[str], known: Collection[str]) -> list[str]:
@@ -98,7 +98,10 @@ def tags_of(data: DataConfig) -> tuple[str, ...]:
 
     Where no entry of `data.labels` has a prefix, they are tags of single words, as in `read_tagged`: DET is S-DET.
     """
-    tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
+    tags = data.labels
+    if not tags:
+        distinct = {tag for corpus in data.train for sentence in read_tagged(corpus, data) for tag in sentence.tags}
+        tags = tuple(sorted(distinct, key=lambda tag: (tag != "O", tag[2:], tag)))
     if not any(map(TAG.fullmatch, tags)):
         tags = tuple(f"{ALONE}{tag}" for tag in tags)
     if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
@@ -109,10 +112,6 @@ def tags_of(data: DataConfig) -> tuple[str, ...]:
             f"{names}: tagging needs two tags or more, not {list(tags)}; is the last column the right one?"
         )
     return tags
-
-
-def _tags_in(data: DataConfig) -> set[str]:
-    return {tag for corpus in data.train for sentence in read_tagged(corpus, data) for tag in sentence.tags}
 
 
 def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Tagged]:
@@ -152,10 +151,16 @@ def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
                     yield sentence
                 sentence = []
             elif (sentence or not _is_comment(line, bare)) and (columns := _columns(line)):
-                word, tag = _word_and_tag(columns, line, f"{path}, line {number}")
-                bare = tag if is_first and TAG.fullmatch(tag) is None else bare
+                place = f"{path}, line {number}"
+                word, *others = columns
+                if not word or not others:
+                    raise InputError(
+                        f"{place}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
+                        "and an empty line ends a sentence"
+                    )
+                bare = others[-1] if is_first and TAG.fullmatch(others[-1]) is None else bare
                 is_first = False
-                sentence.append((number, word, _with_prefix(tag, bare, f"{path}, line {number}")))
+                sentence.append((number, word, _with_prefix(others[-1], bare, place)))
     if sentence:
         yield sentence
 
@@ -174,16 +179,6 @@ def _columns(line: str) -> list[str]:
     if len(columns) == TREEBANK and columns[0].replace("-", "").replace(".", "").isdecimal():
         return [columns[1], columns[3]] if NUMBER.fullmatch(columns[0]) else []
     return line.rstrip(" \t").split("\t")
-
-
-def _word_and_tag(columns: list[str], line: str, place: str) -> tuple[str, str]:
-    word, *others = columns
-    if not word or not others:
-        raise InputError(
-            f"{place}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
-            "and an empty line ends a sentence"
-        )
-    return word, others[-1]
 
 
 def _with_prefix(tag: str, bare: str, place: str) -> str:

@@ -23,7 +23,7 @@ from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.media.images import pillow
 from heedful.media.log_mel import hertz, log_mel, mel
-from heedful.media.modality import Medium, Pictures, Sounds, Videos, padded
+from heedful.media.modality import AudioClips, Images, Modality, Videos, padded
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.media_reader import MediaReader
 from heedful.predictors.predictor import described
@@ -195,7 +195,7 @@ class SoundInput(MediaInput):
         }
 
 
-def media_input(medium: Medium, values: np.ndarray) -> MediaInput:
+def media_input(medium: Modality, values: np.ndarray) -> MediaInput:
     """What the inspector shows of decoded pixels, samples or frames."""
     match medium:
         case Videos(config=config):
@@ -204,9 +204,9 @@ def media_input(medium: Medium, values: np.ndarray) -> MediaInput:
             rows, columns = config.grid
             grid = len(frames) * rows, columns
             return PictureInput(np.concatenate(frames), grid, int(config.class_token), frames=len(frames))
-        case Pictures(config=config):
+        case Images(config=config):
             return PictureInput(values, config.grid, config.tokens - config.grid[0] * config.grid[1])
-        case Sounds(config=config):
+        case AudioClips(config=config):
             edges = hertz(torch.linspace(0, float(mel(torch.tensor(config.rate / 2))), config.mels + 2))
             return SoundInput(
                 spectrum=log_mel(torch.tensor(values), config).numpy(),

@@ -17,8 +17,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.labelled import dominance_line
-from heedful.data.stores.media_store import MediaStore
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import MediaStore, PairStore
 from heedful.errors import InputError
 from heedful.metrics.classes import TRAINING, absence
 

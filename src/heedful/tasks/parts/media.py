@@ -19,9 +19,9 @@ from heedful.data.preparation.media import check_media, prepare_media, read_file
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.media_files import MediaFile, media_files
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.machine.process import map_on_cores
-from heedful.media.modality import medium_of, padded
+from heedful.media.modality import modality_of, padded
 from heedful.random_numbers import AUGMENTATION, KeyedGenerator
 from heedful.tasks.dataset import B, Dataset, Report
 from heedful.tasks.parts.batches import BatchesByLength
@@ -38,7 +38,7 @@ class MediaFiles(BatchesByLength, Dataset[B]):
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples.tokenizers, examples.digest)
-        self.medium = medium_of(recipe)
+        self.medium = modality_of(recipe)
         self.plan_batches(examples, recipe)
 
     @classmethod

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.batches import assemble
-from heedful.data.preparation.examples import check_examples, prepare_examples
+from heedful.data.preparation.pairs import check_examples, prepare_examples
 from heedful.data.preparation.prepared_data import PreparedData, at_least_one
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, ScoredText
-from heedful.data.stores.pair_store import PairStore, Rows
+from heedful.data.stores import PairStore, Rows
 from heedful.tasks.dataset import B, Dataset, Report
 from heedful.tasks.parts.batches import BatchesByLength
 from heedful.text.sequences import is_cut, segments, sequence

@@ -12,11 +12,11 @@ import torch
 from heedful.config.schema import Recipe
 from heedful.data.passages import SentenceStore
 from heedful.data.preparation.pairs import PreparedPairs
-from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_digest, nothing_made
+from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_digest, read_only
 from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import decode_lines, open_bytes
 from heedful.data.readers.filters import DropReport
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
 from heedful.storage.paths import no_folder
@@ -166,7 +166,7 @@ def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
     kind = find_task(recipe.task)
     recipe = kind.dataset.resolve(recipe)
     check_prepared(recipe, prepared)
-    with nothing_made():
+    with read_only():
         task = kind.prepare(recipe, prepared, lambda _: None)
     epoch = task.data.epoch(0)
     some = [epoch[i] for i in np.linspace(0, len(epoch) - 1, min(SAMPLE_BATCHES, len(epoch))).round().astype(int)]

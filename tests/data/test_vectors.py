@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from heedful.data.word_vectors.vector_files import match, read_vectors
+from heedful.data.word_vectors import match, read_vectors
 from heedful.errors import InputError
 
 WORDS = ["the", "Küche", "猫", "of course"]

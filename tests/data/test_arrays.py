@@ -8,7 +8,7 @@ import pytest
 
 import heedful.storage.manifest as manifest_module
 from heedful.data.passages import SentenceStore
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError, RunError
 from heedful.storage.disk import Storage

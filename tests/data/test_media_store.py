@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from heedful.data.stores.media_store import MediaExample, MediaStore
+from heedful.data.stores import MediaExample, MediaStore
 from heedful.errors import InputError, RunError
 
 EXAMPLES = [
@@ -47,7 +47,7 @@ def test_a_changed_byte_or_a_missing_file_is_found(name, folder):
 
 
 def test_a_store_of_another_kind_is_refused(folder):
-    from heedful.data.stores.pair_store import PairStore
+    from heedful.data.stores import PairStore
 
     PairStore.write(folder, [([7, 3], [5])], vocab_size=29)
     with pytest.raises(InputError, match=r"it holds .*: data of another kind"):

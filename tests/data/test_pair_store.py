@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.stores import arrays as arrays_module
-from heedful.data.stores.pair_store import PairStore
+from heedful.data import stores
+from heedful.data.stores import PairStore
 from heedful.errors import InputError, RunError
 from heedful.storage.disk import Storage
 
@@ -76,7 +76,7 @@ def test_equal_content_has_an_equal_manifest(tmp_path):
 
 
 def test_chunks_leave_no_seams(folder, monkeypatch):
-    monkeypatch.setattr(arrays_module, "CHUNK", 7)
+    monkeypatch.setattr(stores, "CHUNK", 7)
     rng = random.Random(3)
     rows = [[rng.randrange(97) for _ in range(rng.randint(1, 11))] for _ in range(202)]
     pairs = list(zip(rows[::2], rows[1::2], strict=True))

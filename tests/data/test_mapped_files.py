@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.errors import RunError
 
 PAIRS = [([5, 7, 3], [11, 3]), ([13, 3], [17, 19, 3])]

@@ -3,8 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from heedful.data.word_vectors.vector_files import VectorTable
-from heedful.data.word_vectors.vector_space import VectorSpace
+from heedful.data.word_vectors import VectorSpace, VectorTable
 from heedful.errors import InputError
 
 WORDS = ["king", "queen", "man", "woman", "paris"]

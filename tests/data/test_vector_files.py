@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from heedful.data.word_vectors.vector_files import FORMATS, VectorTable, read_vectors, writable, write_vectors
+from heedful.data.word_vectors import FORMATS, VectorTable, read_vectors, writable, write_vectors
 from heedful.errors import InputError, RunError
 
 TABLE = VectorTable(

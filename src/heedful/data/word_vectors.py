@@ -1,24 +1,29 @@
-"""Files of word vectors, read and written: word2vec's text and binary formats, GloVe's text, and fastText's .vec."""
+"""Word vectors: their files (word2vec, text and binary, GloVe, fastText's .vec), and the space that they span.
+
+V words, D size of the vectors, Q queries.
+"""
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from difflib import get_close_matches
 from gzip import GzipFile
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heedful.data.readers.files import ByteStream, open_bytes
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import atomic_file
 from heedful.wording import counted
 
-LARGEST = 100_000  # numbers of a vector
-LONGEST_LINE = 1 << 22  # bytes of a word and its vector, as text or as numbers
+MAX_SIZE = 100_000  # numbers of a vector
+MAX_LINE = 1 << 22  # bytes of a word and its vector, as text or as numbers
 
 Entry = tuple[int, str, np.ndarray]  # line or number of the entry, from 1; a word; its vector, float32
 
@@ -33,14 +38,14 @@ class VectorTable:
 
 def read_vectors(path: Path, words: Container[str] | None = None) -> VectorTable:
     """Read word vectors, of `words` or all, from a file that may end in .gz. Other words take no memory."""
-    kept: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     with open_bytes(path) as stream:
         for _, word, vector in entries(stream, path):
-            if (words is None or word in words) and word not in kept:
-                kept[word] = vector
-    if not kept:
+            if (words is None or word in words) and word not in vectors:
+                vectors[word] = vector
+    if not vectors:
         raise InputError(f"{path}: holds no vector for any of the words looked for; is it a file of word vectors?")
-    return VectorTable(list(kept), np.stack(list(kept.values())))
+    return VectorTable(list(vectors), np.stack(list(vectors.values())))
 
 
 def vector_size(path: Path) -> int:
@@ -54,8 +59,8 @@ def vector_size(path: Path) -> int:
 def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     """Find the pieces that have a word vector: the vectors, float32 (m, d), and places of the pieces, int64 (m,)."""
     row_of = {word: row for row, word in enumerate(vectors.words)}
-    found = [(row_of[piece], place) for place, piece in enumerate(pieces) if piece in row_of]
-    rows, places = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    matches = [(row_of[piece], place) for place, piece in enumerate(pieces) if piece in row_of]
+    rows, places = np.array(matches, dtype=np.int64).reshape(-1, 2).T
     return vectors.matrix[rows], places
 
 
@@ -66,23 +71,35 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
         raise InputError(f"{path}: is empty; name a file of word vectors")
     header = re.fullmatch(rb"(\d{1,18})[ \t](\d{1,18})\s*", first)
     if header is None:
-        return checked(text_entries(chain([first], lines(stream, path)), path, 1), path)
-    count, size = map(int, header.groups())
-    if size > LARGEST:
-        raise InputError(f"{path}, line 1: promises vectors of {size:,} numbers; is it a file of word vectors?")
-    second = stream.readline(LONGEST_LINE)
-    if is_text(second) or is_row(second, size):
-        return checked(
-            as_promised(text_entries(chain([second], lines(stream, path)), path, 2, size), count, path), path
+        rows, promised = text_entries(chain([first], lines(stream, path)), path, 1), None
+    else:
+        promised, size = map(int, header.groups())
+        if size > MAX_SIZE:
+            raise InputError(f"{path}, line 1: promises vectors of {size:,} numbers; is it a file of word vectors?")
+        second = stream.readline(MAX_LINE)
+        fields = second.split()
+        is_row = len(fields) > size and all(map(is_number, fields[-size:]))  # in whatever encoding its word is
+        if is_row or is_text(second):
+            rows = text_entries(chain([second], lines(stream, path)), path, 2, size)
+        else:
+            rows = binary_entries(stream, second, promised, size, path)
+    count = 0
+    for number, word, vector in rows:
+        if not np.isfinite(vector).all():
+            raise InputError(f'{path}: the vector of "{word}", number {number}, has numbers that are not finite')
+        count += 1
+        yield number, word, vector
+    if promised is not None and count != promised:
+        raise InputError(
+            f"{path}: holds {counted(count, 'vectors')} where its first line promises {promised}; download it again"
         )
-    return checked(binary_entries(stream, second, count, size, path), path)
 
 
 def lines(stream: ByteStream, path: Path) -> Iterator[bytes]:
     """Yield the remaining lines of a byte stream, and raise an error for one that is too long to be a vector."""
-    while line := stream.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise InputError(f"{path}: a line has more than {LONGEST_LINE:,} bytes; is it a file of word vectors?")
+    while line := stream.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise InputError(f"{path}: a line has more than {MAX_LINE:,} bytes; is it a file of word vectors?")
         yield line
 
 
@@ -92,12 +109,6 @@ def is_text(line: bytes) -> bool:
         return re.search(r"[\x00-\x08\x0e-\x1f]", line.decode("utf-8")) is None
     except UnicodeDecodeError:
         return False
-
-
-def is_row(line: bytes, size: int) -> bool:
-    """True if a line of bytes is a word and `size` numbers as text, in whatever encoding the word is."""
-    fields = line.split()
-    return len(fields) > size and all(map(is_number, fields[-size:]))
 
 
 def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None = None) -> Iterator[Entry]:
@@ -112,15 +123,15 @@ def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None
         size = len(fields) - 1 if size is None else size
         word = fields[:-size] if size > 0 else []
         if not word or (len(word) > 1 and is_number(word[-1])):
-            found = counted(max(len(fields) - 1, 0), "numbers")
+            count = counted(max(len(fields) - 1, 0), "numbers")
             promise = "the first line promises" if first > 1 else "the first vector has"
             remedy = "check the file"
             if len(word) > 1:  # a word with a space whose last part is a number, or a number too many
                 name = b"_".join(word).decode("utf-8", errors="replace")
                 remedy += f', or write its word as "{name}" if it has a space in it'
-            raise InputError(f"{path}, line {number}: {found} where {promise} {max(size, 0)}; {remedy}")
+            raise InputError(f"{path}, line {number}: {count} where {promise} {max(size, 0)}; {remedy}")
         try:
-            with np.errstate(over="ignore"):  # what is too large becomes infinite, which `checked` refuses
+            with np.errstate(over="ignore"):  # what is too large becomes infinite, which `entries` refuses
                 vector = np.array(fields[-size:], dtype=np.float32)
         except ValueError as error:
             raise InputError(f"{path}, line {number}: not a word and {size} numbers ({error})") from error
@@ -135,17 +146,6 @@ def is_number(field: bytes) -> bool:
         return False
 
 
-def as_promised(found: Iterable[Entry], count: int, path: Path) -> Iterator[Entry]:
-    """Yield word vectors unchanged, and raise an error at the end unless they are as many as the header promises."""
-    number = 0
-    for entry in found:
-        number += 1
-        yield entry
-    if number != count:
-        held = counted(number, "vectors")
-        raise InputError(f"{path}: holds {held} where its first line promises {count}; download it again")
-
-
 def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path: Path) -> Iterator[Entry]:
     """Yield word vectors from word2vec's binary format: a word, a space and little-endian float32 numbers.
 
@@ -154,7 +154,7 @@ def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path
     buffer = begin
     for number in range(1, count + 1):
         while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
-            more = stream.read(1 << 20) if len(buffer) <= LONGEST_LINE else b""
+            more = stream.read(1 << 20) if len(buffer) <= MAX_LINE else b""
             if not more:
                 raise InputError(f"{path}: ends in vector {number} of {count}; copy or download it again")
             buffer += more
@@ -162,14 +162,6 @@ def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path
         vector = np.frombuffer(buffer[space + 1 : end], dtype="<f4").astype(np.float32)
         yield number, buffer[:space].lstrip(b"\n").decode("utf-8", errors="replace"), vector
         buffer = buffer[end:]
-
-
-def checked(found: Iterable[Entry], path: Path) -> Iterator[Entry]:
-    """Yield word vectors unchanged, and raise an error for one with numbers that are not finite."""
-    for number, word, vector in found:
-        if not np.isfinite(vector).all():
-            raise InputError(f'{path}: the vector of "{word}", number {number}, has numbers that are not finite')
-        yield number, word, vector
 
 
 CUTS = re.compile(r"[ \t\n\r\v\f]")
@@ -186,18 +178,16 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
     if unfit := next((word for word in table.words if not is_writable(word)), None):
         raise InputError(f"the word {unfit!r} holds a space, at which files of word vectors are cut; leave it out")
     try:
-        with atomic_file(path) as file, compressing(file) if path.suffix == ".gz" else nullcontext(file) as out:
+        with atomic_file(path) as file, ExitStack() as stack:
+            out: BinaryIO | GzipFile = file
+            if path.suffix == ".gz":  # without name and time: the same bytes come out each time
+                out = stack.enter_context(GzipFile(filename="", mode="wb", fileobj=file, mtime=0))
             for part in FORMATS[form](table):
                 out.write(part)
     except OSError as error:
         raise RunError(
             f"cannot write {path}: {error.strerror or error}; make room for it or name another file"
         ) from error
-
-
-def compressing(file: BinaryIO) -> GzipFile:
-    """Compress what is written to a file; the same bytes come out each time."""
-    return GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
 
 
 def is_writable(word: str) -> bool:
@@ -244,3 +234,100 @@ FORMATS: dict[str, Callable[[VectorTable], Iterator[bytes]]] = {
     "glove": glove,
     "fasttext": word2vec,
 }
+
+
+Vectors = NDArray[np.float32]
+SIMILARITIES = 1 << 25  # similarities in memory
+
+
+class Neighbour(NamedTuple):
+    """A word near a query, with the cosine of the angle between the two vectors."""
+
+    word: str
+    similarity: float
+
+
+class VectorSpace:
+    """Words with their vectors, to compare by the cosine; a word may also be known in lower case only."""
+
+    def __init__(self, table: VectorTable) -> None:
+        self.words = table.words  # of a trained model in the order of their frequency
+        self.matrix = table.matrix  # float32, (V, D)
+        largest = np.abs(table.matrix).max(axis=1, keepdims=True)
+        scaled = table.matrix / np.where(largest > 0, largest, 1)  # so that no square is too large or too small
+        lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+        self.directions = scaled / np.where(lengths > 0, lengths, 1)
+        self._rows = {word: row for row, word in enumerate(table.words)}
+
+    def find(self, word: str) -> int | None:
+        """The row of a word, as written or else in lower case; None if it has no vector."""
+        return self._rows.get(word, self._rows.get(word.lower()))
+
+    def row(self, word: str) -> int:
+        """The row of a word, as written or else in lower case."""
+        row = self.find(word)
+        if row is None:
+            near = get_close_matches(word.lower(), self.words[:50_000], n=3)
+            raise InputError(f'"{word}" has no vector' + (f"; did you mean {' or '.join(near)}?" if near else ""))
+        return row
+
+    def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The rows of several words."""
+        return np.array([self.row(word) for word in words], np.int64)
+
+    def similarity(self, first: str, second: str) -> float:
+        """The cosine of the angle between the vectors of two words."""
+        a, b = self.directions[self.rows([first, second])]
+        return float(np.clip(a @ b, -1, 1))
+
+    def nearest(self, word: str, count: int = 10) -> list[Neighbour]:
+        """The words nearest to a word by the cosine, the nearest first, without the word itself."""
+        row = self.row(word)
+        return self.nearest_to(self.directions[row], count, [row])
+
+    def analogy(self, a: str, b: str, c: str, count: int = 10, among: int | None = None) -> list[Neighbour]:
+        """The words nearest to a - b + c, such as king - man + woman, without the three words (Mikolov et al. 2013c).
+
+        Answers come from the first `among` words; None: from all.
+        """
+        rows = self.rows([a, b, c])
+        plus, minus, other = self.directions[rows]
+        return self.nearest_to(plus - minus + other, count, rows, among)
+
+    def nearest_to(
+        self,
+        vector: Vectors,
+        count: int,
+        left_out: Sequence[int] | NDArray[np.int64] = (),
+        among: int | None = None,
+    ) -> list[Neighbour]:
+        """The words nearest to a vector by the cosine, of the first `among` or all, without the rows `left_out`."""
+        length = float(np.linalg.norm(vector))
+        similarities = self.directions[:among] @ (vector / length if length else vector)
+        out = {int(row) for row in left_out if row < len(similarities)}
+        similarities[list(out)] = -np.inf
+        best = np.argsort(-similarities, kind="stable")[: max(0, min(count, len(similarities) - len(out)))]
+        return [Neighbour(self.words[row], float(similarities[row])) for row in best]
+
+    def solve(self, questions: NDArray[np.int64], among: int | None = None) -> NDArray[np.int64]:
+        """Answer analogies "a is to b as c is to ?" by the word nearest to b - a + c, question words left out.
+
+        Args:
+            questions: the rows of a, b and c, (Q, 3).
+            among: answers come from so many first words; None: from all.
+
+        Returns:
+            The row of each answer, (Q,).
+        """
+        candidates = self.directions[:among]
+        answers = []
+        step = max(1, SIMILARITIES // len(candidates))
+        for begin in range(0, len(questions), step):
+            part = questions[begin : begin + step]
+            a, b, c = (self.directions[column] for column in part.T)
+            similarities = (b - a + c) @ candidates.T
+            for column in part.T:
+                inside = np.flatnonzero(column < len(candidates))
+                similarities[inside, column[inside]] = -np.inf
+            answers.append(similarities.argmax(1))
+        return np.concatenate([np.zeros(0, np.int64), *answers])
