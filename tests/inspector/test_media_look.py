@@ -13,7 +13,6 @@ from PIL import Image
 import heedful
 from heedful.errors import InputError
 from heedful.inspector.capture.recorder import Head
-from heedful.inspector.capture.sources import reader_of
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import Trace, trace
 from heedful.inspector.experiments.ablation import effect
@@ -113,7 +112,7 @@ def test_a_video_is_shown_as_the_first_frames_of_its_tubelets_one_below_the_othe
     assert [media[key] for key in ("height", "width", "rows", "columns", "before")] == [3 * 14, 21, 3 * 2, 3, 1]
     labels = seen.trace["enc.0.self.attn"].labels[2]
     assert labels == ["<class>", *(f"{row},{column}" for row in range(1, 7) for column in range(1, 4))]
-    read = reader_of(loaded("video_classification").use()).decoded(VIDEO)
+    read = loaded("video_classification").use().reader.decoded(VIDEO)
     shown = np.asarray(Image.open(BytesIO(base64.b64decode(media["png"]))))
     np.testing.assert_array_equal(shown.reshape(3, 14, 21, 3), read[::2])
 
@@ -135,7 +134,7 @@ def test_places_are_those_of_the_labels():
 
 def test_the_spectrum_is_that_which_the_model_reads_to_a_256th():
     media = overview(seen_of("speech_recognition"))["media"]
-    reader = reader_of(loaded("speech_recognition").use())
+    reader = loaded("speech_recognition").use().reader
     read = reader.medium.features(reader.decoded(SOUND)).numpy()
     shades = np.frombuffer(base64.b64decode(media["spectrum"]), np.uint8).reshape(media["frames"], media["mels"])
     scaled = (read - read.min()) / (read.max() - read.min())

@@ -10,7 +10,7 @@ from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.task import ALONE, check
 from heedful.text.sequences import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
-from heedful.training.early_stopping import higher_is_better
+from heedful.training.improvement import higher_is_better
 from heedful.training.training_step import TrainingStep
 from toy_tasks import recipe, write_text
 

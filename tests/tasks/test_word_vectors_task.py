@@ -10,10 +10,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import heedful
-from heedful.architectures.word2vec.data import prepare_words
+from heedful.architectures.word2vec.data import huffman_codes, prepare_words
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.architectures.word2vec.windows import huffman_codes
 from heedful.config.load import make_recipe
 from heedful.errors import InputError
 from heedful.losses import cross_entropy

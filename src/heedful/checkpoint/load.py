@@ -166,7 +166,14 @@ def find_model(path: str | Path) -> Path:
     """Find a model's folder or checkpoint by path, or by the name of a model that comes with the package."""
     place = Path(path)
     if place.is_file():
-        raise InputError(_about_file(place))
+        advice = f"{place} is a file, and a model is a folder; give a model folder, a checkpoint or a run"
+        if place.suffix in PICKLED:
+            advice = (
+                f"{place} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
+            )
+        elif model_in(place.parent):
+            advice = f"{place} is a file: give the model folder that holds it"
+        raise InputError(advice)
     if not place.is_dir():
         return _in_box(str(place))  # without a slash at the end
     if model := model_in(place):
@@ -235,15 +242,7 @@ def _in_box(name: str) -> Path:
     if beside.name and beside.is_dir():
         there = f"{beside} holds {', '.join(_runs_in(beside)) or 'no run or model yet'}"
         raise InputError(f'no model "{name}": there is no such folder, and {there}; `heedful train` makes a run')
-    lost = first_lost(Path(name))
-    nor = f", nor a folder {lost}" if lost != Path(name) else ""
+    missing = first_lost(Path(name))
+    nor = f", nor a folder {missing}" if missing != Path(name) else ""
     box = f"the box holds {', '.join(names) or 'nothing'}"
     raise InputError(f'no model "{name}": there is no such folder{nor}, and {box}')
-
-
-def _about_file(path: Path) -> str:
-    if path.suffix in PICKLED:
-        return f"{path} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
-    if model_in(path.parent):
-        return f"{path} is a file: give the model folder that holds it"
-    return f"{path} is a file, and a model is a folder; give a model folder, a checkpoint or a run"

@@ -34,6 +34,7 @@ class Claim:
 
     def check(self) -> None:
         """Check that the folder is still where it was when it was claimed, and that no other process has claimed it."""
+        # The folder may have been moved, and another one be in its place: both look alike by their names.
         try:
             moved = not os.path.samestat(self.folder.stat(), self._identity)
         except OSError:

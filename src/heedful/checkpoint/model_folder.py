@@ -24,7 +24,7 @@ from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.tasks import find_task
 from heedful.tasks.task import check
-from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION, LARGEST
+from heedful.text.tokenizer import DEFINITION, DESCRIPTION, LARGEST
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 
 RECIPE = "recipe.json"
@@ -55,13 +55,13 @@ def write_model(
 ) -> None:
     """Write a model folder atomically; an existing model in the folder is replaced."""
     folder = folder.resolve()
-    stored = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
+    tensors = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
     try:
         files_of_a_model = {MANIFEST, RECIPE, WEIGHTS, TOKENIZER}
         if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= files_of_a_model):
             raise InputError(f"{folder} holds something else than a heedful model: give a name that is free")
         facts = {"kind": "model"} | ({} if update is None else {"update": update})
-        write_folder(folder, model_files(recipe, tokenizers, stored), facts, storage)
+        write_folder(folder, model_files(recipe, tokenizers, tensors), facts, storage)
     except OSError as error:
         raise RunError(
             f"cannot write the model {folder} ({error.strerror}): look at the disk's free space and rights"
@@ -76,9 +76,7 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
     total = {name: value.double() for name, value in read_weights(read_manifest(first)).items()}
     for folder in others:
         weights = read_weights(read_manifest(folder))
-        if {name: value.shape for name, value in weights.items()} != {
-            name: value.shape for name, value in total.items()
-        }:
+        if weights.keys() != total.keys() or any(value.shape != total[name].shape for name, value in weights.items()):
             raise InputError(f"{folder} and {first} hold different models: only weights of one model have a mean")
         for name, value in weights.items():
             total[name] += value
@@ -142,7 +140,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
     """Build the model of a folder with random weights, in which those of the folder have a place."""
     task = find_task(recipe.task)
     check(task, recipe)
-    stored = read_shapes(manifest.sized(WEIGHTS))
+    file_shapes = read_shapes(manifest.sized(WEIGHTS))
 
     # A recipe is not trusted: each layer of a built-in architecture has at least one tensor, so that one with millions
     # of layers is refused before its model is built.
@@ -150,7 +148,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
     if recipe.model.architecture in OPTIONS:
         keys = (*FAMILIES[recipe.model.family].layers, "layers")
         layers = sum(getattr(recipe.model, key, 0) for key in keys)
-    if layers > len(stored):
+    if layers > len(file_shapes):
         raise InputError(
             f"{manifest.folder}: the weights do not fit the recipe, which has {layers} layers: more than "
             f"there are tensors in {WEIGHTS}"
@@ -160,7 +158,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
     with errors_of_own_code(recipe, f"the model of {manifest.folder} cannot be built"):
         try:
             with meta_device():
-                needed = {
+                shapes = {
                     name: parameter.shape for name, parameter in task.build(recipe, tokenizers).named_parameters()
                 }
         except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a product that is not a number of torch's
@@ -168,13 +166,13 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
                 f"{manifest.folder}: no model has the sizes of its recipe ({error}): copy the model again from where "
                 "it is whole"
             ) from error
-    largest = LARGEST_NUMBER * sum(shape.numel() for shape in needed.values()) + LARGEST_HEADER
+    largest = LARGEST_NUMBER * sum(shape.numel() for shape in shapes.values()) + LARGEST_HEADER
     if manifest.files[WEIGHTS].bytes > largest:
         raise InputError(
             f"{manifest.folder}: {WEIGHTS} has {manifest.files[WEIGHTS].bytes:,} bytes, more than the model of the "
             "recipe can have: copy the model again from where it is whole"
         )
     manifest.verified(WEIGHTS)
-    if problems := misfits(needed, stored):
+    if problems := misfits(shapes, file_shapes):
         raise InputError(f"{manifest.folder}: the weights do not fit the recipe: {'; '.join(problems)}")
     return task.build(recipe, tokenizers)

@@ -5,7 +5,6 @@ temporary folder, the manifest with their checksums last, and one rename gives t
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from heedful.checkpoint.lock import Claim
 from heedful.checkpoint.model_folder import WEIGHTS, description_files, model_files, read_description, read_weights
-from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, Best, read_best
+from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, Best, checkpoint_folders, read_best, step_of
 from heedful.checkpoint.tensors import part_file, part_name, read_whole, tensor_file
 from heedful.config.schema import Recipe
 from heedful.distributed import Exchange, Reducer, local
@@ -154,7 +153,7 @@ class Checkpoints:
         self.check_claim()
         with self._named_errors(f"save step {checkpoint.step}"):
             make_folders(self._storage, self.folder)
-            sweep(self._storage, self.folder)
+            sweep(self._storage, self.folder)  # what a process that was killed has left half-written
             if not self.path(checkpoint.step).exists():
                 check_finite(checkpoint)
                 files: dict[str, Content] = {
@@ -209,6 +208,7 @@ class Checkpoints:
             InputError: Another version of heedful wrote the checkpoint.
             RunError: A damaged checkpoint cannot be renamed.
         """
+        # Damaged ones are renamed only when an intact one is found: else the run would look as if it had not begun.
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
@@ -253,10 +253,7 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """List the saved steps of the run, in order."""
-        if not self.folder.is_dir():
-            return []
-        matches = (re.fullmatch(r"step-(\d{8,})", path.name) for path in self.folder.iterdir())
-        return sorted(int(match[1]) for match in matches if match)
+        return [step_of(folder) for folder in checkpoint_folders(self.folder.parent)]
 
     def path(self, step: int) -> Path:
         """Folder in which the checkpoint of a step is saved."""
@@ -264,12 +261,13 @@ class Checkpoints:
 
     def delete_old(self) -> None:
         """Delete the checkpoints that need not be kept; an OSError says that deleting failed."""
+        # Regular ones may lack files: the two newest that are complete stay, too, and the best one.
         steps = self.steps()
         complete = [step for step in steps if passes(check_sizes, self.path(step))]
         regular = [step for step in steps if step % self._every == 0]
-        needed = {*regular[-self._keep_last :], *complete[-2:]} | ({self._best.step} if self._best else set())
+        keep = {*regular[-self._keep_last :], *complete[-2:]} | ({self._best.step} if self._best else set())
         for step in steps:
-            if step not in needed:
+            if step not in keep:
                 discard(self._storage, self.path(step))
 
     def _put_aside(self, step: int, reason: str) -> Rejected:

@@ -1,5 +1,6 @@
 """Layout of a run folder: the names of its checkpoints and the mark of the best one, read without their tensors."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,4 +44,5 @@ def step_of(checkpoint: Path) -> int:
 
 def checkpoint_folders(run: Path) -> list[Path]:
     """The checkpoints of a run, oldest first."""
-    return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())
+    folders = (run / CHECKPOINTS).glob("step-*")
+    return sorted((folder for folder in folders if re.fullmatch(r"step-\d{8,}", folder.name)), key=step_of)

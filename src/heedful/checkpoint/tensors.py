@@ -39,16 +39,16 @@ def tensor_file(
 ) -> Iterator[bytes | memoryview]:
     """Produce the bytes of a safetensors file, a tensor at a time, so that the whole is never in memory twice."""
     # Tensors with larger elements come first, so that every tensor begins at a multiple of its element size.
-    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
+    entries = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     header: dict[str, dict[str, object]] = {"__metadata__": {"format": "pt", **(metadata or {})}}
     end = 0
-    for name, tensor in ordered:
+    for name, tensor in entries:
         begin, end = end, end + tensor.nbytes
         header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     yield struct.pack("<Q", len(text)) + text
-    for _, tensor in ordered:
+    for _, tensor in entries:
         yield tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 

@@ -117,10 +117,10 @@ class TextCommand:
         each: int = 1,
     ) -> int:
         """Write `each` answers to every row, in order; `note` gets each with its row. Return the number of rows."""
-        written, read = tee(rows.rows)
+        inputs, read = tee(rows.rows)
         with self.writing(rows, form.columns, unit, each) as (progress, results):
             answers = predict(read, progress)
-            for row, answer in zip((row for row in written for _ in range(each)), answers, strict=True):
+            for row, answer in zip((row for row in inputs for _ in range(each)), answers, strict=True):
                 line = json.dumps(form.json(answer), ensure_ascii=False) if self.as_json else form.line(answer)
                 results.write_answer(row.cells, line, form.cells(answer))
                 note(row, answer)
@@ -143,8 +143,8 @@ def answer_files(
     `rows` are those of a table that names all files; None: a row has the name of its file only.
     """
     if rows is None:
-        named = (WholeRow(number, (), (str(file),)) for number, file in enumerate(files.files, start=1))
-        rows = TextRows(named, len(files.files), "file", ("file",))
+        file_rows = (WholeRow(number, (), (str(file),)) for number, file in enumerate(files.files, start=1))
+        rows = TextRows(file_rows, len(files.files), "file", ("file",))
     columns = () if as_json else form.columns
     with (
         show_progress(work, "files", len(files.files), bar=shows_bar(output)) as progress,

@@ -56,8 +56,8 @@ def verify(
         difference = check.measure(subject, loaded)
         result = "does not apply" if difference is None else "passed" if check.passes(difference) else "failed"
         counts[result] += 1
-        shown = "" if difference is None else f"{difference:.2g}"
-        typer.echo(f"{check.name:{width}}  {shown:>8}  allowed {check.limit:<5g}  {result}")
+        size = "" if difference is None else f"{difference:.2g}"
+        typer.echo(f"{check.name:{width}}  {size:>8}  allowed {check.limit:<5g}  {result}")
     typer.echo(f"{counts['passed']} passed, {counts['failed']} failed, {counts['does not apply']} do not apply")
     raise typer.Exit(1 if counts["failed"] else 0)
 

@@ -71,10 +71,10 @@ def compare(
     def say(sentence: str) -> None:
         typer.echo(sentence, err=True)
 
-    named = parse_systems(systems, overrides or [])
-    if len(named) == 1:
+    entries = parse_systems(systems, overrides or [])
+    if len(entries) == 1:
         say("one system: there is nothing to compare it with; name others behind it")
-    outcome = ComparisonRun(named, Budget(updates, minutes, parameters), out, data, say).run()
+    outcome = ComparisonRun(entries, Budget(updates, minutes, parameters), out, data, say).run()
     if outcome.is_interrupted:
         say(f"stopped and saved; the same command goes on from there:\n  {shlex.join(['heedful', *sys.argv[1:]])}")
     typer.echo(f"{out / 'report.html'}: open it in a browser; report.md and report.json are beside it")

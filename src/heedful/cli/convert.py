@@ -54,11 +54,11 @@ class Dtype(StrEnum):
 
 
 def target_of(name: str) -> Target:
-    written = [target.value for target in Target]
-    if name in written:
+    formats = [target.value for target in Target]
+    if name in formats:
         return Target(name)
-    known = "heedful reads this format and does not write it" if name in list(Source) else "there is no such format"
-    raise InputError(f"--to {name}: {known}; choose one of {', '.join(written)}")
+    problem = "heedful reads this format and does not write it" if name in list(Source) else "there is no such format"
+    raise InputError(f"--to {name}: {problem}; choose one of {', '.join(formats)}")
 
 
 def convert(

@@ -58,8 +58,8 @@ def other_name(folder: Path, files: Files) -> str:
     folders = {str(parent) for name in files for parent in Path(name).parents}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
-        known = folders if path.is_dir() else files
-        if name.with_name(name.name.removeprefix(TEMPORARY)).as_posix() not in known:
+        names = folders if path.is_dir() else files
+        if name.with_name(name.name.removeprefix(TEMPORARY)).as_posix() not in names:
             return name.as_posix()
     return ""
 

@@ -464,30 +464,30 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
 
 def comparison_lines(baseline: str, system: str, comparisons: "Sequence[Comparison]", digits: int = 2) -> list[str]:
     """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score."""
-    signed = any(found.signature for found in comparisons)
+    signed = any(comparison.signature for comparison in comparisons)
     rows = [("", f"{baseline} (baseline)", system, "p-value", "signature" if signed else "")]
-    for found in comparisons:
-        scores = (interval(found.baseline, digits), interval(found.system, digits))
-        rows.append((found.name, *scores, f"{found.p_value:7.4f}", found.signature))
+    for comparison in comparisons:
+        scores = (interval(comparison.baseline, digits), interval(comparison.system, digits))
+        rows.append((comparison.name, *scores, f"{comparison.p_value:7.4f}", comparison.signature))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return [*table, "", *(verdict(baseline, system, found, digits) for found in comparisons)]
+    return [*table, "", *(verdict(baseline, system, comparison, digits) for comparison in comparisons)]
 
 
-def interval(found: "Resampled", digits: int) -> str:
-    return f"{found.value:6.{digits}f} ({found.mean:.{digits}f} ± {found.interval:.{digits}f})"
+def interval(score: "Resampled", digits: int) -> str:
+    return f"{score.value:6.{digits}f} ({score.mean:.{digits}f} ± {score.interval:.{digits}f})"
 
 
-def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
+def verdict(baseline: str, system: str, comparison: "Comparison", digits: int) -> str:
     """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
     from heedful.metrics.bootstrap import SIGNIFICANT
 
-    if found.baseline.value == found.system.value:
-        return f"{found.name}: {system} and {baseline} are equal"
-    better, worse = (system, baseline) if found.is_better else (baseline, system)
-    difference = f"{abs(found.system.value - found.baseline.value):.{digits}f}"
-    if found.is_significant:
-        chance = f"is more than chance (p = {found.p_value:.4f} < {SIGNIFICANT})"
+    if comparison.baseline.value == comparison.system.value:
+        return f"{comparison.name}: {system} and {baseline} are equal"
+    better, worse = (system, baseline) if comparison.is_better else (baseline, system)
+    difference = f"{abs(comparison.system.value - comparison.baseline.value):.{digits}f}"
+    if comparison.is_significant:
+        chance = f"is more than chance (p = {comparison.p_value:.4f} < {SIGNIFICANT})"
     else:
-        chance = f"may be chance (p = {found.p_value:.4f}, not below {SIGNIFICANT})"
-    return f"{found.name}: {better} is better than {worse} by {difference}, which {chance}"
+        chance = f"may be chance (p = {comparison.p_value:.4f}, not below {SIGNIFICANT})"
+    return f"{comparison.name}: {better} is better than {worse} by {difference}, which {chance}"

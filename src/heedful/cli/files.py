@@ -188,8 +188,8 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
 def note_made_folders(folder: Path) -> None:
     """Report the folders of runs, models and recipes below a folder, which are not read, on standard error."""
     if folders := made_folders(folder):
-        shown = ", ".join(map(str, folders[:3])) + ", ..." * (len(folders) > 3)
-        typer.echo(f"heedful: not read, as they hold runs, models or recipes: {shown}", err=True)
+        names = ", ".join(map(str, folders[:3])) + ", ..." * (len(folders) > 3)
+        typer.echo(f"heedful: not read, as they hold runs, models or recipes: {names}", err=True)
 
 
 def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "list[MediaFile]":

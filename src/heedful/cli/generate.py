@@ -104,8 +104,8 @@ def generate(
         read: "Iterator[WholeRow]", progress: "ProgressReporter"
     ) -> "Iterator[tuple[GenerationRequest, Generation]]":
         window = 1 if command.is_typed and as_json else WINDOW
-        asked = requests(generator, (row.texts[0] for row in read), samples)
-        return generations(generator, asked, window, progress.advance)
+        questions = requests(generator, (row.texts[0] for row in read), samples)
+        return generations(generator, questions, window, progress.advance)
 
     form = AnswerForm[Any](
         columns=("answer", "seed") if samples > 1 else ("answer",),
@@ -184,12 +184,12 @@ def stream(
     command: TextCommand, rows: TextRows, generator: "Generator", samples: int, early: EarlyEnds, *, is_single: bool
 ) -> None:
     if not is_single:
-        shown = progress_of(command.work, command.texts, command.source, command.output, "answers")
+        reporting = progress_of(command.work, command.texts, command.source, command.output, "answers")
     elif shows_bar(command.output):
-        shown = show_progress(command.work, "tokens", generator.config.max_tokens)
+        reporting = show_progress(command.work, "tokens", generator.config.max_tokens)
     else:  # the parts of the answer appear at the terminal as they come
-        shown = nullcontext(silent(command.work, "tokens", generator.config.max_tokens))
-    with shown as progress, writing_answers(command.output, command.source, rows, (), each=samples) as results:
+        reporting = nullcontext(silent(command.work, "tokens", generator.config.max_tokens))
+    with reporting as progress, writing_answers(command.output, command.source, rows, (), each=samples) as results:
         for request in requests(generator, (row.texts[0] for row in rows.rows), samples):
             parts = answer_parts(generator, request, early)
             results.write_parts(progress.over(parts))

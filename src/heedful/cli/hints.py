@@ -135,9 +135,9 @@ class HintedGroup(TyperGroup):
         except USAGE_ERROR as error:
             option, command = getattr(error, "option_name", None), getattr(error, "ctx", None)
             if option and command and hasattr(error, "possibilities"):
-                written = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
-                if meant := meant_option(written, command.command, self, getattr(error, "possibilities", None)):
-                    explain(error, f"No such option: {written}", meant)
+                spelling = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
+                if meant := meant_option(spelling, command.command, self, getattr(error, "possibilities", None)):
+                    explain(error, f"No such option: {spelling}", meant)
             raise
 
 

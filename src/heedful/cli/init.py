@@ -81,8 +81,7 @@ def init(
         typer.Option(metavar="SRC TGT", help="Test set of a translator: text and translation.", show_default=HELD_OUT),
     ] = None,
     bad_utf8: Annotated[
-        BadUtf8,
-        typer.Option(help="Lines that are not UTF-8: stop with an error, skip them, or replace the bad bytes."),
+        BadUtf8, typer.Option(help="Lines that are not UTF-8: stop with an error, skip them, or replace the bad bytes.")
     ] = "error",
 ) -> None:
     """Look at your data, hold out some of it for validation and test, and write a recipe with sizes that fit.
@@ -119,8 +118,8 @@ def init(
     for file in files if target else [source]:
         if not file.exists():
             raise InputError(nothing_at(file))
-    wanted = TaskChoice(task, source_field, pair_field, target_field)
-    given = {
+    choice = TaskChoice(task, source_field, pair_field, target_field)
+    parts = {
         part: CorpusConfig(source=str(pair[0]), target=str(pair[1]))
         for part, pair in (("valid", valid), ("test", test))
         if pair
@@ -132,10 +131,10 @@ def init(
                     f"--task {task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
                     "copy for ranking, and recipes/ more of them"
                 )
-            request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
+            request = InitRequest(source, choice, out, bad_utf8, parts, (source_language, target_language))
             (init_folder if source.is_dir() else init_file)(request)
             return
-        if task not in (None, "translation") or wanted.columns:
+        if task not in (None, "translation") or choice.columns:
             raise InputError(
                 "two files are a text and its translation, line by line: leave --task and the fields out; texts and "
                 "their labels belong into one .tsv, .csv or .jsonl file"
@@ -144,7 +143,7 @@ def init(
         content = f"line n of {target} is the translation of line n"
         settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
         corpus = CorpusConfig(source=str(source), target=str(target))
-        init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
+        init_pairs(PairsRequest(corpus, parts, out, source_language, target_language, bad_utf8))
 
 
 def refuse_same_files(files: list[Path]) -> None:

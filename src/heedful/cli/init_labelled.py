@@ -165,9 +165,9 @@ def hold_out(statistics: "LabelSurvey", request: LabelledRequest, folder: Path, 
     example = ""
     if copies:
         text = text_of(copies[0])
-        shown = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
+        excerpt = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
         line = f"{'record' if request.copied else 'line'} {copies[0].line:,}"
-        example = f", such as {shown}, {line}; to keep them, give a folder with files train, valid and test"
+        example = f", such as {excerpt}, {line}; to keep them, give a folder with files train, valid and test"
     report_parts(folder / "data", counts, "examples", total, "text with the same label", example)
     report_only_trained([] if request.given else only_trained(groups, division))
 
@@ -225,8 +225,8 @@ def report_label_columns(statistics: "LabelSurvey", corpus: CorpusConfig) -> Non
 
 def report_classes(labels: Counter[str], unit: str) -> None:
     """Print classes with their numbers of examples, rare classes, and classes that look alike."""
-    shown = [f"{label} ({count:,})" for label, count in labels.most_common(SHOWN)]
-    typer.echo(f"  {len(labels):,} classes: {', '.join(shown)}{', ...' * (len(labels) > SHOWN)}")
+    counts = [f"{label} ({count:,})" for label, count in labels.most_common(SHOWN)]
+    typer.echo(f"  {len(labels):,} classes: {', '.join(counts)}{', ...' * (len(labels) > SHOWN)}")
     if line := dominance_line(labels):
         typer.echo(f"  {line}")
     if rare := [label for label, count in labels.items() if count < RARE]:
@@ -263,8 +263,8 @@ def init_tagged(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: 
     side, tags = texts.side(), tags_of(DataConfig(bad_utf8=bad_utf8, train=(corpus,)))
     typer.echo(f"{counted(len(side.words), 'sentences')} of tagged words")
     report_lengths("words a sentence", side.words)
-    shown = [f"{kind} ({count:,})" for kind, count in kinds.most_common(SHOWN)]
-    typer.echo(f"  {len(kinds):,} kinds of spans, and the sentences that have one: {', '.join(shown)}")
+    counts = [f"{kind} ({count:,})" for kind, count in kinds.most_common(SHOWN)]
+    typer.echo(f"  {len(kinds):,} kinds of spans, and the sentences that have one: {', '.join(counts)}")
     report_few(len(side.words), "sentences")
     division = division_of(members, given)
 

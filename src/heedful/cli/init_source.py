@@ -102,11 +102,11 @@ class Reading:
 def columns_read(choice: TaskChoice) -> str:
     if choice.source is None:
         return ""
-    read = "texts" if choice.task in ("translation", *OF_LABELS, *OF_ONE_TEXT, *OF_REPLIES) else "files"
-    read = "dialogues" if choice.task == "dialogue" else read
+    inputs = "texts" if choice.task in ("translation", *OF_LABELS, *OF_ONE_TEXT, *OF_REPLIES) else "files"
+    inputs = "dialogues" if choice.task == "dialogue" else inputs
     pair = f" and {choice.pair!r}" if choice.pair else ""
     target = f", {TARGETS.get(str(choice.task), 'classes')} in {choice.target!r}" if choice.target else ""
-    return f": {read} in {choice.source!r}{pair}{target}"
+    return f": {inputs} in {choice.source!r}{pair}{target}"
 
 
 def settled(reading: Reading) -> TaskChoice:
@@ -235,7 +235,7 @@ def init_folder(request: InitRequest) -> None:
 
 def table_of_files(request: InitRequest) -> Path | None:
     """The table that names the pictures, sounds or videos of a folder without folders of classes, if there is one."""
-    from heedful.tools.proposals.loose_media import loose_media, nothing_tells, several_tables, tables_of
+    from heedful.tools.proposals.folder_layout import loose_media, nothing_tells, several_tables, tables_of
 
     media = loose_media(request.source)
     if media is None:
@@ -305,9 +305,9 @@ def init_file(request: InitRequest, parts: Mapping[str, Path] | None = None, unu
         files = [request.source, *(parts or {}).values()]
         folders = [Path(temporary, str(number)) for number in range(len(files))]
         try:
-            understood = [understood_file(file, request, place) for file, place in zip(files, folders, strict=True)]
-            given = dict(zip(parts or {}, (file.path for file in understood[1:]), strict=True))
-            init_understood(understood[0], given, request, unused)
+            forms = [understood_file(file, request, place) for file, place in zip(files, folders, strict=True)]
+            others = dict(zip(parts or {}, (file.path for file in forms[1:]), strict=True))
+            init_understood(forms[0], others, request, unused)
         except InputError as error:
             message = str(error)
             for file, place in zip(files, folders, strict=True):
@@ -334,9 +334,9 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
     shape = shape_of(path, bad_utf8)
     if shape and shape.remedy and task is None:
         commands = [TaskChoice("language_model"), *([TaskChoice("regression")] if shape.kind == "tabs" else [])]
-        shown = " or ".join(Reading(path, "", choice, "unsure").command_of(choice) for choice in commands)
+        examples = " or ".join(Reading(path, "", choice, "unsure").command_of(choice) for choice in commands)
         raise InputError(
-            f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {shown}"
+            f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {examples}"
         )
     as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, *OF_SHAPES, "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.wanted.source):
@@ -410,8 +410,8 @@ def init_understood(
     elif task in OF_LABELS:
         [target] = [column for column in columns if column.name == corpus.target_field]
         labels = labels_of(target, task, file.source)
-        asked = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, file.is_copy, labels)
-        init_labelled(asked)
+        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, file.is_copy, labels)
+        init_labelled(labelled)
     elif task in ("tagging", "span_qa"):
         (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
     else:
@@ -424,9 +424,9 @@ def init_understood(
 def labels_of(target: "Column", task: str, source: Path) -> tuple[str, ...]:
     """Return the classes of a column; none of a regression, whose numbers are refused if their commas are unclear."""
     if task == "regression" and target.notation == "unclear":
-        shown = next((value for value in sorted(target.values) if "," in value), "")
+        example = next((value for value in sorted(target.values) if "," in value), "")
         raise InputError(
-            f"{source}: the numbers in {target.name!r} have commas, as in {shown}, which may be decimal points or "
+            f"{source}: the numbers in {target.name!r} have commas, as in {example}, which may be decimal points or "
             "separate thousands; write them with a decimal point and without separators"
         )
     labels = tuple(whole_labels(map(str.strip, target.values))) if task == "classification" else ()

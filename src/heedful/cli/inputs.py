@@ -166,8 +166,8 @@ def wanted_texts(recipe: "Recipe | None", *named: str | None, fields: tuple[str,
     columns, data = columns_of(recipe), recipe.data
     own = (columns.source_field,) if fields is None else fields
     target = None if columns.target_field in own else columns.target_field
-    known = (own, named or (None,) * len(own), data.labels, target, data.source_language)
-    return WantedTexts(*known, turns=recipe.task == "dialogue")
+    facts = (own, named or (None,) * len(own), data.labels, target, data.source_language)
+    return WantedTexts(*facts, turns=recipe.task == "dialogue")
 
 
 def columns_of(recipe: "Recipe") -> "CorpusConfig":

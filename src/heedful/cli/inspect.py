@@ -94,11 +94,11 @@ def inspect(
         from heedful.text.tokenizer import checked
 
         opened = opened_file(model, text)
-        shown = {name: value for name, value in (("text", None if opened else text), ("target", target)) if value}
-        for value in shown.values():
+        address = {name: value for name, value in (("text", None if opened else text), ("target", target)) if value}
+        for value in address.values():
             checked(value)
-        look = Opening(shown, opened, sample_of(model, data))
-        serve(list(map(served_name, [model, *(beside or [])])), look, host, port, open_browser, device)
+        opening = Opening(address, opened, sample_of(model, data))
+        serve(list(map(served_name, [model, *(beside or [])])), opening, host, port, open_browser, device)
         return
     if beside or data:
         raise InputError("--beside and --data are for the live page; a file shows one look at one model")
@@ -110,12 +110,12 @@ def inspect(
     from heedful.inspector.page import view
 
     question = Question(text=text, target=target, reference=reference)
-    chosen = head_of(head) if head else None
+    block_and_head = head_of(head) if head else None
     with show_progress(f"looking into {model}"):
-        shown = view(model, question, chosen, device)
-        if chosen:
-            check_head(chosen, shown.trace)
-        html = shown.html
+        page = view(model, question, block_and_head, device)
+        if block_and_head:
+            check_head(block_and_head, page.trace)
+        html = page.html
     with writing(out) as stream:
         stream.write(html.encode())
     typer.echo(f"{out}: open it in a browser; it needs no internet", err=True)
@@ -127,17 +127,11 @@ def served_name(model: str) -> str:
 
 
 class Opening(NamedTuple):
-    """First look of the live page: the text or file that it opens with.
+    """First inspection of the live page: the text or file that it opens with."""
 
-    Attributes:
-        shown: text and target, for the address.
-        file: name and content of a picture or sound; None: a text.
-        sample: sentences and references that heads are weighed on.
-    """
-
-    shown: dict[str, str]
-    file: tuple[str, bytes] | None
-    sample: tuple[list[str], list[str]]
+    address: dict[str, str]  # text and target
+    file: tuple[str, bytes] | None  # name and content of a picture or sound; None: a text
+    sample: tuple[list[str], list[str]]  # sentences and references that heads are weighed on
 
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
@@ -183,14 +177,7 @@ def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
     return sources[:SAMPLE], references[:SAMPLE]
 
 
-def serve(
-    models: list[str],
-    opening: Opening,
-    host: str,
-    port: int,
-    open_browser: bool,
-    device: str,
-) -> None:
+def serve(models: list[str], opening: Opening, host: str, port: int, open_browser: bool, device: str) -> None:
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
@@ -208,7 +195,7 @@ def serve(
         engine = Engine.load(models, device)
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
-        address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(opening.shown)}" * bool(opening.shown)
+        address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(opening.address)}" * bool(opening.address)
 
         def ready() -> None:
             typer.echo(f"looking into {', '.join(models)} at {address}   (Ctrl-C ends it)", err=True)
@@ -256,7 +243,7 @@ def attention(
     """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
     check_picture(out, "--out")
     from heedful.checkpoint import load_model
-    from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
+    from heedful.inspector.capture.forward_inputs import user_input
     from heedful.inspector.capture.sources import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
     from heedful.inspector.plots import HeatMap, PictureMaps, draw, draw_maps
@@ -279,4 +266,4 @@ def attention(
         heat_map = HeatMap(weights.numpy(), weighed.source.words, weighed.target.words, title, subtitle)
         drawing = partial(draw, heat_map)
     draw_picture(out, drawing, "Words", title)
-    typer.echo(tokenizers_of(subject).target.decode(weighed.target.ids))
+    typer.echo(subject.tokenizers.target.decode(weighed.target.ids))

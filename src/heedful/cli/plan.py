@@ -154,5 +154,5 @@ def plan(
         disk=disk * 1e9,
         failure_hours=failure_hours,
     )
-    made = make_plan(recipe_or_preset(recipe, overrides or [], data), hardware, prepared)
-    typer.echo(json.dumps(asdict(made), indent=2) if as_json else "\n".join(lines(made)))
+    result = make_plan(recipe_or_preset(recipe, overrides or [], data), hardware, prepared)
+    typer.echo(json.dumps(asdict(result), indent=2) if as_json else "\n".join(lines(result)))

@@ -156,8 +156,8 @@ def predict_texts(
     columns = columns_of(loaded.recipe)
     pair = columns.pair_field or find_task(loaded.recipe.task).pair_field or names[1]
     fields = (columns.source_field, *([pair] if pair else []))
-    wanted = wanted_texts(loaded.recipe, *names[: len(fields)], fields=fields)
-    rows = word_lists(predictor, command.source, names[0]) or command.rows(lines, wanted, most=2)
+    inputs = wanted_texts(loaded.recipe, *names[: len(fields)], fields=fields)
+    rows = word_lists(predictor, command.source, names[0]) or command.rows(lines, inputs, most=2)
     if pretokenized:
         rows = as_pretokenized(rows, predictor, command.source)
     known = warning_if_unknown(rows.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
@@ -273,7 +273,7 @@ def predict_files(
     paths = named_files(names or ["-"], loaded.recipe) if names or not source else []
     if source:
         paths += [file.path for file in rows_of_files(source, loaded.recipe, column)]
-    read = ReadFiles(paths, predictor.reader.parts)
+    media = ReadFiles(paths, predictor.reader.parts)
     check_output(output, *paths)
 
     only = (source or Path(names[0])) if len(names) + bool(source) == 1 else None
@@ -281,9 +281,9 @@ def predict_files(
     by = predictor.decision
     form = AnswerForm[Any](by.columns(predictor.labels), by.line, by.cells, file_fields)
     odd = OddFiles()
-    answer_files("predicting", read, predictor.answers(read), form, output, rows, odd.add, as_json=as_json)
+    answer_files("predicting", media, predictor.answers(media), form, output, rows, odd.add, as_json=as_json)
     odd.warn(loaded.recipe.audio.max_seconds)
-    read.check(skip_bad=reading.skip_bad)
+    media.check(skip_bad=reading.skip_bad)
 
 
 def rows_of_table(table: Path, recipe: "Recipe", field: str | None) -> TextRows:

@@ -136,33 +136,33 @@ def search(
             'model for the task "image_text_retrieval", which searches pictures'
         )
     whole = corpus_of(loaded, corpus, target_field)
-    searched, vectors = readable(whole, vectors_of(loaded, searcher, whole, index))
+    subset, vectors = readable(whole, vectors_of(loaded, searcher, whole, index))
     rows, item = queries_of(loaded, command, source_field)
     is_table = not as_json and is_table_output(output)
-    each = min(count, len(searched.items)) if is_table else 1
-    unread: list[str] = []
-    with command.writing(rows, searched.columns, "queries", each) as (progress, results):
+    each = min(count, len(subset.items)) if is_table else 1
+    problems: list[str] = []
+    with command.writing(rows, subset.columns, "queries", each) as (progress, results):
         separator = ""
         for row in progress.over(rows.rows):
-            sought = item(row)
+            question = item(row)
             try:
-                [hits] = searcher.search([sought], searched.items, count, vectors)
+                [hits] = searcher.search([question], subset.items, count, vectors)
             except InputError as error:
-                if not isinstance(sought, Path):
+                if not isinstance(question, Path):
                     raise
-                unread.append(str(error))
+                problems.append(str(error))
                 continue
             if is_table:
                 for rank, hit in enumerate(hits, start=1):
-                    results.write_answer(row.cells, "", searched.fields(rank, hit))
+                    results.write_answer(row.cells, "", subset.fields(rank, hit))
             elif as_json:
-                results.write(json_of_files([searched.fields(rank, hit) for rank, hit in enumerate(hits, start=1)]))
+                results.write(json_of_files([subset.fields(rank, hit) for rank, hit in enumerate(hits, start=1)]))
             else:
                 results.write(separator + "\n".join(hit_line(rank, hit) for rank, hit in enumerate(hits, start=1)))
             separator = "\n"
-    kept = set(searched.items)
-    lost = [f"{item}: not searched" for item in whole.items if item not in kept] if len(kept) < len(whole.items) else []
-    check_bad_files([*unread, *lost], len(whole.items) + len(unread), skip_bad=skip_bad)
+    items = set(subset.items)
+    missing = [f"{item}: not searched" for item in whole.items if item not in items]
+    check_bad_files([*problems, *missing], len(whole.items) + len(problems), skip_bad=skip_bad)
 
 
 def encode(
@@ -198,11 +198,11 @@ def encode(
         raise InputError(f"--output {output}: the name of a file of vectors ends in {', '.join(VECTORS)}")
     loaded, searcher = prepare(model, device)
     rows, item = queries_of(loaded, command, source_field)
-    unread: list[str] = []
+    problems: list[str] = []
     with command.writing(rows, ()) as (progress, results):
         items: Iterable[Any] = map(item, rows.rows)
         if not isinstance(searcher, Retriever):
-            items = readable_items(items, searcher, unread)
+            items = readable_items(items, searcher, problems)
         if output and output.suffix == ".npy":
             np.save(results.stream, searcher.encode(items, progress.advance), allow_pickle=False)
         elif output and output.suffix == ".npz":
@@ -210,7 +210,7 @@ def encode(
         else:
             for vector in searcher.encode_lines(items, progress.advance):
                 results.write(json.dumps(vector.tolist()))
-    check_bad_files(unread, rows.count or len(unread), skip_bad=skip_bad)
+    check_bad_files(problems, rows.count or len(problems), skip_bad=skip_bad)
 
 
 def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
@@ -240,9 +240,9 @@ def queries_of(
     if not reads_pictures(loaded) or (command.source and is_table(command.source)):
         field = columns.target_field if reads_pictures(loaded) else columns.source_field
         rows = command.rows(command.lines(), wanted_texts(loaded.recipe, source_field, fields=(field,)))
-        known = warning_if_unknown(rows.rows, tokenizer, lambda row: row.texts[0])
+        texts = warning_if_unknown(rows.rows, tokenizer, lambda row: row.texts[0])
         names = (QUERY,) if rows.unit == "line" else rows.columns
-        return replace(rows, rows=known, columns=names), lambda row: row.texts[0]
+        return replace(rows, rows=texts, columns=names), lambda row: row.texts[0]
 
     items: list[str | Path] = []
     for text in command.texts or input_lines(None, command.source):
@@ -250,11 +250,11 @@ def queries_of(
             items += named_files([text], loaded.recipe)
         else:
             items.append(text)
-    named = (WholeRow(number, (str(item),), (str(item),)) for number, item in enumerate(items, start=1))
-    known = warning_if_unknown(
-        named, tokenizer, lambda row: "" if isinstance(items[row.line - 1], Path) else row.texts[0]
+    item_rows = (WholeRow(number, (str(item),), (str(item),)) for number, item in enumerate(items, start=1))
+    texts = warning_if_unknown(
+        item_rows, tokenizer, lambda row: "" if isinstance(items[row.line - 1], Path) else row.texts[0]
     )
-    return TextRows(known, len(items), "line", (QUERY,)), lambda row: items[row.line - 1]
+    return TextRows(texts, len(items), "line", (QUERY,)), lambda row: items[row.line - 1]
 
 
 def looks_like_a_picture(text: str) -> bool:
@@ -266,15 +266,15 @@ def looks_like_a_picture(text: str) -> bool:
     return isfile(text) or "/" in text or os.sep in text or not any(map(str.isspace, text))
 
 
-def readable_items(items: Iterable[str | Path], searcher: "ImageTextRetriever", unread: list[str]) -> Iterator[Any]:
-    """Yield texts, and pictures decoded; the errors of pictures that cannot be read are added to `unread`."""
+def readable_items(items: Iterable[str | Path], searcher: "ImageTextRetriever", problems: list[str]) -> Iterator[Any]:
+    """Yield texts, and pictures decoded; the errors of pictures that cannot be read are added to `problems`."""
     for item in items:
         try:
             yield searcher.read(item)
         except InputError as error:
             if not isinstance(item, Path):
                 raise
-            unread.append(str(error))
+            problems.append(str(error))
 
 
 def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
@@ -283,7 +283,7 @@ def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
         pictures = named_files([str(path)], loaded.recipe)
         return Corpus(path, pictures, None, files_digest(pictures, path))
     columns, digest = columns_of(loaded.recipe), text_digest(path)
-    wanted = WantedTexts(
+    inputs = WantedTexts(
         (columns.target_field,),
         (column,),
         target=columns.source_field,
@@ -291,7 +291,7 @@ def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
         usual=PAIR_NAMES,
         option="--target-field",
     )
-    lines, texts = zip(*read_corpus(path, wanted).items(), strict=True)
+    lines, texts = zip(*read_corpus(path, inputs).items(), strict=True)
     field = column or columns.target_field
     return Corpus(path, texts, lines, f"{digest}, {field}" if is_table(path) else digest)
 
@@ -341,10 +341,10 @@ def vectors_of_pictures(
     import numpy as np
 
     files = ReadFiles(pictures, searcher.read)
-    known = list(searcher.vectors(files, done))
+    encodings = list(searcher.vectors(files, done))
     vectors = np.full((len(pictures), searcher.width), np.nan, np.float32)
     places = {path: place for place, path in enumerate(pictures)}
-    for path, vector in zip(files.read, known, strict=True):
+    for path, vector in zip(files.read, encodings, strict=True):
         vectors[places[path]] = vector
     for problem in files.bad:
         typer.echo(f"heedful: {problem}", err=True)
@@ -364,5 +364,5 @@ def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray
 
 
 def hit_line(rank: int, hit: "Hit") -> str:
-    shown = one_line(hit.text) if isinstance(hit.text, str) else one_cell(str(hit.text))
-    return f"{rank:>3}  {hit.score:7.4f}  {shown}"
+    text = one_line(hit.text) if isinstance(hit.text, str) else one_cell(str(hit.text))
+    return f"{rank:>3}  {hit.score:7.4f}  {text}"

@@ -142,8 +142,7 @@ def plot(
     out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("vectors.png"),
     count: Annotated[int, typer.Option(min=3, help="Words to draw if none are given.")] = 100,
     method: Annotated[
-        str,
-        typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours)."),
+        str, typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours).")
     ] = "pca",
     _force: Force = False,
 ) -> None:
@@ -247,7 +246,7 @@ def report(lines: list[dict[str, Any]], form: str, as_json: bool) -> None:
     """Print results as JSON lines, or as lines of a form; a score has four digits, or is a dash if there is none."""
     with writing(None) as stream:
         for line in lines:
-            shown = {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in line.items()}
-            shown = {key: "-" if value is None else value for key, value in shown.items()}
-            text = json.dumps(line, ensure_ascii=False) if as_json else form.format(**shown)
+            cells = {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in line.items()}
+            cells = {key: "-" if value is None else value for key, value in cells.items()}
+            text = json.dumps(line, ensure_ascii=False) if as_json else form.format(**cells)
             stream.write(f"{text}\n".encode())

@@ -13,7 +13,7 @@ from heedful.storage.disk import read_small
 from heedful.tasks import TASKS, find_task
 from heedful.tasks.task import Task
 from heedful.text.hugging_face import has_counterpart
-from heedful.text.tokenizer_folder import LARGEST
+from heedful.text.tokenizer import LARGEST
 
 CONFIG = "config.json"
 

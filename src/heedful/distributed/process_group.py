@@ -181,16 +181,18 @@ class ProcessGroup(Reducer):
                 elif kind == SPARSE:
                     parameter.grad = self.sum_rows(parameter)
 
+            # One call for many small gradients: each has a fixed cost.
             for bucket in buckets(dense):
-                joined = torch.cat([grad.flatten() for grad in bucket])
-                dist.all_reduce(joined)
-                for grad, part in zip(bucket, joined.split([grad.numel() for grad in bucket]), strict=True):
+                flat = torch.cat([grad.flatten() for grad in bucket])
+                dist.all_reduce(flat)
+                for grad, part in zip(bucket, flat.split([grad.numel() for grad in bucket]), strict=True):
                     grad.copy_(part.view_as(grad))
 
     def sum_rows(self, parameter: nn.Parameter) -> Tensor:
         """Sum the sparse gradient of an embedding over all processes, in the order of their ranks."""
         total = torch.zeros_like(parameter, layout=torch.sparse_coo)
         own = total if parameter.grad is None else parameter.grad
+        # Processes have different numbers of rows, so that each sends its own to all; one order gives the same bits.
         for rank, size in enumerate(all_gather_json(own._nnz())):
             is_own = rank == self.rank
             rows = own._indices().contiguous() if is_own else own._indices().new_empty(1, size)
@@ -293,10 +295,10 @@ def join_process_group(
 @contextmanager
 def ending_with_launcher() -> Iterator[None]:
     """Context manager that ends this process if what started it was killed, whose store torch would wait for."""
-    joined = threading.Event()
+    has_joined = threading.Event()
 
     def watch() -> None:
-        while not joined.wait(1.0):
+        while not has_joined.wait(1.0):
             if launcher_has_ended():
                 sys.stderr.write("heedful: the process that started this one was killed; the same command goes on\n")
                 end_process(128 + signal.SIGTERM)
@@ -305,7 +307,7 @@ def ending_with_launcher() -> Iterator[None]:
     try:
         yield
     finally:
-        joined.set()
+        has_joined.set()
 
 
 def of_torchrun() -> bool:

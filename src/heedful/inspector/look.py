@@ -6,7 +6,7 @@ with probabilities or scores, best first, such as translations of a sentence, wo
 T tokens, V the size of the vocabulary.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from heedful.inspector.capture.forward_inputs import (
     of_generation,
     of_output,
     reading,
-    tokenizers_of,
 )
 from heedful.inspector.capture.recorder import Head, recording, switched_off
 from heedful.inspector.capture.sources import (
@@ -30,8 +29,6 @@ from heedful.inspector.capture.sources import (
     Writer,
     as_text,
     check_length,
-    decoded,
-    decoding_of,
     writing,
 )
 from heedful.inspector.capture.taps import taps
@@ -39,20 +36,13 @@ from heedful.inspector.capture.trace import Trace, traced
 from heedful.inspector.measures.beam_search import BeamLog, ReferencePath, search_log
 from heedful.inspector.measures.logits import Lens, lens, speaks
 from heedful.nn.attention import Attention
-from heedful.predictors.answerer import Answerer
 from heedful.predictors.captioner import Captioner
-from heedful.predictors.classifier import Classifier
-from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.generator import Generator
-from heedful.predictors.media_classifier import MediaClassifier
-from heedful.predictors.scorer import Scorer
-from heedful.predictors.tagger import Tagger
-from heedful.predictors.text_predictor import Text
+from heedful.predictors.outputs import Answer, Option
 from heedful.predictors.transcriber import Transcriber
 from heedful.predictors.translator import Translator
-from heedful.predictors.word_vectors import WordVectors
 from heedful.search.hypothesis import Hypothesis
-from heedful.text.tokenizer import EOS, MASK, Tokenizer
+from heedful.text.tokenizer import EOS, Tokenizer
 
 MAX_ATTENTION_BYTES = 2_000_000_000  # of all heads in a look
 MAX_BEAM = 20  # of a logged search: the candidates of a step grow with its square
@@ -93,35 +83,6 @@ class Question:
     def as_json(self) -> dict[str, Any]:
         """Question as JSON values, without the content of a file."""
         return asdict(replace(self, file=None))
-
-
-@dataclass(frozen=True)
-class Option:
-    """One possible output of a model for a text, such as a translation, a word for a gap, or a class.
-
-    Attributes:
-        text: the output as text.
-        probability: probability that the model gives the output; None if the model gives none.
-        score: score of a hypothesis in beam search.
-        pieces: tokens of an output that was generated token by token.
-        log_probs: log-probability of each token in `pieces`.
-        complete: False if a length limit cut the output.
-    """
-
-    text: str
-    probability: float | None = None
-    score: float | None = None
-    pieces: tuple[str, ...] = ()
-    log_probs: tuple[float, ...] = ()
-    complete: bool = True
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Answer of a model about a text or about one token, as a list of options, best first."""
-
-    options: list[Option]
-    place: int | None = None  # index of the token that the answer is about, such as a gap; None: the whole text
 
 
 @dataclass(frozen=True)
@@ -215,15 +176,9 @@ def target_answers(question: Question, forward: ForwardPass, trace: Trace) -> li
 
 def unknown(subject: Any, question: Question) -> list[str]:
     """List the words of a question that the model's vocabulary lacks (<unk>), each word once."""
-    tokenizers = tokenizers_of(subject)
-    lists = []
-    if question.file is None:
-        parts = GAP.split(question.text) if isinstance(subject, Filler) else [question.text]
-        unknown_of = subject.unknown if isinstance(subject, WordVectors) else tokenizers.source.unknown
-        # A space next to a gap is not part of a word; the tokenizer adds one before the first word of each part.
-        lists += [unknown_of(part.strip()) for part in parts]
+    lists = [] if question.file is not None else [subject.unknown(question.text.strip())]
     outputs = (question.target, question.reference, question.prefix)
-    lists += [tokenizers.target.unknown(text) for text in outputs if text]
+    lists += [subject.tokenizers.target.unknown(text) for text in outputs if text]
     return list(dict.fromkeys(word for words in lists for word in words))
 
 
@@ -250,7 +205,7 @@ def ask(subject: Any, question: Question) -> Reply:
             option = Option(generation.text, pieces=pieces, log_probs=log_probs, complete=complete)
             return Reply(of_generation(subject, prompt, generation), [Answer([option])])
     forward = reading(subject, question.input, question.target)
-    return Reply(forward, answers(subject, question.input, question.target))
+    return Reply(forward, subject.ranked_options(question.input, question.target))
 
 
 def ask_writer(subject: Writer, question: Question) -> Reply:
@@ -283,7 +238,7 @@ def searching(subject: Writer, question: Question) -> Writer:
 
     Where the question names no beam size, it is the model's own, or `MAX_BEAM` if that is less.
     """
-    config = decoding_of(subject)
+    config = subject.config
     beam = min(config.beam, MAX_BEAM) if question.beam is None else question.beam
     alpha = config.alpha if question.alpha is None else question.alpha
     if not 1 <= beam <= MAX_BEAM:
@@ -293,51 +248,3 @@ def searching(subject: Writer, question: Question) -> Writer:
     # As many hypotheses as the search waits for: the whole beam, or fewer where the patience is below 1.
     n_best = min(beam, ceil((config.patience or 1) * beam))
     return subject.with_options(beam=beam, alpha=alpha, n_best=n_best)
-
-
-def answers(subject: Any, value: Any, second: str | None = None) -> list[Answer]:
-    """Answers of a predictor that chooses, for a text, a pair of texts or a file, and neighbours of word vectors.
-
-    Empty for other predictors, and for a filler whose text has no gap.
-    """
-    options: list[Option] = []
-    match subject:
-        case Filler() if second is None and GAP.search(value):
-            gaps = [place for place, token in enumerate(subject.encode(value)) if token == MASK]
-            return [
-                Answer([Option(candidate.text, candidate.probability) for candidate in candidates], place)
-                for place, candidates in zip(gaps, subject.fill(value, CANDIDATES), strict=True)
-            ]
-        case WordVectors():
-            neighbours = [subject.nearest(subject.space.words[row], CANDIDATES) for row in subject.rows(value)]
-            return [
-                Answer([Option(word.word, score=word.similarity) for word in nearest], place)
-                for place, nearest in enumerate(neighbours)
-            ]
-        case Classifier() | MediaClassifier():
-            probabilities = class_probabilities(subject, value, second)
-            by_probability = sorted(probabilities.items(), key=lambda item: -item[1])
-            options = [Option(label, probability) for label, probability in by_probability]
-        case Tagger():
-            [tagged] = subject.predict([Text(value, second)])
-            options = [Option(f"{span.text}: {span.kind}", span.probability) for span in tagged.spans]
-        case Answerer():
-            [answered] = subject.predict([Text(value, second)])
-            options = [Option(answered.answer, answered.probability)]
-        case Scorer():
-            [scored] = subject.predict([Text(value, second)])
-            options = [Option(str(scored))]
-        case _:
-            return []
-    return [Answer(options)]
-
-
-def class_probabilities(
-    subject: Classifier | MediaClassifier, value: Any, second: str | None = None
-) -> Mapping[str, float]:
-    """Probabilities of the classes of a text, a pair of texts or a file."""
-    if isinstance(subject, MediaClassifier):
-        [classified] = subject.answers([[decoded(subject.reader, value)]])
-    else:
-        [classified] = subject.predict([Text(value, second)])
-    return classified.probabilities

@@ -15,7 +15,6 @@ from typing import Any
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import OF_MEDIA
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.look import Inspection, Question, look
 from heedful.inspector.overview import Json, facts, overview
@@ -134,6 +133,11 @@ class View:
         return f"View({self.name!r}, {self.inspection.question.text!r}): shown by a notebook, written by save(path)"
 
     @property
+    def seen(self) -> Inspection:
+        """Former name of `inspection`."""
+        return self.inspection
+
+    @property
     def trace(self) -> Trace:
         """Trace of the forward pass: all recorded tensors of the look."""
         return self.inspection.trace
@@ -195,7 +199,7 @@ def check_pair(head: object) -> None:
 
 def with_file(subject: Any, question: Question) -> Question:
     """Question whose file is read from the path in its text, if the model reads images or audio and it has none."""
-    if question.file is not None or not isinstance(subject, OF_MEDIA):
+    if question.file is not None or not subject.reads_files:
         return question
     path = Path(question.text)
     try:

@@ -33,13 +33,12 @@ class SparePool:
         self.started.wait()
 
     def hold(self) -> None:
-        """Create the spare OpenMP pool by one parallel operation, and keep the pool alive until `close`."""
+        # one parallel operation makes the pool, which lives as long as this thread
         torch.zeros(GRAIN * torch.get_num_threads()).add_(1)
         self.started.set()
         self.over.wait()
 
     def close(self) -> None:
-        """End the threads of the spare OpenMP pool."""
         self.over.set()
         self.thread.join()
 

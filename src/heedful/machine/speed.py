@@ -13,7 +13,6 @@ from heedful.machine.process import own_random_numbers
 
 
 def count_flops(call: Callable[[], object]) -> int:
-    """Count the FLOPs of a call."""
     with taken_apart(), FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()

@@ -74,11 +74,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         self.read(Text(text.first, text.second and ""))  # what the text says does not matter
 
     def read(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
-        """Encode a question and its text as the rows that the model reads: one row for each window of the text.
-
-        Raises:
-            InputError: the second text is missing, or the question is too long.
-        """
+        """Encode a question and its text as the rows that the model reads: one row for each window of the text."""
         name = repr(text.first[:40])
         if text.second is None:
             raise InputError(

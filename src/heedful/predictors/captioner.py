@@ -33,11 +33,7 @@ class Captioner(Predictor[SourceToTarget, str]):
         self.reader = MediaReader(model, recipe)
 
     def with_options(self, **options: Unpack[DecodeOptions]) -> "Captioner":
-        """Create a captioner that shares this model, with other settings for decoding.
-
-        Raises:
-            InputError: an option does not exist, or has a value that [decode] cannot have.
-        """
+        """Create a captioner that shares this model, with other settings for decoding."""
         return self._configured(options)
 
     @overload
@@ -51,9 +47,6 @@ class Captioner(Predictor[SourceToTarget, str]):
             files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N) at the rate of
                 the recipe; or an iterable of these.
             options: keys of [decode] for this call, such as `beam=1`, as for `with_options`.
-
-        Raises:
-            InputError: an input is none of these, or cannot be read; an option cannot be used; or `n_best` is above 1.
         """
         captioner = self.with_options(**options)
         remedy = "for the n best take what caption_files(files, n_best=...) gives"

@@ -12,7 +12,7 @@ from heedful.architectures.model import check_numbers, evaluating
 from heedful.errors import InputError
 from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
 from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor
-from heedful.predictors.text_predictor import BatchedModel
+from heedful.predictors.text_predictor import row_inputs
 from heedful.text.sequences import sequence
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
 
@@ -56,9 +56,6 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         Args:
             texts: a text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
             count: how many candidates.
-
-        Raises:
-            InputError: an input is not a text, has no gap, or is longer than the model reads; or `count` is below 1.
         """
         return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)
 
@@ -76,7 +73,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         else:
             pair = None if second is None else self.tokenizer.encode(second)
             row = sequence(self.tokenizer.encode(value), pair, longest=self.longest)
-        return BatchedModel(self.model, self.tokenizer, self.longest).model_inputs(row)
+        return row_inputs(self.model, row)
 
     def ranked_options(self, value: str, second: str | None) -> list[Answer]:
         """Return the candidates for each gap; nothing for a pair, or a text without gaps."""
@@ -87,6 +84,10 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
             Answer([Option(candidate.text, candidate.probability) for candidate in candidates], place)
             for place, candidates in zip(gaps, self.fill(value, MAX_OPTIONS), strict=True)
         ]
+
+    def unknown(self, text: str) -> list[str]:
+        # A space next to a gap is not part of a word; the tokenizer adds one before the first word of each part.
+        return [word for part in GAP.split(text) for word in self.tokenizer.unknown(part.strip())]
 
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
         rows = torch.tensor([self.encode(text)], device=self.device)
@@ -100,11 +101,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in gaps]
 
     def encode(self, text: str) -> list[int]:
-        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>.
-
-        Raises:
-            InputError: the text has no gap, or is longer than the model reads.
-        """
+        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>."""
         first, *others = GAP.split(text)
         if not others:
             raise InputError(f"there is no gap in {text!r}; write [MASK] where a word is to be filled in")

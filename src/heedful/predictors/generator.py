@@ -89,11 +89,7 @@ class Generator(Predictor[LanguageModel, Generation]):
         self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never generated
 
     def with_options(self, **options: Unpack[GenerateOptions]) -> "Generator":
-        """Create a generator that shares this model, with other default settings for generation.
-
-        Raises:
-            InputError: an option does not exist, or has a value that [generate] cannot have.
-        """
+        """Create a generator that shares this model, with other default settings for generation."""
         return self._configured(options)
 
     @overload
@@ -239,10 +235,6 @@ class Generator(Predictor[LanguageModel, Generation]):
     def reads_whole(self, prompt: str) -> bool:
         """True if a prompt fits the context of the model; of a longer prompt only the last part is read."""
         return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
-
-    def unknown(self, prompt: str) -> list[str]:
-        """List the parts of a prompt that no token of the vocabulary covers: the model reads <unk> for them."""
-        return self.tokenizer.unknown(prompt)
 
     def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
         space = self.tokenizer.first_space  # the tokenizer adds it, which must not begin a text after an empty prompt

@@ -49,9 +49,6 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
             inputs: a text, a string; an image, as the class says, where pixels are of 8 bits (H W C); or any number of
                 both.
             done: called with 1 for each input, when it is encoded.
-
-        Raises:
-            InputError: an input is none of these, or an image cannot be read.
         """
         vectors = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
         return stacked(vectors, self.width) if isinstance(vectors, list) else vectors
@@ -80,9 +77,6 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
             corpus: texts or images to search. The `text` of a hit is the text itself, or the path of the image.
             k: the most inputs to find for each query.
             vectors: the vectors of `corpus`, if computed already with `encode`.
-
-        Raises:
-            InputError: an input cannot be encoded, `k` is below 1, or there are not as many vectors as inputs.
         """
         items = list(INPUTS.each(corpus))
         index = self.encode(items) if vectors is None else vectors

@@ -63,9 +63,6 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
             files: the name of a file, its bytes, an open file, an image of Pillow, or an array of pixels (H W C, 8
                 bits), of frames (T H W C, 8 bits) or of samples (N) at the rate of the recipe; or an iterable of these.
                 Audio that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
-
-        Raises:
-            InputError: an input is none of these, or cannot be read.
         """
         return self.inputs.one_or_all(self.answers, files)
 

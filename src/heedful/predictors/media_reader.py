@@ -52,11 +52,7 @@ class MediaReader:
         self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
 
     def decoded(self, value: object) -> np.ndarray:
-        """Decode an input: the name of a file, its bytes, an open file, an image, or an array of pixels or samples.
-
-        Raises:
-            InputError: it is none of these, or cannot be read; the message names the file.
-        """
+        """Decode an input: the name of a file, its bytes, an open file, an image, or an array of pixels or samples."""
         return self._decode(value, self.medium.read, self.medium.from_array)
 
     def decoded_file(self, value: object) -> np.ndarray:

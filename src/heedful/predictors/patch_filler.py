@@ -84,9 +84,6 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
         Args:
             files: names of files, their bytes, or arrays of pixels (H W C, 8 bits).
             seed: decides which patches are hidden: the same places in every image.
-
-        Raises:
-            InputError: an input is none of these, or cannot be read.
         """
         return self.answers(self.reader.inputs.each(files), seed)
 

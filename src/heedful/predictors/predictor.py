@@ -117,12 +117,14 @@ class Predictor(ABC, Generic[M_co, A_co]):
         tokenizer: the tokenizer of the text that the model reads, or writes if it reads none; None for a model without
             text.
         config: the settings by which the model writes: [decode] or [generate].
+        reader: runs the model on texts or files in batches; a generator and a translator have none.
         reads_files: True for a predictor of images, audio or video, whose `reader` decodes them.
     """
 
     recipe: Recipe | None = None
     tokenizer: Any = None
     config: Any = None
+    reader: Any = None
     reads_files: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -142,9 +144,6 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
         Args:
             texts: a string, which has one answer; or an iterable of strings, which has as many answers.
-
-        Raises:
-            InputError: an input is not a text.
         """
 
     __call__ = predict  # for type checkers; what runs is the subclass's own, see `__init_subclass__`
@@ -173,11 +172,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     def to(self: P, device: str | torch.device) -> P:
-        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor.
-
-        Raises:
-            InputError: this machine has no such device, or the device cannot compute in int8.
-        """
+        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor."""
         target = choose_device(device)
         if self.precision == "int8" and target.type != "cpu":
             raise InputError(f"int8 is for processors, and not for {target}; load the model in float32 to move it")
@@ -190,18 +185,19 @@ class Predictor(ABC, Generic[M_co, A_co]):
         facts += [f"precision={self.precision!r}", f"device={str(self.device)!r}"]
         return f"{type(self).__name__}({', '.join(facts)})"
 
-    def model_inputs(self, value: Any, second: str | None) -> ModelInputs:
-        """Prepare one input, a text, a pair of texts or a file, as the inspector records how the model reads it."""
+    def model_inputs(self, value: Any, second: str | None) -> ModelInputs | None:
+        """Prepare a text, a pair or a file as the model reads it, for the inspector; None: it cannot be inspected."""
         del value, second
-        raise InputError(
-            f"a {type(self).__name__} cannot be looked into, as the inspector does not know what it reads; "
-            "heedful.inspector.capture.recorder.recording records the tensors of any model"
-        )
+        return None
 
     def ranked_options(self, value: Any, second: str | None) -> list[Answer]:
-        """Answer one input by options for the inspector; a predictor without options answers with none."""
+        """Answer a text, a pair of texts or a file by options, for the inspector; none if the model chooses nothing."""
         del value, second
         return []
+
+    def unknown(self, text: str) -> list[str]:
+        """List the parts of a text that no token of the vocabulary covers: the model reads <unk> for them."""
+        return self.tokenizers.source.unknown(text)
 
 
 AnyPredictor = Predictor[Model, object]  # the predictor of a model whose task is not known

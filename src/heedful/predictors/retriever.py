@@ -14,7 +14,7 @@ from heedful.architectures import SentenceEncoder
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError, RunError
 from heedful.predictors.predictor import TEXTS, Done, ModelInputs, Predictor
-from heedful.predictors.text_predictor import BatchedModel, Text
+from heedful.predictors.text_predictor import BatchedModel, Text, row_inputs
 from heedful.storage.atomic import atomic_file
 from heedful.text.tokenizer import Tokenizer
 from heedful.wording import counted
@@ -93,9 +93,6 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         Args:
             texts: a string, or any number of strings.
             done: called with 1 for each text, when it is encoded.
-
-        Raises:
-            InputError: an input is not a text.
         """
         vectors = TEXTS.one_or_all(lambda each: self.encode_lines(each, done), texts)
         return stacked(vectors, self.width) if isinstance(vectors, list) else vectors
@@ -103,17 +100,13 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
     __call__ = predict = encode
 
     def encode_lines(self, texts: Iterable[str], done: Done = lambda _: None) -> Iterator[Vectors]:
-        """Encode any number of texts, in their order and in bounded memory; yield the vector of each, (D,).
-
-        Raises:
-            InputError: an input is not a text.
-        """
+        """Encode any number of texts, in their order and in bounded memory; yield the vector of each, (D,)."""
         for vector in self.reader.read(map(Text, TEXTS.each(texts))):
             done(1)
             yield vector.numpy()
 
     def model_inputs(self, value: str, second: str | None) -> ModelInputs:
-        return self.reader.model_inputs(self.reader.encode(Text(value, second)))
+        return row_inputs(self.model, self.reader.encode(Text(value, second)))
 
     @overload
     def search(self, queries: str, texts: Iterable[str], k: int = 10, vectors: Vectors | None = None) -> list[Hit]: ...
@@ -131,9 +124,6 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
             texts: the texts to search.
             k: the most texts to find for each query.
             vectors: the vectors of `texts`, if computed already with `encode`.
-
-        Raises:
-            InputError: an input is not a text, `k` is below 1, or there are not as many vectors as texts.
         """
         lines = texts if isinstance(texts, list) else list(TEXTS.each(texts))
         index = self.encode(lines) if vectors is None else vectors

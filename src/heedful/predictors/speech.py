@@ -75,8 +75,8 @@ class SpeechRules:
         ids = torch.arange(vocabulary, device=written.device)
         is_time = (ids >= begin) & (ids < end)
         if not written.size(1):
-            latest = begin + round(FIRST_SECONDS / STEP)
-            return (~is_time | (ids > latest)).expand(len(written), -1)
+            limit = begin + round(FIRST_SECONDS / STEP)
+            return (~is_time | (ids > limit)).expand(len(written), -1)
         stamped = (written >= begin) & (written < end)
         last = stamped[:, -1:]
         closing = last & ~stamped[:, -2:-1] if written.size(1) > 1 else torch.zeros_like(last)

@@ -109,9 +109,6 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         """Cut a text as the words of the training data are cut; the words of a `CutText` are as they are given.
 
         A model whose tokenizer is for pretokenized text has words that end at spaces only.
-
-        Raises:
-            InputError: the input is a pair of texts.
         """
         self.check(text)
         line = text.first
@@ -127,11 +124,7 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
             )
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedWords]:
-        """Tag the words of sentences, each a list of words; yield the tagged words of each sentence.
-
-        Raises:
-            InputError: a sentence is not a list of words, such as a text that has not been split into words.
-        """
+        """Tag the words of sentences, each a list of words; yield the tagged words of each sentence."""
         inputs, copies = tee((words, self.rows(words)) for words in SENTENCES.each(sentences))
         outputs = self.reader.read_groups([row.ids for row in rows] for _, rows in copies)
         for (words, rows), results in zip(inputs, outputs, strict=True):

@@ -89,12 +89,6 @@ class BatchedModel:
         ids = sequence(*parts, longest=self.longest)
         return EncodedText(ids, is_cut(ids, *parts))
 
-    def model_inputs(self, row: list[int]) -> ModelInputs:
-        """Prepare one row of token ids, without padding, as the model reads it."""
-        ids, padding_mask = pad([row])
-        device = next(self.model.parameters()).device
-        return ModelInputs([torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))], row)
-
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
         """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
@@ -110,6 +104,13 @@ class BatchedModel:
                     outputs[index] = result
                 done(len(batch))
         return outputs
+
+
+def row_inputs(model: nn.Module, row: list[int]) -> ModelInputs:
+    """Prepare one row of token ids, without padding, as a model reads it."""
+    ids, padding_mask = pad([row])
+    device = next(model.parameters()).device
+    return ModelInputs([torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))], row)
 
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
@@ -151,10 +152,6 @@ class TextPredictor(Predictor[M_co, A_co]):
         Args:
             texts: a string or a `Text`, which has one answer; or an iterable of strings and pairs, which has a list of
                 answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
-
-        Raises:
-            InputError: an input is not a text, or of a kind that the model does not read; or `texts` is a tuple of two
-                strings, which may be a pair or two texts.
         """
         return self.inputs.one_or_all(self.answers, texts)
 
@@ -174,9 +171,9 @@ class TextPredictor(Predictor[M_co, A_co]):
                 f"the text is read in {len(others) + 1} parts of at most {self.reader.longest} tokens, of which a look "
                 "shows one; give a shorter text"
             )
-        return self.reader.model_inputs(row)
+        return row_inputs(self.model, row)
 
-    def ranked_options(self, value: str, second: str | None) -> list[Answer]:
+    def ranked_options(self, value: Any, second: str | None) -> list[Answer]:
         [answer] = self.predict([Text(value, second)])
         return [Answer(self.options_of(answer))]
 

@@ -67,9 +67,6 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         model: an encoder-decoder whose input layer reads frames of audio.
         tokenizer: the tokenizer of the text.
         recipe: the recipe of the model, with [audio], [decode] and [transcribe].
-
-    Raises:
-        InputError: [transcribe] names tokens or languages that the vocabulary lacks.
     """
 
     tokenizer: Tokenizer
@@ -98,12 +95,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         return MediaReader(self.model, self.settings)
 
     def with_options(self, **options: Unpack[TranscribeOptions]) -> "Transcriber":
-        """Create a transcriber that shares this model, with other settings.
-
-        Raises:
-            InputError: an option does not exist, or has a value that a recipe cannot have; or the model does not tell
-                languages apart.
-        """
+        """Create a transcriber that shares this model, with other settings."""
         own = TranscribeOptions.__annotations__.keys() - DecodeOptions.__annotations__.keys()
         speech: dict[str, Any] = {key: value for key, value in options.items() if key in own}
         decode = {key: value for key, value in options.items() if key not in own}
@@ -134,10 +126,6 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         Args:
             sounds: a recording, which has one transcript; or a list of recordings, which has a list of transcripts.
             options: `language`, `timestamps`, and keys of [decode] for this call, such as `beam=1`.
-
-        Raises:
-            InputError: a recording cannot be read, an option does not exist, its value is not allowed, or `n_best` is
-                above 1.
         """
         transcriber = self._with_one_text(options)
         return transcriber.inputs.one_or_all(lambda readings: Transcripts(transcriber, readings), sounds)
@@ -158,9 +146,6 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             window: number of recordings that are read side by side.
             done: called with the seconds of audio just transcribed, after each window of the recordings.
             options: as for `transcribe`.
-
-        Raises:
-            InputError: as for `transcribe`.
         """
         transcriber = self._with_one_text(options)
         return Transcripts(transcriber, transcriber.inputs.each(sounds), window, done)

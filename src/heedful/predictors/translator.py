@@ -71,11 +71,7 @@ class Translator(Predictor[SourceToTarget, str]):
         self.config: DecodeConfig = config
 
     def with_options(self, **options: Unpack[DecodeOptions]) -> "Translator":
-        """Create a translator that shares this model, with other settings for decoding.
-
-        Raises:
-            InputError: an option does not exist, or has a value that [decode] cannot have.
-        """
+        """Create a translator that shares this model, with other settings for decoding."""
         return self._configured(options)
 
     @overload
@@ -90,9 +86,6 @@ class Translator(Predictor[SourceToTarget, str]):
         Args:
             texts: a string, which has one translation; or an iterable of strings, which gives a list in the same order.
             options: keys of [decode] for this call, such as `beam=1`, as for `with_options`.
-
-        Raises:
-            InputError: an input is no text, an option does not exist, its value is not allowed, or `n_best` is above 1.
         """
         translator = self.with_options(**options)
         remedy = "for the n best take `.alternatives` of what translate_lines(texts, n_best=...) gives"
@@ -115,9 +108,6 @@ class Translator(Predictor[SourceToTarget, str]):
             window: number of lines read before their translations are yielded.
             done: called with the number of lines just translated, after each batch.
             options: keys of [decode] for this call, such as `n_best=3`, as for `with_options`.
-
-        Raises:
-            InputError: a line is not a text, an option does not exist, or its value is not allowed.
         """
         return self.with_options(**options)._translated(TEXTS.each(lines), window, done)
 
@@ -193,9 +183,6 @@ class Translator(Predictor[SourceToTarget, str]):
         """Find the `n_best` translations of each row of token ids without <eos>, best first; an empty row has none.
 
         `done` is called with the number of rows just searched, after each batch.
-
-        Raises:
-            InputError: the beam is larger than the vocabulary, or needs more memory than is free.
         """
         check_beam(self.config.beam, len(self.tokenizers.target), self.device)
         outputs: list[list[Hypothesis]] = [[] for _ in rows]

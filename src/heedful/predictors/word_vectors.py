@@ -9,10 +9,9 @@ from typing import overload
 
 import torch
 
-from heedful.architectures.word2vec.data import vocabulary_phrases, word_numbers, words_of
+from heedful.architectures.word2vec.data import join_all, vocabulary_phrases, word_numbers, words_of
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.architectures.word2vec.windows import join_all
 from heedful.config.schema import TokenizerConfig
 from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
 from heedful.errors import InputError
@@ -56,9 +55,6 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
 
         Args:
             words: a string, or any number of strings.
-
-        Raises:
-            InputError: a word has no vector, or an input is not a string.
         """
         return self._stacked(
             TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
@@ -74,9 +70,6 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         """Encode a text as the mean vector of its words, (D,), or several texts, (N, D): a bag of words without order.
 
         Words without a vector are left out; a text without any other is a vector of zeros.
-
-        Raises:
-            InputError: an input is not a text.
         """
         return self._stacked(TEXTS.one_or_all(lambda each: map(self._mean, each), texts))
 
@@ -118,25 +111,13 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         return self.space.matrix[rows].sum(0) / max(1, len(rows))
 
     def similarity(self, first: str, second: str) -> float:
-        """The cosine of the angle between the vectors of two words.
-
-        Raises:
-            InputError: a word has no vector.
-        """
+        """The cosine of the angle between the vectors of two words."""
         return self.space.similarity(first, second)
 
     def nearest(self, word: str, k: int = 10) -> list[Neighbour]:
-        """Find the k words nearest to a word by the cosine, the nearest first.
-
-        Raises:
-            InputError: the word has no vector.
-        """
+        """Find the k words nearest to a word by the cosine, the nearest first."""
         return self.space.nearest(word, k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[Neighbour]:
-        """Find the k words nearest to a - b + c, such as king - man + woman, without the three words.
-
-        Raises:
-            InputError: a word has no vector.
-        """
+        """Find the k words nearest to a - b + c, such as king - man + woman, without the three words."""
         return self.space.analogy(a, b, c, k)

@@ -12,10 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.architectures import model_class
-from heedful.architectures.word2vec.data import prepare_words
-from heedful.architectures.word2vec.model import Word2Vec
-from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.architectures.word2vec.windows import (
+from heedful.architectures.word2vec.data import (
     HuffmanCodes,
     NoiseDistribution,
     WordWindows,
@@ -25,7 +22,10 @@ from heedful.architectures.word2vec.windows import (
     huffman_codes,
     keep_probabilities,
     pairs,
+    prepare_words,
 )
+from heedful.architectures.word2vec.model import Word2Vec
+from heedful.architectures.word2vec.settings import Word2VecConfig
 from heedful.config.schema import Recipe
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.stream import TokenStream

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.architectures import Model
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Callbacks:
         methods = [getattr(callback, method) for callback in self.callbacks if hasattr(callback, method)]
         if not methods:
             return
-        happened = event()
+        argument = event()
         for function in methods:
             try:
-                function(happened)
+                function(argument)
             except Exception as error:
                 raise CallbackError(error) from error
 
@@ -85,16 +85,10 @@ class Callbacks:
 NO_CALLBACKS = Callbacks()
 
 
-def failed_elsewhere(reason: str) -> CallbackError:
-    """Make the error of a process that did not call the callback that has failed."""
-    return CallbackError(RunError(f"a callback of the first process has failed ({reason}); the run is saved"))
-
-
 def check_callback(callback: object) -> None:
-    """Check that an object is a callback."""
     if isinstance(callback, type):
         raise InputError(f"{callback!r} is a class, not a callback; make an object of it: {callback.__name__}()")
     strange = [name for name in dir(callback) if name.startswith("on_") and name not in METHODS]
     if strange or not any(callable(getattr(callback, name, None)) for name in METHODS):
-        found = f"has {', '.join(strange)}" if strange else f"is a {type(callback).__name__} without these methods"
-        raise InputError(f"a callback has the methods {', '.join(METHODS)}, one or several; {callback!r} {found}")
+        fault = f"has {', '.join(strange)}" if strange else f"is a {type(callback).__name__} without these methods"
+        raise InputError(f"a callback has the methods {', '.join(METHODS)}, one or several; {callback!r} {fault}")

@@ -2,16 +2,21 @@
 
 A run's result depends on recipe, data and machine, not on how often the run is interrupted.
 
-From text to loss, for translation: `data.preparation.pairs` encodes the text into stores, `data.batches` plans the
-batches, `tasks.parts.sequence_to_sequence` makes tensors of them and computes the loss of `models.transformer` by
-`losses`; `train.trainer` and `train.training_step` do the rest.
+From text to update, for translation:
+
+- `data.preparation.pairs` encodes the text into stores, and `data.batches` plans the batches;
+- `tasks.parts.sequence_to_sequence` makes tensors of them, and computes the loss of `architectures.transformer` by
+  `losses`;
+- `Trainer.update` reads the batches of an update, and counts, logs, saves and validates after it;
+- `TrainingStep.update` is the arithmetic: forward pass, backward pass, clipping, optimiser step.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -23,16 +28,15 @@ from heedful.machine.process import own_random_numbers
 from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task
 from heedful.training.callbacks import NO_CALLBACKS, CallbackError, Callbacks
-from heedful.training.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
-from heedful.training.preflight import check_processes, preflight
-from heedful.training.resume import EXACTLY, Resumption, check_same_run, mend_logs, mend_mark
+from heedful.training.logger import Logger, RunLogger, tensorboard
+from heedful.training.preflight import check_agreement, check_processes, preflight, settings
+from heedful.training.resume import EXACTLY, Resumption, check_same_run, fix_logs, fix_mark
 from heedful.training.signals import Interruption
 from heedful.training.trainer import Trainer
 from heedful.training.trainer_state import rate_line
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """Outcome of training: the last update, and the exit code of a signal that interrupted the run, else 0."""
 
     update: int
@@ -48,7 +52,21 @@ def train(
     resumption: Resumption = EXACTLY,
     callbacks: Callbacks = NO_CALLBACKS,
 ) -> Outcome:
-    """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal."""
+    """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
+
+    Args:
+        recipe: the recipe.
+        folder: the folder of the run.
+        console: the terminal.
+        data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
+        resumption: how the run resumes if the folder holds an interrupted one.
+        callbacks: called during training; of several processes the first one calls its own.
+
+    Raises:
+        InputError: the recipe, the data or the folder cannot be used.
+        RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
+        CallbackError: a callback has raised an exception; the run is saved.
+    """
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
     parallel, device = recipe.parallel, recipe.train.device
@@ -68,7 +86,10 @@ def train(
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):
-            logger.say(rate_line(trainer.recipe, known_updates(trainer)))
+            updates = None if recipe.train.max_minutes is not None else expected_updates(trainer)
+            logger.say(rate_line(trainer.recipe, updates))
+
+            # The loop itself: updates until a limit of the recipe, or a signal to any of the processes.
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks
                 trainer.calls_back = reducer.broadcast_object(lambda: bool(callbacks.callbacks))
@@ -107,13 +128,18 @@ def open_trainer(
     resumption: Resumption,
 ) -> Trainer:
     """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint."""
-    reducer.broadcast_object(lambda: tell(console, mend_mark(folder)))
+    say = printer(console)
+
+    # Only the process of rank zero reads the folder of the run; the others get what it has found.
+    reducer.broadcast_object(lambda: say_all(say, fix_mark(folder)))
     checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
-    saved = latest(checkpoints, recipe, console, resumption) if reducer.is_rank_zero else None
+    saved = latest(checkpoints, recipe, say, resumption) if reducer.is_rank_zero else None
     if claimed:
-        tell(console, mend_logs(folder, saved))
+        say_all(say, fix_logs(folder, saved))
+
+    # What a run has found out about itself when it began stays as it is when the run resumes.
     precision = reducer.broadcast_object(lambda: precision_of(recipe, saved, console))
-    mean, scale = reducer.broadcast_object(lambda: labels_of(recipe, saved, console))
+    mean, scale = reducer.broadcast_object(lambda: labels_of(recipe, saved, say))
     frozen = reducer.broadcast_object(lambda: list(frozen_weights(recipe, saved)))
     extra = recipe.decode.max_extra
     if extra is None:
@@ -124,11 +150,10 @@ def open_trainer(
         data=replace(recipe.data, label_mean=mean, label_scale=scale),
         decode=replace(recipe.decode, max_extra=extra),
     )
-    with ProgressReporter("preparing the data", say=printer(console)):
-        task = reducer.rank_zero_first(lambda: find_task(recipe.task).prepare(recipe, data, printer(console)))
-    if reducer.world_size > 1:
-        from heedful.training.preflight import check_agreement, settings
 
+    with ProgressReporter("preparing the data", say=say):
+        task = reducer.rank_zero_first(lambda: find_task(recipe.task).prepare(recipe, data, say))
+    if reducer.world_size > 1:
         check_agreement(reducer, {**settings(task.recipe), "data": task.data.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
@@ -137,37 +162,40 @@ def open_trainer(
     return trainer
 
 
-def tell(console: Console, sentences: Iterable[str]) -> None:
-    """Print sentences, each in a line of its own."""
+def say_all(say: Callable[[str], None], sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        printer(console)(sentence)
+        say(sentence)
 
 
-def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumption: Resumption) -> Checkpoint | None:
-    """Load the newest intact checkpoint of a run; None if there is none."""
-    found = checkpoints.load_latest(resumption.strict)
-    for rejected in found.rejected:
-        tell(console, [f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}"])
-    if found.checkpoint:
-        tell(console, check_same_run(recipe, found.checkpoint, resumption.allowed))
-    return found.checkpoint
+def latest(
+    checkpoints: Checkpoints, recipe: Recipe, say: Callable[[str], None], resumption: Resumption
+) -> Checkpoint | None:
+    """Load the newest intact checkpoint of a run, which must fit the recipe; None if there is none."""
+    checkpoint, rejected = checkpoints.load_latest(resumption.strict)
+    for damaged in rejected:
+        say(f"damaged checkpoint put aside: {damaged.folder}: {damaged.reason}")
+    if checkpoint:
+        say_all(say, check_same_run(recipe, checkpoint, resumption.allowed))
+    return checkpoint
 
 
 def precision_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> str:
     """Choose the precision for `precision = "auto"`: that of the resumed run, else the faster one on this machine.
 
-    The choice and its reason are printed, also if the precision that was asked for is the slower one.
+    The choice and its reason are printed, also if the precision of the recipe is the slower one.
     """
-    asked, choice = recipe.train.precision, choose_precision(choose_device(recipe.train.device))
-    precision = asked if asked != "auto" else saved.recipe.train.precision if saved else choice.precision
-    if asked == "auto" and not saved:
-        console.print(f"precision: {precision} ({choice.reason})", soft_wrap=True)
-    elif precision != "float32" and choice.precision == "float32":
+    precision, choice = recipe.train.precision, choose_precision(choose_device(recipe.train.device))
+    if precision == "auto" and not saved:
+        console.print(f"precision: {choice.precision} ({choice.reason})", soft_wrap=True)
+        return choice.precision
+    if precision == "auto" and saved:
+        precision = saved.recipe.train.precision
+    if precision != "float32" and choice.precision == "float32":
         console.print(f"precision: {precision}, which is slow here ({choice.reason})", soft_wrap=True)
     return precision
 
 
-def labels_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> list[float | None]:
+def labels_of(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> list[float | None]:
     """Choose the mean and the scale that standardise the labels: those of the resumed run, else of the recipe.
 
     A run of an older version has learned the labels as they are; that it resumes in another way than a new run begins
@@ -175,8 +203,8 @@ def labels_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> lis
     """
     data = (saved.recipe if saved else recipe).data
     if (data.label_mean, data.label_scale) != (recipe.data.label_mean, recipe.data.label_scale):
-        begun = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
-        tell(console, [f"the run resumes with the {begun} with which it was begun"])
+        then = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
+        say(f"the run resumes with the {then} with which it was begun")
     return [data.label_mean, data.label_scale]
 
 
@@ -198,15 +226,10 @@ def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
 def open_logger(trainer: Trainer) -> Logger:
     """Create the logger of a run that starts or resumes; of several processes the first one logs."""
     if not trainer.reducer.is_rank_zero:
-        return NoLogger()
+        return Logger()
     update = trainer.state.update
-    board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else NoBoard()
+    board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else None
     return RunLogger(trainer.folder, update, expected_updates(trainer), board, trainer.console)
-
-
-def known_updates(trainer: Trainer) -> int | None:
-    """Number of updates of the whole run; None if the time ends it."""
-    return None if trainer.recipe.train.max_minutes is not None else expected_updates(trainer)
 
 
 def expected_updates(trainer: Trainer) -> int:
@@ -215,5 +238,5 @@ def expected_updates(trainer: Trainer) -> int:
     if train.max_epochs is None:
         return train.max_updates
     before = state.update - state.batch // train.accumulate  # updates before this epoch
-    left = (train.max_epochs - state.epoch) * ceil(len(trainer.batches) / train.accumulate)
-    return min(train.max_updates, before + left)
+    rest = (train.max_epochs - state.epoch) * ceil(len(trainer.batches) / train.accumulate)
+    return min(train.max_updates, before + rest)

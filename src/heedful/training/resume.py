@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -29,58 +29,54 @@ SILENCE = "output.bias"  # see `heedful.training.loop.frozen_weights`
 FREEZE = str(KEYS.train.freeze)
 
 
-@dataclass(frozen=True)
-class Resumption:
+class Resumption(NamedTuple):
     """Choices of how a run resumes."""
 
-    strict: bool = False
-    allowed: tuple[str, ...] = ()
+    strict: bool = False  # a damaged newest checkpoint is an error; otherwise the run resumes from the one before
+    allowed: tuple[str, ...] = ()  # dotted keys of the recipe that may have changed
 
 
 EXACTLY = Resumption()  # no setting may change that a result depends on
 
 
 def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] = ()) -> list[str]:
-    """Check that a recipe and its data match the run of a checkpoint, so that the run can resume."""
+    """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
+
+    Keys that are `allowed` may have changed although the rest of the run depends on them: a clause is returned for
+    each that has. All others that have are listed in one InputError.
+    """
     check_state(saved)
     now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     options = type(recipe.model)
-    check_allowed(allowed, now.keys() | then.keys(), options)
+    for key in allowed:
+        if key not in now.keys() | then.keys():
+            raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
+        if isinstance(why := resumption(key, options), Fixed):
+            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
     if SILENCE not in now[FREEZE]:  # a run that begins with a converted model adds it
         then[FREEZE] = [name for name in then[FREEZE] if name != SILENCE]
-    changed = {
+
+    # Every other key changes the numbers of the rest of the run: it would be neither the old run nor a new one.
+    changes = {
         key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())
         if now.get(key) != then.get(key) and not is_free(key, recipe)
     }
-    if refused := [clause for key, clause in changed.items() if key not in allowed]:
+    problems = {key: clause for key, clause in changes.items() if key not in allowed}
+    if problems:
+        accept = ""
+        if not any(isinstance(resumption(key, options), Fixed) for key in problems):
+            accept = f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(problems))}, "
         raise InputError(
-            "the run cannot resume with other settings: " + "; ".join(refused) + ". "
-            f"Use the old values, {allow_all(changed.keys() - set(allowed), options)}or begin another run with another "
-            "--out"
+            f"the run cannot resume with other settings: {'; '.join(problems.values())}. "
+            f"Use the old values, {accept}or begin another run with another --out"
         )
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
             "the run cannot go on: its training or validation data has changed since it was begun. "
             "Restore the files, or begin another run with another --out"
         )
-    return list(changed.values())
-
-
-def allow_all(keys: Collection[str], options: type) -> str:
-    """Format the options that allow all keys to change at once; empty if a run cannot resume with one of them."""
-    if any(isinstance(resumption(key, options), Fixed) for key in keys):
-        return ""
-    return f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(keys))}, "
-
-
-def check_allowed(allowed: Collection[str], keys: Collection[str], options: type) -> None:
-    """Check that a run could go on with another value of each of these keys."""
-    for key in allowed:
-        if key not in keys:
-            raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
-        if isinstance(why := resumption(key, options), Fixed):
-            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
+    return list(changes.values())
 
 
 def is_free(key: str, recipe: Recipe) -> bool:
@@ -88,25 +84,17 @@ def is_free(key: str, recipe: Recipe) -> bool:
     resume = resumption(key, type(recipe.model))
     if resume == "length":
         return recipe.optimizer.schedule not in DECAYING  # else the rate falls towards the end
-    return resume == "free" or _changes_nothing(key, recipe)
-
-
-def _changes_nothing(key: str, recipe: Recipe) -> bool:
-    """True if a key changes nothing in this run, though it does in others."""
-    if key.startswith(f"{KEYS.decode}.") and not _decodes(recipe):
+    train = recipe.train
+    decodes = FAMILIES[recipe.model.family].pairs and train.validate_decoding and recipe.data.valid is not None
+    if resume == "free" or (key.startswith(f"{KEYS.decode}.") and not decodes):
         return True
-    here = {
-        str(KEYS.train.precision): recipe.train.precision == "auto",  # the run's own precision is taken
+    free = {  # in this run, though not in others
+        str(KEYS.train.precision): train.precision == "auto",  # the run's own precision is taken
         str(KEYS.decode.max_extra): recipe.decode.max_extra is None,  # likewise its own limit
         # else the checkpoints of which the final model is the mean would be others
-        str(KEYS.train.save_every): recipe.train.average_last == 1,
+        str(KEYS.train.save_every): train.average_last == 1,
     }
-    return here.get(key, False)
-
-
-def _decodes(recipe: Recipe) -> bool:
-    """True if validation decodes outputs."""
-    return FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid is not None
+    return free.get(key, False)
 
 
 def check_state(saved: Checkpoint) -> TrainerState:
@@ -135,9 +123,9 @@ def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Op
         progress = check_state(saved)
         if progress.update > progress.skipped:
             check_optimizer_tensors(optimizer, model, saved.optimizer)
-        expected = saved.state.get("tensors", len(saved.optimizer))  # older versions did not count them
-        if expected != len(saved.optimizer):
-            raise ValueError(f"it has {len(saved.optimizer)} tensors instead of {expected}")
+        count = saved.state.get("tensors", len(saved.optimizer))  # older versions did not count them
+        if count != len(saved.optimizer):
+            raise ValueError(f"it has {len(saved.optimizer)} tensors instead of {count}")
 
 
 @contextmanager
@@ -152,26 +140,23 @@ def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
         ) from error
 
 
-def mend_mark(folder: Path) -> Iterator[str]:
-    """Put a damaged mark of the best checkpoint aside; the run marks it again from its newest checkpoint."""
+def fix_mark(folder: Path) -> Iterator[str]:
+    """Put a damaged mark of the best checkpoint aside, and yield what was done; the run marks it again."""
     if damaged := put_aside_damaged_mark(folder):
         yield f"{damaged.reason}: put aside as {damaged.folder}, and the best checkpoint is marked again"
 
 
-def mend_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
-    """Put damaged logs aside; scores in them that the rest of the run needs are computed again."""
-    if is_damaged(folder / LOG, saved):
+def fix_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
+    """Put damaged logs aside, and yield what was done; scores that the rest of the run needs are computed again.
+
+    The checkpoint from which the run resumes, `saved`, knows how the log began. What follows is written again.
+    """
+    mark = saved.state.get("log") if saved else None
+    # there is none where the run begins, or in a checkpoint of an older version
+    if has_damaged_lines(folder / LOG) if mark is None else not is_as_marked(folder / LOG, LogMark(**mark)):
         yield put_aside(folder / LOG) + ", and the log begins anew; the model does not depend on it"
     if has_damaged_lines(folder / TIMINGS):
         yield put_aside(folder / TIMINGS) + ", and the timings begin anew"
-
-
-def is_damaged(log: Path, saved: Checkpoint | None) -> bool:
-    """True if a log does not begin as it was when a checkpoint was saved; what comes after that is written again."""
-    mark = saved.state.get("log") if saved else None
-    if mark is None:  # of an older version, or the run is at its begin
-        return has_damaged_lines(log)
-    return not is_as_marked(log, LogMark(**mark))
 
 
 def put_aside(path: Path) -> str:

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.chat_messages import BETWEEN, one_turn, turns_of
@@ -35,6 +33,9 @@ from heedful.data.readers.rows import (
 )
 from heedful.errors import InputError
 from heedful.wording import counted
+
+if TYPE_CHECKING:
+    import numpy as np
 
 TABLES = {**READERS, ".txt": rows_of_table}  # a text file with named columns is a table with tabs
 
@@ -202,6 +203,8 @@ def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: Bad
 
 
 def _drift_hint(source: Path, target: Path, count: int) -> str:
+    import numpy as np
+
     source_lengths, target_lengths = (
         np.fromiter(map(len, islice(read_lines(path, bad_utf8="replace"), count)), np.float64, count)
         for path in (source, target)
@@ -212,7 +215,7 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
     return f"From about line {line:,} on, lengths do not go together: look for a lost or an added line there."
 
 
-def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | None:
+def find_drift(source_lengths: "np.ndarray", target_lengths: "np.ndarray") -> int | None:
     """Return the line, from 1, where two parallel files become misaligned, judged by line lengths; None if nowhere.
 
     Translations have similar lengths, other lines do not: |log length ratio - its median| jumps where a line is missing
@@ -222,6 +225,8 @@ def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | 
         source_lengths: Characters of each source line, shape (n,).
         target_lengths: Characters of each target line, shape (n,).
     """
+    import numpy as np
+
     count = len(source_lengths)
     if count < 2:
         return None

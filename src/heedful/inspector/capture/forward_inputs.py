@@ -24,31 +24,20 @@ from heedful.inspector.capture.sources import (
     Writing,
     as_text,
     check_length,
-    media_source,
-    reader_of,
+    media_input,
     writing,
 )
-from heedful.predictors.answerer import Answerer
 from heedful.predictors.captioner import Captioner
-from heedful.predictors.classifier import Classifier
-from heedful.predictors.filler import GAP, Filler
+from heedful.predictors.filler import Filler
 from heedful.predictors.generator import Generation, GenerationRequest, Generator
-from heedful.predictors.media_classifier import MediaClassifier
 from heedful.predictors.media_reader import SINGLE
-from heedful.predictors.predictor import Predictor, described
+from heedful.predictors.predictor import ModelInputs, Predictor, described
 from heedful.predictors.predictor import as_text as text_of
-from heedful.predictors.retriever import Retriever
-from heedful.predictors.scorer import Scorer
-from heedful.predictors.tagger import Tagger
-from heedful.predictors.text_predictor import Text
 from heedful.predictors.transcriber import Transcriber
 from heedful.predictors.translator import Translator
-from heedful.predictors.word_vectors import WordVectors
 from heedful.search.beam import search
 from heedful.tasks.parts.sequence_to_sequence import pair_batch
-from heedful.text.sequences import pad, segments, sequence
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
-from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 
 @dataclass(frozen=True)
@@ -177,78 +166,22 @@ def of_context(subject: Generator, tokens: list[int], line: TokenLine) -> Forwar
     )
 
 
-def of_filler(subject: Filler, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of a masked language model over a text with gaps, a plain text, or a pair of texts."""
-    tokenizer = subject.tokenizer
-    if GAP.search(text) and target is None:
-        row = subject.encode(text)
+def of_inputs(subject: Predictor[Model, object], inputs: ModelInputs) -> ForwardPass:
+    """Forward pass of a model that generates nothing, such as BERT with a task head, over what its predictor reads."""
+    model, media = subject.model, None
+    if isinstance(inputs.tokens, list):
+        read = Pieces.of(inputs.tokens, subject.tokenizer)
     else:
-        second = None if target is None else tokenizer.encode(target)
-        row = sequence(tokenizer.encode(text), second, longest=subject.longest)
-    return of_row(subject.model, tokenizer, row)
-
-
-def of_predictor(subject: Classifier | Scorer | Retriever, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of a classifier, scorer or retriever over a text or a pair of texts."""
-    reader = subject.reader
-    return of_row(subject.model, reader.tokenizer, reader.encode(Text(text, target)))
-
-
-def of_windows(subject: Tagger | Answerer, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of a tagger or answerer over the only row in which it reads a text or a pair of texts."""
-    row, *others = subject.windows(Text(text, target))
-    if others:
-        raise InputError(
-            f"the text is read in {len(others) + 1} parts of at most {subject.reader.longest} tokens, of which a look "
-            "shows one; give a shorter text"
-        )
-    return of_row(subject.model, subject.reader.tokenizer, row)
-
-
-def of_media_classifier(subject: MediaClassifier, value: Input, target: str | None) -> ForwardPass:
-    """Forward pass of a classifier of images, audio or videos."""
-    if target is not None:
-        raise InputError("a classifier of files has no output to be given; leave the target out")
-    source, model = media_source(subject, value), subject.model
-    lines = {model.line: TokenLine(source.read)}
-    return ForwardPass(model, None, lines, lambda: model(source.inputs, source.padding_mask), media=source.media)
-
-
-def of_words(subject: WordVectors, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of word vectors over a text: the vector of each word that has one."""
-    if target is not None:
-        raise InputError("word vectors have no output to be given; leave the target out")
-    ids = [subject.tokenizer.first_word + row for row in subject.rows(text)]
-    if not ids:
-        raise InputError("no word of the text has a vector; give others")
-    words = torch.tensor([ids], device=subject.model.embedding.weight.device)
-    line = TokenLine(Pieces.of(ids, subject.tokenizer))
-    return ForwardPass(subject.model, subject.tokenizer, {"src": line}, lambda: subject.model(words))
-
-
-def of_row(model: Model, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
-    """Forward pass of a model with a backbone, such as BERT with a task head, over one row of token ids."""
-    ids, padding_mask = pad([row])
-    device = next(model.parameters()).device
-    inputs = [torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))]
-    return ForwardPass(model, tokenizer, {model.line: TokenLine(Pieces.of(row, tokenizer))}, lambda: model(*inputs))
+        media = media_input(subject.reader.medium, inputs.tokens)
+        read = Pieces.numbered(media.labels)
+    return ForwardPass(
+        model, subject.tokenizer, {model.line: TokenLine(read)}, lambda: model(*inputs.arguments), media=media
+    )
 
 
 def stepwise(state: DecodingState, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
     """Logits of a decoder after each token, computed one token at a time with the KV cache."""
     return torch.stack([state.step(column) for column in ids.unbind(1)], dim=1)
-
-
-READINGS: dict[type, Callable[[Any, Any, str | None], ForwardPass]] = {
-    **dict.fromkeys((Translator, Captioner, Transcriber), of_writer),
-    MediaClassifier: of_media_classifier,
-    Generator: of_generator,
-    Filler: of_filler,
-    WordVectors: of_words,
-    **dict.fromkeys((Tagger, Answerer), of_windows),
-    **dict.fromkeys((Classifier, Scorer, Retriever), of_predictor),
-}
-OF_MEDIA = (Captioner, Transcriber, MediaClassifier)
 
 
 def reading(subject: Any, value: Input, target: str | None = None) -> ForwardPass:
@@ -266,9 +199,15 @@ def reading(subject: Any, value: Input, target: str | None = None) -> ForwardPas
     """
     if isinstance(value, str) and not value.strip():
         raise InputError("there is no text; give one sentence")
-    for kind, prepare in READINGS.items():
-        if isinstance(subject, kind):
-            return prepare(subject, value if isinstance(subject, OF_MEDIA) else as_text(value), target)
+    match subject:
+        case Translator() | Captioner() | Transcriber():
+            return of_writer(subject, value, target)
+        case Generator():
+            return of_generator(subject, as_text(value), target)
+        case Predictor():
+            inputs = subject.model_inputs(value if subject.reads_files else as_text(value), target)
+            if inputs is not None:
+                return of_inputs(subject, inputs)
     raise InputError(
         f"a {type(subject).__name__} cannot be looked into, as the inspector does not know what it reads; "
         "heedful.inspector.capture.recorder.recording records the tensors of any model"
@@ -282,24 +221,12 @@ def model_of(subject: Any) -> Model:
     return subject.model
 
 
-def tokenizers_of(subject: Any) -> TokenizerPair:
-    """Source and target tokenizer of a predictor, the same twice if it has only one; none of a classifier of files."""
-    for user in (subject, getattr(subject, "reader", subject)):
-        if hasattr(user, "tokenizers"):
-            return user.tokenizers
-        if getattr(user, "tokenizer", None) is not None:
-            return TokenizerPair(user.tokenizer, user.tokenizer)
-    return NoTokenizers()
-
-
 def user_input(subject: Any, value: object) -> Input:
     """Check what a user gives to a predictor: a text; for a model of images or audio a file, also by its name."""
-    if not isinstance(subject, OF_MEDIA):
+    if not (isinstance(subject, Predictor) and subject.reads_files):
         return text_of(value)
     if not isinstance(value, SINGLE):
-        raise InputError(
-            f"{described(value)} is no {reader_of(subject).medium.noun}; give the name of a file, or bytes"
-        )
+        raise InputError(f"{described(value)} is no {subject.reader.medium.noun}; give the name of a file, or bytes")
     return Path(value) if isinstance(value, str | PathLike) else cast("Input", value)
 
 

@@ -23,9 +23,8 @@ from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.media.images import pillow
 from heedful.media.log_mel import hertz, log_mel, mel
-from heedful.media.modality import AudioClips, Images, Modality, Videos, padded
+from heedful.media.modality import AudioClips, Images, Modality, Videos
 from heedful.predictors.captioner import Captioner
-from heedful.predictors.media_reader import MediaReader
 from heedful.predictors.predictor import described
 from heedful.predictors.speech import SpeechRules, SpeechState
 from heedful.predictors.transcriber import Transcriber
@@ -297,33 +296,11 @@ def transcript_writing(subject: Transcriber, source: Source) -> Writing:
     return Writing(model, subject.tokenizer, settings.decode, source, limit, limit + 1, rules, prompt)
 
 
-def decoding_of(subject: Writer) -> DecodeConfig:
-    """Settings of the search of a translator, captioner or transcriber."""
-    return subject.settings.decode if isinstance(subject, Transcriber) else subject.config
-
-
-def reader_of(subject: Any) -> MediaReader:
-    """Reader of the files of a predictor of images, audio or videos."""
-    return MediaReader(subject.model, subject.settings) if isinstance(subject, Transcriber) else subject.reader
-
-
 def media_source(subject: Any, value: Input) -> Source:
     """Prepare what a predictor of images, audio or videos reads."""
-    reader = reader_of(subject)
-    values = decoded(reader, value)
-    inputs, padding_mask = padded([reader.medium.features(values)])
-    media = media_input(reader.medium, values)
-    return Source(inputs.to(subject.device), padding_mask.to(subject.device), Pieces.numbered(media.labels), media)
-
-
-def decoded(reader: MediaReader, value: Input) -> np.ndarray:
-    """Decode a file: its bytes, its path, or an array of pixels or samples.
-
-    A string is never taken for the name of a file, so that whoever sends one to a server cannot open its files.
-    """
-    if isinstance(value, str):
-        raise InputError(f"the model reads no text, but a {reader.medium.noun}; give a file")
-    return reader.decoded(value)
+    (inputs, padding_mask), values = subject.reader.model_inputs(value)
+    media = media_input(subject.reader.medium, values)
+    return Source(inputs, padding_mask, Pieces.numbered(media.labels), media)
 
 
 def as_text(value: Input) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 
 from heedful.inspector.capture.forward_inputs import ForwardPass, gap_log_probs, log_probs, model_of
 from heedful.inspector.capture.recorder import Head, heads, recording, switched_off
-from heedful.inspector.look import CANDIDATES, Answer, Inspection, Question, ask, class_probabilities
+from heedful.inspector.look import Inspection, Question, ask
 from heedful.metrics import Comparison, Scoring, paired_bootstrap
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.media_classifier import MediaClassifier
+from heedful.predictors.outputs import MAX_OPTIONS, Answer
 from heedful.predictors.translator import Translator
 
 
@@ -132,7 +133,7 @@ def likeliest_choices(whole: Mapping[str, float], without: Mapping[str, float]) 
     likely = {
         text
         for probabilities in (whole, without)
-        for text in sorted(probabilities, key=lambda text: -probabilities[text])[:CANDIDATES]
+        for text in sorted(probabilities, key=lambda text: -probabilities[text])[:MAX_OPTIONS]
     }
     return [Choice(text, whole[text], without[text]) for text in sorted(likely, key=lambda text: -whole[text])]
 
@@ -141,7 +142,8 @@ def probabilities(subject: Any, forward: ForwardPass, question: Question) -> Seq
     """Probabilities of a filler's words for each gap, or of a classifier's classes; empty for other predictors."""
     match subject:
         case Classifier() | MediaClassifier():
-            return [class_probabilities(subject, question.input, question.target)]
+            [answer] = subject.ranked_options(question.input, question.target)
+            return [{option.text: option.probability or 0.0 for option in answer.options}]
         case Filler() if question.target is None and GAP.search(question.text):
             pieces = subject.tokenizer.pieces(range(len(subject.tokenizer)))
             return [dict(zip(pieces, row.exp().tolist(), strict=True)) for row in gap_log_probs(subject, forward)]

@@ -13,8 +13,8 @@ from heedful.inspector.capture.forward_inputs import (
     gap_log_probs,
     log_probs,
     of_continuation,
+    of_inputs,
     of_output,
-    of_row,
     output,
 )
 from heedful.inspector.capture.recorder import Head, recording
@@ -22,6 +22,7 @@ from heedful.inspector.capture.sources import writing
 from heedful.metrics.bootstrap import bootstrap_interval
 from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.generator import Generator
+from heedful.predictors.text_predictor import row_inputs
 from heedful.predictors.translator import Translator
 from heedful.text.tokenizer import EOS, UNK
 from heedful.wording import counted
@@ -167,7 +168,7 @@ def form_log_probs(subject: Any, source: str, forms: tuple[str, str]) -> Both:
             # Row t of a forward pass predicts token t + 1.
             a, b = (sum(log_probs(without_unknown(of_continuation(subject, row)))[len(prompt) - 1 :]) for row in rows)
         case Filler():
-            forward = without_unknown(of_row(subject.model, subject.tokenizer, subject.encode(source)))
+            forward = without_unknown(of_inputs(subject, row_inputs(subject.model, subject.encode(source))))
             gaps = gap_log_probs(subject, forward)
             if len(gaps) != 1:
                 raise InputError(f"there are {len(gaps)} gaps in {source!r}; minimal pairs have one")

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import output, reading, tokenizers_of
+from heedful.inspector.capture.forward_inputs import output, reading
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.sources import Input, MediaInput, PictureInput, Pieces, Writer
 from heedful.text.tokenizer import Tokenizer
@@ -206,7 +206,7 @@ def box_masses(subject: Writer, picture: Input, caption: str, boxes: Sequence[Wo
     if not isinstance(attention.media, PictureInput):
         raise InputError("boxes are of pictures, and the model reads sound")
     # A token covers the characters from the end of the one before it to its own.
-    ends = piece_ends(tokenizers_of(subject).target, attention.target.ids[:-1], caption)
+    ends = piece_ends(subject.tokenizers.target, attention.target.ids[:-1], caption)
     spans = list(pairwise([0, *ends]))
     masses = []
     for begin, end, box in boxes:

@@ -1,4 +1,4 @@
-"""A model that does not learn is reported in one line with the remedy, and one that learns is not."""
+"""The best validation, early stopping, and a model that does not learn: one line with the remedy."""
 
 import json
 import math
@@ -15,9 +15,17 @@ from every_task import RECIPES
 from heedful.config.rules import WITH_CLASSES
 from heedful.config.schema import OptimizerConfig, Recipe
 from heedful.metrics.classes import report_of_matrix
+from heedful.training.improvement import (
+    SMALL_NORM,
+    UPDATES,
+    VALIDATIONS,
+    WarningSigns,
+    best_of,
+    note_validation,
+    silence_line,
+)
 from heedful.training.loop import train
 from heedful.training.trainer_state import TrainerState
-from heedful.training.warning_signs import SMALL_NORM, UPDATES, VALIDATIONS, WarningSigns
 from interrupted import stop_after
 
 RECIPE = Recipe(optimizer=OptimizerConfig(lr=1e-9, warmup=41))
@@ -75,12 +83,12 @@ def test_one_class_for_all_is_said_of_two_validations_or_the_last_one():
     assert lines[:3] == [[]] * 3
     assert "the model predicts 'ant' for all 16 examples of the validation set" in lines[3][0]
     assert 'train.class_weights = "balanced"' in lines[3][0]
-    assert [signs.at_end()] == lines[3]
+    assert [signs.watch.alike] == lines[3]
     once = WarningSigns(RECIPE)
     assert once.after_validation({"loss": 0.5}, ALL_ALIKE) == []
-    assert [once.at_end()] == lines[3]
+    assert [once.watch.alike] == lines[3]
     once.after_validation({"loss": 0.4}, MIXED)
-    assert once.at_end() is None
+    assert once.watch.alike is None
 
 
 def output_of(recipe: Recipe, folder: Path) -> str:
@@ -128,7 +136,7 @@ def test_a_run_that_is_resumed_after_any_validation_says_the_same(losses, classe
     for loss, report in zip(losses, classes, strict=True):
         resuming = resumed(resuming)
         assert resuming.after_validation({"loss": loss}, report) == signs.after_validation({"loss": loss}, report)
-        assert resumed(resuming).at_end() == signs.at_end()
+        assert resumed(resuming).watch.alike == signs.watch.alike
 
 
 @pytest.mark.parametrize("damage", [{"small": "x"}, {"loss": "x"}, {"validations": 3}, {"alike": 1}, {"more": 1}])
@@ -180,3 +188,63 @@ def test_a_class_that_dominates_is_said_at_the_start_of_training(tmp_path, rare,
     assert ("82% of the examples are of the class 'usual'" in output) == dominates
     assert ('set train.class_weights = "balanced"' in output) == dominates
     assert "the validation set has no example of third: its scores do not show how well these are recognised" in output
+
+
+def after(validations, name="accuracy"):
+    """The state after validations of a score and a loss, ten updates apart."""
+    state = TrainerState()
+    for value, loss in validations:
+        state.update += 10
+        note_validation(state, {"accuracy": value, "loss": loss}, name)
+    return state
+
+
+@pytest.mark.parametrize("value", [0.0, 0.83, math.nan])
+def test_equal_scores_are_decided_by_the_loss(value):
+    state = after([(value, 4.0), (value, 2.0), (value, 3.0)])
+    assert best_of(state, "accuracy").step == 20
+
+
+@pytest.mark.parametrize("value", [0.0, 0.83, math.nan])
+def test_patience_does_not_count_validations_in_which_the_loss_falls(value):
+    falling = [(value, 4.0 - 0.1 * number) for number in range(9)]
+    assert after(falling).worse < 2
+    assert after([*falling, (value, 4.0), (value, 4.0)]).worse >= 2
+
+
+def test_a_better_score_wins_over_a_lower_loss():
+    state = after([(0.5, 3.0), (0.6, 4.0), (0.5, 2.0)])
+    assert (best_of(state, "accuracy").step, state.worse) == (20, 0)
+
+
+def test_a_finite_score_is_better_than_none():
+    assert best_of(after([(math.nan, 1.0), (0.1, 2.0)]), "accuracy").step == 20
+
+
+def test_without_a_finite_number_nothing_is_the_best():
+    assert best_of(after([(math.nan, math.nan)]), "accuracy") is None
+
+
+@pytest.mark.parametrize(
+    ("values", "part"),
+    [
+        ([0.0, 0.0, 0.0], "accuracy was 0 in the last 3"),
+        ([0.2, 0.83, 0.83, 0.83], "accuracy was 0.83"),
+        ([math.nan], "not a number"),
+        ([0.0, 0.0], None),
+        ([0.1, 0.2, 0.1], None),
+    ],
+)
+def test_a_score_that_says_nothing_is_reported_with_a_remedy(values, part):
+    line = silence_line(after([(value, 1.0) for value in values]), {"accuracy": values[-1], "loss": 1.0}, "accuracy")
+    if part is None:
+        assert line is None
+    else:
+        assert line is not None
+        assert part in line
+        assert 'train.best = "loss"' in line
+
+
+def test_a_resumed_run_remembers_the_losses():
+    state = after([(0.0, 4.0), (0.0, 3.0)])
+    assert TrainerState.from_json(state.to_json()) == state

@@ -15,9 +15,8 @@ import torch
 from every_task import RECIPES
 from heedful.distributed import SINGLE_PROCESS
 from heedful.tasks import find_task
-from heedful.training import loop, reading
-from heedful.training.reading import BatchReader, planned
-from heedful.training.trainer import Trainer
+from heedful.training import loop, trainer
+from heedful.training.trainer import BatchReader, Trainer, planned
 from interrupted import train
 from resumed import check_resumes_exactly
 from reversal import fingerprint
@@ -69,10 +68,10 @@ def test_batches_are_planned_through_all_epochs_from_where_a_run_stands():
     ],
 )
 def test_files_are_read_for_a_gpu_by_all_cores_but_one(device, name, asked, workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "usable_cores", lambda: 7)
+    monkeypatch.setattr(trainer, "usable_cores", lambda: 7)
     recipe = with_workers(RECIPES[name](tmp_path), asked)
     data = find_task(name).prepare(recipe, tmp_path / "prepared", lambda _: None).data
-    assert reading.number_of_workers(data, torch.device(device)) == workers
+    assert trainer.number_of_workers(data, torch.device(device)) == workers
 
 
 @pytest.mark.parametrize(("asked", "workers"), [(None, 0), (0, 0), (3, 3)])
@@ -81,13 +80,13 @@ def test_a_system_that_cannot_copy_processes_has_only_the_workers_that_a_recipe_
 ):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(prepared, "recipe", with_workers(prepared.recipe, asked))
-    assert reading.number_of_workers(prepared, torch.device("cuda")) == workers
+    assert trainer.number_of_workers(prepared, torch.device("cuda")) == workers
 
 
 def test_a_process_that_may_have_no_children_has_no_workers(prepared, monkeypatch):
     monkeypatch.setattr(multiprocessing.current_process(), "_config", {"daemon": True})
     monkeypatch.setattr(prepared, "recipe", with_workers(prepared.recipe, 3))
-    assert reading.number_of_workers(prepared, torch.device("cuda")) == 0
+    assert trainer.number_of_workers(prepared, torch.device("cuda")) == 0
 
 
 @pytest.mark.parametrize("name", RECIPES)
