@@ -4,7 +4,7 @@ A ranking is the gains of a query's candidates, the best-placed candidate first:
 ones, or grades. `ranked` makes it from scores. Rankings of different queries may differ in length.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -90,6 +90,11 @@ class Rankings(Outputs):
 
     places: Sequence[np.ndarray]
     candidates: int
+
+    @classmethod
+    def of(cls, rankings: Iterable[np.ndarray], candidates: int) -> "Rankings":
+        """Note the places of relevant candidates in rankings, each the gains of all candidates, 0 or 1."""
+        return cls([np.flatnonzero(gains) for gains in rankings], candidates)
 
     def scored(self, measure: Callable[[Sequence[Ranking]], float]) -> list[float]:
         """Score the ranking of each query."""

@@ -123,6 +123,7 @@ class ImageTextRetrieval(Task[ImageTextBatch]):
 
     def loss(self, model: DualEncoder, batch: ImageTextBatch) -> tuple[Loss, ...]:
         """Compute the mean of two cross-entropies: of the text of each image, and of the image of each text."""
+        # (B, B): images by texts. Rows ask for the text of each image, columns for the image of each text.
         logits = model(batch.pictures, batch.picture_mask, batch.texts.ids, batch.texts.padding_mask)
         smoothing = self.recipe.train.label_smoothing
         rows, columns = (ranking_loss(x, batch.answers, smoothing) for x in (logits, logits.T))
@@ -160,4 +161,4 @@ def retrieval(
 def rankings(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> Rankings:
     """Rank candidates (M, P) for each query (N, P) by cosine similarity."""
     ordered = (ranked(candidates @ query, gains) for query, gains in zip(queries, right, strict=True))
-    return Rankings([np.flatnonzero(gains) for gains in ordered], len(candidates))
+    return Rankings.of(ordered, len(candidates))

@@ -113,5 +113,6 @@ class CausalLanguageModelling(Task[CausalBatch]):
                 "byte_perplexity is lower than that of a model that spells them"
             )
         means = run.mean_losses(self, model, run.batches(self.data, model))
+        # Per byte, models with different tokenizers can be compared.
         per_byte = perplexity(means[0].nll * len(text) / max(1, text.bytes))
         return Results(self.summary(means) | {"byte_perplexity": per_byte})

@@ -138,6 +138,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
     def loss(self, model: MaskedLanguageModel, batch: MaskedBatch) -> tuple[Loss, ...]:
         """Compute the loss of the masked tokens and, of passage pairs, the loss of next-sentence prediction."""
         states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
+        # Only masked tokens are predicted: the others never meet the projection to the vocabulary, which costs most.
         hidden = model.transform(states[batch.masked])
         smoothing = self.recipe.train.label_smoothing
         tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.masked], smoothing, model.output.bias)

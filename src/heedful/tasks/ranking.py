@@ -102,6 +102,7 @@ class Ranking(Task[RankingBatch]):
     def loss(self, model: SentenceEncoder, batch: RankingBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy over cosine similarities divided by the temperature, with in-batch negatives."""
         queries, passages = (model(x.ids, x.padding_mask, x.segments).float() for x in (batch.queries, batch.passages))
+        # Vectors have length 1, so products are cosines; they are in float32, as the temperature magnifies rounding.
         scores = queries @ passages.T / TEMPERATURE
         return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 

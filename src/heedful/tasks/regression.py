@@ -84,6 +84,7 @@ class Regression(Task[TextBatch]):
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """Compute the mean squared error and its root, in the unit of the numbers."""
+        # The model learns standardised numbers: their squared error goes back to the unit of the labels.
         loss = super().summary(means)["loss"] * self.labels.scale**2
         return {"rmse": math.sqrt(loss), "loss": loss}
 

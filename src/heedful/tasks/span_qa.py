@@ -79,6 +79,7 @@ class SpanQuestionAnswering(Task[TextBatch]):
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """Compute the sum of the cross-entropies of the answer's first and last token, over all possible places."""
+        # Begin and end are two softmaxes over the tokens of the text; one more token stands for no answer.
         possible = possible_places(batch.ids, batch.segments, causal=model.backbone.causal)
         logits = model(batch.ids, batch.padding_mask, batch.segments).float()
         begin, end = (

@@ -106,6 +106,7 @@ class Tagging(Task[TextBatch]):
         return Tagger(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
+        # Of the tokens of a word one has its tag as target; all others, and padding, do not count.
         of_word = batch.targets != IGNORE
         logits = model(batch.ids, batch.padding_mask, batch.segments)[of_word]
         weights = class_weights(self.recipe, logits.device)

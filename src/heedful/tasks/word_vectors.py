@@ -260,6 +260,7 @@ def block_batch(
 
 def pair_batch(windows: WordWindows, tokens: int, options: Word2VecConfig, device: torch.device) -> PairBatch:
     centres, contexts = pairs(windows)
+    # Skip-gram predicts once for each pair, CBOW once for each word with a context.
     count = len(centres) if options.kind == "skip_gram" else int((windows.sizes > 0).sum())
     words, centres, contexts = (torch.from_numpy(part).to(device) for part in (windows.words, centres, contexts))
     return PairBatch(words, centres, contexts, tokens, (count,))

@@ -89,6 +89,7 @@ def pair_batch(
 
 def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
     """Compute the cross-entropy of all real target tokens of a batch, <eos> included, for an encoder-decoder."""
+    # Teacher forcing: the decoder reads the reference, shifted by one, and all tokens are predicted at once.
     hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
     target = batch.target_out[batch.target_padding_mask]
     return cross_entropy(hidden[batch.target_padding_mask], model.output.weight, target, smoothing, model.output.bias)
