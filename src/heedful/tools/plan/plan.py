@@ -85,60 +85,36 @@ class Layout:
     communication: float  # seconds for that, with nothing computed at the same time
 
 
-def replicated(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float) -> Layout:
-    """Lay out a training with all weights on each GPU; gradients are summed in float32 once an update (ring)."""
-    volume = 2 * (gpus - 1) / gpus * memory.gradients
-    return Layout(
-        name="replicated",
-        weights=memory.weights,
-        working=memory.replica,
-        optimizer=memory.optimizer,
-        gradients=memory.gradients,
-        batch=memory.work,
-        total=memory.peak,
-        fits=memory.peak <= USABLE * accelerator.memory,
-        checkpointed=checkpointed(recipe, memory, memory.peak),
-        volume=volume,
-        communication=volume / link,
-    )
+def layouts_of(
+    recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int
+) -> tuple[Layout, ...]:
+    """Lay out a training with all weights on each GPU, and with an equal share of everything on each (FSDP2)."""
+    single = recipe.train.precision == "float32"
+    weights, optimizer, gradients = memory.weights, memory.optimizer, memory.gradients
 
+    # Activation checkpointing, an estimate: each block keeps its input, and one all of its activations.
+    inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * (4 if single else 2)
+    saved = max(0.0, memory.activations - (inputs + memory.activations / memory.depth)) if memory.depth else None
 
-def sharded(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int) -> Layout:
-    """Lay out a training with an equal share of weights, gradients and optimiser state on each GPU (FSDP2).
+    # Replicated, gradients are summed in float32 once an update (ring).
+    replicated = ("replicated", weights, memory.replica, optimizer, gradients)
 
-    Gathered at a time are two blocks, of which one computes, and whatever is in no block, such as embeddings, in the
-    precision of the run; one block's gradients are whole before they are shared out. Weights are gathered for the
-    forward and for the backward pass of each batch, and gradients are summed after each.
-    """
-    size = 1.0 if recipe.train.precision == "float32" else 0.5  # of gathered weights, relative to float32
-    outside = memory.weights - memory.blocks
-    working = 0.0 if gpus == 1 else size * (2 * memory.block + outside) + memory.block
-    weights, optimizer, gradients = (part / gpus for part in (memory.weights, memory.optimizer, memory.gradients))
-    total = weights + working + optimizer + gradients + memory.work
-    moved = size * 2 * memory.weights + memory.gradients
-    volume = batches * (gpus - 1) / gpus * moved
-    return Layout(
-        name="sharded",
-        weights=weights,
-        working=working,
-        optimizer=optimizer,
-        gradients=gradients,
-        batch=memory.work,
-        total=total,
-        fits=total <= USABLE * accelerator.memory,
-        checkpointed=checkpointed(recipe, memory, total),
-        volume=volume,
-        communication=volume / link,
-    )
+    # Sharded, what is gathered at a time are two blocks, of which one computes, and whatever is in no block, such as
+    # embeddings, in the precision of the run; one block's gradients are whole before they are shared out. Weights are
+    # gathered for the forward and for the backward pass of each batch, and gradients are summed after each.
+    size = 1.0 if single else 0.5  # of gathered weights, relative to float32
+    working = 0.0 if gpus == 1 else size * (2 * memory.block + weights - memory.blocks) + memory.block
+    sharded = ("sharded", weights / gpus, working, optimizer / gpus, gradients / gpus)
 
-
-def checkpointed(recipe: Recipe, memory: Memory, total: float) -> float | None:
-    """Estimate the memory with activation checkpointing: each block keeps its input, and one all of its activations."""
-    if not memory.depth:
-        return None
-    bytes_of_number = 4 if recipe.train.precision == "float32" else 2
-    inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * bytes_of_number
-    return total - max(0.0, memory.activations - inputs - memory.activations / memory.depth)
+    layouts = []
+    for parts, total, volume in (
+        (replicated, memory.peak, 2 * (gpus - 1) / gpus * gradients),
+        (sharded, sum(sharded[1:]) + memory.work, batches * (gpus - 1) / gpus * (size * 2 * weights + gradients)),
+    ):
+        fits = total <= USABLE * accelerator.memory
+        checkpointed = None if saved is None else total - saved
+        layouts.append(Layout(*parts, memory.work, total, fits, checkpointed, volume, volume / link))
+    return tuple(layouts)
 
 
 UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
@@ -233,10 +209,7 @@ def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) 
     parameters = sum(parameter.numel() for parameter in update.model.parameters())
     in_a_node = hardware.gpus <= NODE
     link = hardware.link or (accelerator.link if in_a_node else min(accelerator.link, BETWEEN_NODES))
-    layouts = (
-        replicated(recipe, memory, hardware.gpus, accelerator, link),
-        sharded(recipe, memory, hardware.gpus, accelerator, link, per_gpu),
-    )
+    layouts = layouts_of(recipe, memory, hardware.gpus, accelerator, link, per_gpu)
     work = work_of(recipe, batches, update, hardware.gpus)
     speed = speed_of(work, layouts, parameters, accelerator, hardware)
     work, speed = within_minutes(recipe.train.max_minutes, work, speed)

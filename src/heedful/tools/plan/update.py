@@ -198,21 +198,18 @@ class UpdateOnPaper:
         self.paper.move(self.step.precision.replica)
         self.replica = self.paper.live - self.weights
         self.after_forward = 0
-        self.optimizer = self.first_step()
+        # The optimiser's state comes into being with its first step.
+        with self.paper:
+            for parameter in self.trained:
+                parameter.grad = torch.empty_like(parameter)
+            self.step.step(1.0, 1)
+        self.optimizer = self.paper.live - self.weights - self.replica
 
     def objective(self, model: torch.nn.Module, batch: Batch) -> Sequence[Loss]:
         """Compute the loss of a batch, and note how much memory there is in use after the forward pass."""
         terms = self.task.loss(model, batch)
         self.after_forward = self.paper.live
         return terms
-
-    def first_step(self) -> int:
-        """Make the optimiser's first step, with which its state comes into being; return the size of the state."""
-        with self.paper:
-            for parameter in self.trained:
-                parameter.grad = torch.empty_like(parameter)
-            self.step.step(1.0, 1)
-        return self.paper.live - self.weights - self.replica
 
     @property
     def trained(self) -> list[torch.nn.Parameter]:
