@@ -121,9 +121,9 @@ def main(options: argparse.Namespace) -> None:
         raise SystemExit(f"{options.recipe}: needs a recurrent model and a [data.test]")
     task = Translation.prepare(recipe, options.out / "data", print)
     tokenizers = task.tokenizers
-    (train,) = task.data.prepared.train
+    (train,) = task.data.examples.train
     write_pairs(train, options.out / "train")
-    write_pairs(task.data.prepared.valid, options.out / "valid")
+    write_pairs(task.data.examples.valid, options.out / "valid")
     vocabulary = [*SPECIAL.values(), *(pieces([id]) for id in range(len(tokenizers.source)))]
     (options.out / "vocabulary").write_text("".join(f"{word}\n" for word in vocabulary), encoding="utf-8")
     settings_file = options.out / "config.yaml"

@@ -119,7 +119,7 @@ def marian_trainer(task: Translation) -> tuple[Callable[[list[PairBatch], int], 
     torch.manual_seed(recipe.train.seed)
     model = marian_model(recipe.model, len(task.tokenizers.target))
     optimizer = torch.optim.Adam(model.parameters(), betas=recipe.optimizer.betas, eps=recipe.optimizer.eps)
-    sources, references = zip(*task.data.prepared.valid_text, strict=True)
+    sources, references = zip(*task.data.examples.valid_text, strict=True)
     rows = task.tokenizers.source.encode_batch(list(sources))
 
     def update(batches: list[PairBatch], number: int) -> None:

@@ -124,8 +124,8 @@ def test_a_dialogue_is_read_from_turns(tmp_path):
     corpus = {"source": "train.jsonl"}
     settings = recipe(tmp_path, task="dialogue", data={"train": [corpus], "valid": corpus})
     task = find_task("dialogue").prepare(settings, tmp_path / "prepared", str)
-    assert task.data.prepared.valid_text == [("q1", "a1"), ("q1\ta1", "q2"), ("q3", "a3")]
-    assert [len(store) for store in task.data.prepared.train] == [3]
+    assert task.data.examples.valid_text == [("q1", "a1"), ("q1\ta1", "q2"), ("q3", "a3")]
+    assert [len(store) for store in task.data.examples.train] == [3]
 
 
 def test_outputs_of_any_length_are_the_default_of_all_but_translation(tmp_path):

@@ -24,7 +24,7 @@ from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.tasks import find_task
 from heedful.tasks.task import check
-from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION, LARGEST
+from heedful.text.tokenizer import DEFINITION, DESCRIPTION, LARGEST
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 
 RECIPE = "recipe.json"

@@ -235,7 +235,7 @@ def init_folder(request: InitRequest) -> None:
 
 def table_of_files(request: InitRequest) -> Path | None:
     """The table that names the pictures, sounds or videos of a folder without folders of classes, if there is one."""
-    from heedful.tools.proposals.loose_media import loose_media, nothing_tells, several_tables, tables_of
+    from heedful.tools.proposals.folder_layout import loose_media, nothing_tells, several_tables, tables_of
 
     media = loose_media(request.source)
     if media is None:

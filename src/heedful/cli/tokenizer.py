@@ -54,7 +54,7 @@ def train(
     ] = TokenizerConfig.pretokenized,
 ) -> None:
     """Train a tokenizer: one vocabulary for all files."""
-    from heedful.text.tokenizer_folder import refuse_foreign
+    from heedful.text.tokenizer import refuse_foreign
     from heedful.text.training import train_tokenizer
 
     refuse_foreign(out)

@@ -1,6 +1,5 @@
 """Read and write BERT in the format of Hugging Face: `BertModel`, `BertForMaskedLM` and `BertForPreTraining`."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from heedful.convert.model import (
     Model,
     expected,
     heads_note,
+    read_tokenizer,
     read_weights,
     recipe_of,
     renumbered,
@@ -20,13 +20,20 @@ from heedful.convert.model import (
 )
 from heedful.convert.sentence_transformers import read_sentence_settings, sentence_files
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, reorder, silence
-from heedful.convert.weights import NOTHING, Names, Weights, compare, with_zero_biases, without, without_copies
+from heedful.convert.vocabulary import reorder, silence
+from heedful.convert.weights import (
+    NOTHING,
+    Names,
+    Weights,
+    compare,
+    with_prefix,
+    with_zero_biases,
+    without,
+    without_copies,
+)
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.ranking import Ranking
-from heedful.text.hugging_face import from_hugging_face
-from heedful.text.tokenizer_pair import TokenizerPair
 
 MASKED_LM = "masked_lm"
 RANKING = "ranking"  # the task of a model without heads: the mean of its hidden states is the vector of a text
@@ -96,13 +103,10 @@ def read(folder: Path, task: str | None = None) -> Model:
     """Read a BERT model folder of Hugging Face: with its head for masked tokens, or without as a sentence encoder."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    # Models without heads lack the prefix; files from before 2019 name weights of norms gamma and beta.
-    prefixed = re.compile(rf"(?:bert|cls)\..*|{HEADS}")
-    theirs = {}
-    for name, value in read_weights(folder).items():
-        full = name if prefixed.fullmatch(name) else f"bert.{name}"
-        theirs[full.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias")] = value
-    theirs = without_copies(theirs, COPIES, where)
+    weights = with_prefix(read_weights(folder), "bert.", rf"(?:bert|cls)\..*|{HEADS}")
+    # Files from before 2019 name the weights of norms gamma and beta.
+    names = {name: name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias") for name in weights}
+    theirs = without_copies({names[name]: value for name, value in weights.items()}, COPIES, where)
     pairs = "cls.seq_relationship.weight" in theirs
     task = task or (MASKED_LM if "cls.predictions.bias" in theirs else RANKING)
     unused = PRETRAINING if task != MASKED_LM else NOTHING if pairs else POOLER
@@ -118,9 +122,7 @@ def read(folder: Path, task: str | None = None) -> Model:
             f'"{fields["activation"]}"'
         )
 
-    tokenizer, old_id_of = from_hugging_face(folder)
-    tokenizers = TokenizerPair(tokenizer, tokenizer)
-    check_rows(old_id_of, config["vocab_size"], where)
+    tokenizers, old_id_of = read_tokenizer(folder, config["vocab_size"])
     recipe = recipe_of(task, fields, tokenizers, folder, masking={"next_sentence": pairs}, data=data)
     compare(theirs, NAMES.theirs(_expected(recipe, config["vocab_size"])), where)
     ours = reorder(NAMES.ours(theirs), old_id_of, (EMBEDDING, BIAS))

@@ -1,6 +1,6 @@
-"""Read and write CLIP in the format of Hugging Face: `CLIPModel`, with the settings of its tokenizer and pictures.
+"""Read and write CLIP in the format of Hugging Face: `CLIPModel`, with the settings of its tokenizer and images.
 
-D model, C channels, P pixels on the side of a patch, S positions of a picture.
+D model, C channels, P pixels on the side of a patch, S positions of an image.
 """
 
 import math
@@ -16,16 +16,23 @@ from heedful.architectures.dual_encoder.settings import DualEncoderConfig
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
 from heedful.convert.image_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
-from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
+from heedful.convert.model import (
+    Format,
+    Model,
+    expected,
+    read_tokenizer,
+    read_weights,
+    recipe_of,
+    renumbered,
+    write_hugging_face,
+)
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
-from heedful.convert.vocabulary import check_rows, reorder
+from heedful.convert.vocabulary import reorder
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.nn.patches import PatchEmbedding
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval
-from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
-from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "image_text_retrieval"
 LARGEST_LOG_SCALE = math.log(MAX_SCALE)
@@ -79,7 +86,7 @@ SETTINGS = Settings(
         f"{VISION}.intermediate_size": "d_ff",
         f"{VISION}.num_attention_heads": "heads",
         f"{VISION}.num_hidden_layers": "encoder_layers",
-        f"{VISION}.positions": "max_positions",  # follows from the size of a picture and of its patches
+        f"{VISION}.positions": "max_positions",  # follows from the size of an image and of its patches
         f"{TEXT}.hidden_size": "text_d_model",
         f"{TEXT}.intermediate_size": "text_d_ff",
         f"{TEXT}.num_attention_heads": "text_heads",
@@ -143,9 +150,8 @@ def read(folder: Path, task: str | None = None) -> Model:
     side = config[f"{VISION}.image_size"]
     image, notes = picture_settings(folder, (side, side), CLIP)
     image |= {"patch": config[f"{VISION}.patch_size"], "channels": config[f"{VISION}.num_channels"]}
-    tokenizer, old_id_of = from_hugging_face(folder)
-    tokenizers, rows = TokenizerPair(tokenizer, tokenizer), config["vocab_size"]
-    check_rows(old_id_of, rows, where)
+    rows = config["vocab_size"]
+    tokenizers, old_id_of = read_tokenizer(folder, rows)
     data = {"modality": "image", "max_length": fields["text_max_positions"]}
     recipe = recipe_of(task or TASK, fields, tokenizers, folder, data=data, image=image, train={"label_smoothing": 0.0})
     theirs, left_out = without(read_weights(folder), COMPUTED)

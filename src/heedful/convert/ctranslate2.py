@@ -18,7 +18,7 @@ import numpy as np
 
 from heedful.errors import InputError
 from heedful.storage.disk import read_small
-from heedful.text.tokenizer_folder import LARGEST
+from heedful.text.tokenizer import LARGEST
 from heedful.wording import counted
 
 OLDEST, NEWEST = 2, 6  # versions of the format

@@ -3,7 +3,6 @@
 V tokens, D model.
 """
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,18 +16,17 @@ from heedful.convert.model import (
     Model,
     expected,
     heads_note,
+    read_tokenizer,
     read_weights,
     recipe_of,
     renumbered,
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
-from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
+from heedful.convert.vocabulary import lacking, reorder, silence
+from heedful.convert.weights import Names, Weights, compare, with_prefix, with_zero_biases, without, without_copies
 from heedful.nn.embedding import only_silences
 from heedful.tasks.language_model import CausalLanguageModelling
-from heedful.text.hugging_face import from_hugging_face
-from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "language_model"
 
@@ -93,19 +91,14 @@ def read(folder: Path, task: str | None = None) -> Model:
     if config.get("n_inner") is None:
         config["n_inner"] = 4 * config.get("n_embd", 0)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    # Models that were saved without the output layer lack the prefix.
-    prefixed = re.compile(rf"transformer\..*|lm_head\..*|{HEADS}")
-    weights = read_weights(folder)
-    weights = {name if prefixed.fullmatch(name) else f"transformer.{name}": weights[name] for name in weights}
+    weights = with_prefix(read_weights(folder), "transformer.", rf"transformer\..*|lm_head\..*|{HEADS}")
     theirs, left_out = without(weights, rf"{MASKS}|{HEADS}")
     if config.get("tie_word_embeddings", True):
         theirs = without_copies(theirs, COPIES, where)
     else:
         fields["tie"] = "none"
 
-    tokenizer, old_id_of = from_hugging_face(folder)
-    tokenizers = TokenizerPair(tokenizer, tokenizer)
-    check_rows(old_id_of, config["vocab_size"], where)
+    tokenizers, old_id_of = read_tokenizer(folder, config["vocab_size"])
     bias = silence(None, old_id_of)
     recipe = recipe_of(task or TASK, fields | {"output_bias": bool(bias)}, tokenizers, folder)
     original = replace(recipe.model, output_bias=False)

@@ -1,4 +1,4 @@
-"""Settings of pictures in the files of Hugging Face: size, filter, cut, and the mean and deviation of pixels."""
+"""Settings of images in the files of Hugging Face: size, filter, cut, and the mean and deviation of pixels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ STEPS = ("do_resize", "do_rescale", "do_normalize")  # that heedful takes with e
 
 @dataclass(frozen=True)
 class Defaults:
-    """Defaults of a picture processor of Hugging Face, for what the file of a model does not say."""
+    """Defaults of an image processor of Hugging Face, for what the file of a model does not say."""
 
     model: str  # whose processor that is
     crop: bool
@@ -36,7 +36,7 @@ CLIP = Defaults(
 
 
 def picture_settings(folder: Path, size: tuple[int, int], defaults: Defaults) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read how pictures are brought to the size of a model, as keys of [image], and notes for the user."""
+    """Read how images are brought to the size of a model, as keys of [image], and notes for the user."""
     place, settings = _settings(folder)
     whole = {"height": size[0], "width": size[1]}
     crop = bool(settings.get("do_center_crop", defaults.crop))
@@ -75,7 +75,7 @@ def picture_settings(folder: Path, size: tuple[int, int], defaults: Defaults) ->
 
 
 def preprocessor(image: ImageConfig) -> dict[str, Any]:
-    """The contents of preprocessor_config.json for pictures that are read as the settings say."""
+    """The contents of preprocessor_config.json for images that are read as the settings say."""
     whole = {"height": image.size[0], "width": image.size[1]}
     shared = {
         "do_resize": True,
@@ -93,7 +93,7 @@ def preprocessor(image: ImageConfig) -> dict[str, Any]:
 
 
 def _settings(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The file of the settings of pictures, and the settings in it; none where there is no such file."""
+    """The file of the settings of images, and the settings in it; none where there is no such file."""
     if (folder / PREPROCESSOR).is_file():
         return folder / PREPROCESSOR, read_config(folder, PREPROCESSOR)
     if not (folder / PROCESSOR).is_file():

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.architectures import weights
@@ -14,6 +16,7 @@ from heedful.config.families import FAMILIES
 from heedful.config.load import merge, recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.settings import CONFIG, names_of
+from heedful.convert.vocabulary import check_rows
 from heedful.convert.weights import SINGLE, Weights, compare, read_safetensors, without, write_safetensors
 from heedful.errors import InputError
 from heedful.machine import is_out_of_memory
@@ -22,7 +25,7 @@ from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_erro
 from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
-from heedful.text.hugging_face import to_hugging_face
+from heedful.text.hugging_face import from_hugging_face, to_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -139,6 +142,13 @@ def read_weights(folder: Path) -> Weights:
     if problem := wrong_types(without(tensors, NUMBERS)[0]):
         raise InputError(f"{folder}: {problem}; quantised models are not read: get the weights that it was made from")
     return {name: value.float() for name, value in tensors.items()}
+
+
+def read_tokenizer(folder: Path, rows: int) -> tuple[TokenizerPair, NDArray[np.int64]]:
+    """Read a tokenizer of Hugging Face, for embeddings of so many rows, and the row of each of heedful's ids, or -1."""
+    tokenizer, old_id_of = from_hugging_face(folder)
+    check_rows(old_id_of, rows, str(folder))
+    return TokenizerPair(tokenizer, tokenizer), old_id_of
 
 
 def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from heedful.convert.weights import Names, Weights, compare
 from heedful.errors import InputError
 from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import from_words
-from heedful.text.special_tokens import ABSENT
+from heedful.text.pipeline import ABSENT
 from heedful.text.tokenizer import BOS, EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 

@@ -13,7 +13,7 @@ from heedful.storage.disk import read_small
 from heedful.tasks import TASKS, find_task
 from heedful.tasks.task import Task
 from heedful.text.hugging_face import has_counterpart
-from heedful.text.tokenizer_folder import LARGEST
+from heedful.text.tokenizer import LARGEST
 
 CONFIG = "config.json"
 
@@ -58,8 +58,8 @@ class Misfit:
     fitting: tuple[Any, ...]
 
     def __str__(self) -> str:
-        wanted = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
-        return f"{self.key} {wanted}, not {json.dumps(self.value)}"
+        choice = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
+        return f"{self.key} {choice}, not {json.dumps(self.value)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Read and write Vision Transformers in the format of Hugging Face: `ViTModel` and `ViTForImageClassification`."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.image_settings import PREPROCESSOR, VIT, picture_settings, preprocessor
 from heedful.convert.model import Format, Model, expected, read_weights, write_files
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
-from heedful.convert.weights import Names, compare, with_zero_biases, without
+from heedful.convert.weights import Names, compare, with_prefix, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.tasks.media_classification import ImageClassification
 from heedful.text.tokenizer_pair import NoTokenizers
@@ -67,19 +66,17 @@ SETTINGS = Settings(
     needed={"pooler_act": "tanh"},
     also=("image_size", "patch_size", "num_channels"),
 )
-TEXT_ONLY = ("tie", "output_bias", "scale_embeddings", "source_eos", "max_positions")  # keys that no picture depends on
+TEXT_ONLY = ("tie", "output_bias", "scale_embeddings", "source_eos", "max_positions")  # keys that no image depends on
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Vision Transformer of Hugging Face as a classifier of pictures.
+    """Read a Vision Transformer of Hugging Face as a classifier of images.
 
     The pooler of a model without classes stays, as `model.pooler = "dense"`.
     """
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    prefixed = re.compile(rf"(?:vit|classifier)\..*|{OTHER_HEADS}")  # models without heads lack the prefix
-    weights = read_weights(folder)
-    weights = {name if prefixed.fullmatch(name) else f"vit.{name}": weights[name] for name in weights}
+    weights = with_prefix(read_weights(folder), "vit.", rf"(?:vit|classifier)\..*|{OTHER_HEADS}")
     theirs, left_out = without(weights, OTHER_HEADS)
     if HEAD not in theirs and POOLER in theirs:
         fields["pooler"] = "dense"
@@ -105,7 +102,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> int:
-    """Write a classifier of pictures as a folder of Hugging Face, and return the number of values in the weights.
+    """Write a classifier of images as a folder of Hugging Face, and return the number of values in the weights.
 
     It becomes a `ViTForImageClassification`. With `model.pooler = "dense"`, for which that class has no place, it
     becomes a `ViTModel`, if its head was never trained. Biases that the model lacks become zeros.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.nn.embedding import NEVER
-from heedful.text.special_tokens import ABSENT
+from heedful.text.pipeline import ABSENT
 from heedful.text.tokenizer import BOS, PAD, UNK
 
 

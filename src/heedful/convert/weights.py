@@ -101,6 +101,11 @@ def with_zero_biases(weights: Mapping[str, Tensor], expected: Mapping[str, Tenso
     return {**zeros, **weights}
 
 
+def with_prefix(weights: Mapping[str, Tensor], prefix: str, prefixed: str) -> Weights:
+    """Add the prefix that the names of a model lack which was saved without its head; names that match have it."""
+    return {name if re.fullmatch(prefixed, name) else prefix + name: value for name, value in weights.items()}
+
+
 def without(weights: Mapping[str, Tensor], pattern: str) -> tuple[Weights, Weights]:
     """Split weights by name: the weights whose names do not match `pattern` in full, and the weights that do."""
     rest, matching = {}, {}

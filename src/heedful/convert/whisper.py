@@ -94,9 +94,9 @@ def converted(folder: Path, description: Description, ours: Weights, task: str |
     # heedful's projections to keys have biases, which change no attention weight.
     keys = [name for name in ours if name.endswith("attention.k.weight")]
     ours = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys} | ours
-    known = expected(lambda: media_to_text(recipe, description.rows))
-    known.pop(OUTPUT_BIAS, None)
-    compare(ours, known, str(folder))
+    shapes = expected(lambda: media_to_text(recipe, description.rows))
+    shapes.pop(OUTPUT_BIAS, None)
+    compare(ours, shapes, str(folder))
     guess = "no file of the model names its languages: they are taken from the vocabulary"
     return Model(
         recipe=recipe,
@@ -119,6 +119,9 @@ def tables_of(
     extra = min(EXTRA, room // 2)
     english = {} if languages else {"source_language": "en", "target_language": "en"}
     filters = {"max_tokens": min(FilterConfig.max_tokens, room - extra)}
+    # heedful numbers the heads through the layers; some files name heads that the model does not have.
+    heads, layers = description.fields["heads"], description.fields["decoder_layers"]
+    alignment = [(layer, head) for layer, head in description.alignment_heads if 0 <= layer < layers]
     return {
         "data": {"modality": "audio", "filters": filters, **english},
         "audio": {"pad_seconds": seconds, "max_seconds": seconds, **description.audio},
@@ -126,20 +129,11 @@ def tables_of(
         "transcribe": {
             "languages": languages,
             "vad": seconds >= WHOLE_WINDOW,
-            "alignment_heads": aligning(description),
+            "alignment_heads": [layer * heads + head for layer, head in alignment if 0 <= head < heads],
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
             "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
         },
     }
-
-
-def aligning(description: Description) -> list[int]:
-    """Number the alignment heads through the layers of the decoder; those that the model does not have are left out."""
-    heads = description.fields["heads"]
-    layers = description.fields["decoder_layers"]
-    return [
-        layer * heads + head for layer, head in description.alignment_heads if 0 <= layer < layers and 0 <= head < heads
-    ]
 
 
 def whisper_order(rows: int, tokens: SpeechTokens) -> list[int]:
@@ -319,7 +313,7 @@ def write(model: Model, folder: Path) -> int:
 
 
 def check_sound(recipe: Recipe) -> None:
-    """Check that a model reads sound as a Whisper does."""
+    """Check that a model reads audio as a Whisper does."""
     audio, positions = recipe.audio, recipe.model.learned_positions or 0
     fitting = {
         "features": "log_mel",

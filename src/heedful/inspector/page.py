@@ -134,6 +134,11 @@ class View:
         return f"View({self.name!r}, {self.inspection.question.text!r}): shown by a notebook, written by save(path)"
 
     @property
+    def seen(self) -> Inspection:
+        """Former name of `inspection`."""
+        return self.inspection
+
+    @property
     def trace(self) -> Trace:
         """Trace of the forward pass: all recorded tensors of the look."""
         return self.inspection.trace

@@ -1,6 +1,6 @@
-"""Image-text retrieval: learns vectors by which a picture finds its text, and a text its picture (CLIP).
+"""Image-text retrieval: learns vectors by which an image finds its text, and a text its image (CLIP).
 
-B pictures with a text each, N rows of pixels, F features of a row, P size of the vectors.
+B images with a text each, N rows of pixels, F features of a row, P size of the vectors.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ from heedful.wording import counted
 
 @dataclass(frozen=True)
 class ImageTextBatch:
-    """Batch of pictures, each with its text."""
+    """Batch of images, each with its text."""
 
     pictures: Float32[Tensor, "B N *F"]
     picture_mask: Bool[Tensor, "B N"]
     texts: PaddedTexts
-    answers: Bool[Tensor, "B B"]  # True if a text belongs to a picture: some pair holds both
-    tokens: int  # positions of the pictures in the stack, and real tokens
+    answers: Bool[Tensor, "B B"]  # True if a text belongs to an image: some pair holds both
+    tokens: int  # positions of the images in the stack, and real tokens
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ class ImageTextBatch:
 
 
 class ImagesWithTexts(MediaFiles[ImageTextBatch]):
-    """Pictures, each with a text about it."""
+    """Images, each with a text about it."""
 
     new_tokenizers = staticmethod(tokenizer_of_texts)
     load_tokenizers = staticmethod(TokenizerPair.load)
@@ -71,11 +71,11 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
 
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
-        """Encode the text that belongs to a picture; a text longer than `data.max_length` loses its end."""
+        """Encode the text that belongs to an image; a text longer than `data.max_length` loses its end."""
         return sequence(tokenizers.source.encode(file.target), longest=recipe.data.max_length)
 
     def lengths(self, store: MediaStore) -> np.ndarray:
-        """Positions of each picture, and of the longest text: batches hold texts of all lengths, as negatives."""
+        """Positions of each image, and of the longest text: batches hold texts of all lengths, as negatives."""
         longest = max(int(each.lengths[:, 1].max()) for each in (*self.examples.train, store))
         return np.stack([store.lengths[:, 0], np.full(len(store), longest, store.lengths.dtype)], axis=1)
 
@@ -93,10 +93,10 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
 
 
 class ImageTextRetrieval(Task[ImageTextBatch]):
-    """Image-text retrieval task: examples are pictures, each with a text about it (Radford et al. 2021, section 2.3).
+    """Image-text retrieval task: examples are images, each with a text about it (Radford et al. 2021, section 2.3).
 
-    The negatives of a picture are the texts of the other pictures of its batch, and those of a text their pictures; not
-    where two pictures have the same text, or two texts the same picture. So the loss depends, by definition, on which
+    The negatives of an image are the texts of the other images of its batch, and those of a text their images; not
+    where two images have the same text, or two texts the same image. So the loss depends, by definition, on which
     examples form a batch: `train.batch_tokens` is more than a matter of speed here, and `train.accumulate` adds up the
     gradients of such batches without making any of them larger.
     """
@@ -108,7 +108,7 @@ class ImageTextRetrieval(Task[ImageTextBatch]):
     dataset = ImagesWithTexts
     metrics = (
         "mrr",
-        *(f"{found}_{name}" for found in ("text", "image") for name in ("mrr", "recall@1", "recall@5", "recall@10")),
+        *(f"{side}_{name}" for side in ("text", "image") for name in ("mrr", "recall@1", "recall@5", "recall@10")),
         "loss",
     )
     predicts = Matches
@@ -122,14 +122,14 @@ class ImageTextRetrieval(Task[ImageTextBatch]):
         return ImageTextRetriever(model, tokenizers.source, recipe)
 
     def loss(self, model: DualEncoder, batch: ImageTextBatch) -> tuple[Loss, ...]:
-        """Compute the mean of two cross-entropies: of the text of each picture, and of the picture of each text."""
+        """Compute the mean of two cross-entropies: of the text of each image, and of the image of each text."""
         logits = model(batch.pictures, batch.picture_mask, batch.texts.ids, batch.texts.padding_mask)
         smoothing = self.recipe.train.label_smoothing
         rows, columns = (ranking_loss(x, batch.answers, smoothing) for x in (logits, logits.T))
         return (Loss((rows.sum + columns.sum) / 2, (rows.nll + columns.nll) / 2, rows.count),)
 
     def outputs(self, model: DualEncoder, run: Evaluation) -> Matches:
-        """Rank all texts of the validation set for each picture, and all pictures for each text."""
+        """Rank all texts of the validation set for each image, and all images for each text."""
 
         def encode(batch: ImageTextBatch) -> Tensor:
             pictures = model.pictures(batch.pictures, batch.picture_mask)
@@ -148,7 +148,7 @@ def retrieval(
     picture_kinds: np.ndarray,
     text_kinds: np.ndarray,
 ) -> Matches:
-    """Rank for the picture of each example all different texts, and for its text all different pictures."""
+    """Rank for the image of each example all different texts, and for its text all different images."""
     first_picture, first_text = (np.unique(x, return_index=True)[1] for x in (picture_kinds, text_kinds))
     right = np.zeros((len(first_picture), len(first_text)), bool)
     right[picture_kinds, text_kinds] = True

@@ -35,7 +35,7 @@ class MaskedBatch:
     inputs: Int[Tensor, "B S"]
     padding_mask: Bool[Tensor, "B S"]
     segments: Int[Tensor, "B S"]
-    chosen: Bool[Tensor, "B S"]  # the tokens to be predicted
+    masked: Bool[Tensor, "B S"]  # the tokens to be predicted
     targets: Int[Tensor, "B S"]
     not_next: Int[Tensor, " B"]  # 0 if the second passage follows the first in the text, 1 if not
     pairs: bool
@@ -43,8 +43,8 @@ class MaskedBatch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        chosen = int(self.chosen.sum())
-        return (chosen, len(self.inputs)) if self.pairs else (chosen,)
+        tokens = int(self.masked.sum())
+        return (tokens, len(self.inputs)) if self.pairs else (tokens,)
 
 
 class Passages(Dataset[MaskedBatch]):
@@ -102,12 +102,12 @@ class Passages(Dataset[MaskedBatch]):
         if masking.whole_words:
             words = np.array([tokenizer.word_of_piece(row) for row in ids.tolist()])
         keys = [(*key, int(number)) for number in rows["number"]]
-        inputs, chosen = mask_tokens(ids, words, masking, len(tokenizer), tokenizer.first_word, keys)
+        inputs, masked = mask_tokens(ids, words, masking, len(tokenizer), tokenizer.first_word, keys)
         return MaskedBatch(
             inputs=torch.from_numpy(inputs).to(device),
             padding_mask=torch.from_numpy(ids != PAD).to(device),
             segments=torch.from_numpy(segments).to(device),
-            chosen=torch.from_numpy(chosen).to(device),
+            masked=torch.from_numpy(masked).to(device),
             targets=torch.from_numpy(ids).to(device),
             not_next=torch.from_numpy(~is_next).long().to(device),
             pairs=masking.next_sentence,
@@ -138,9 +138,9 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
     def loss(self, model: MaskedLanguageModel, batch: MaskedBatch) -> tuple[Loss, ...]:
         """Compute the loss of the masked tokens and, of passage pairs, the loss of next-sentence prediction."""
         states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
-        hidden = model.transform(states[batch.chosen])
+        hidden = model.transform(states[batch.masked])
         smoothing = self.recipe.train.label_smoothing
-        tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.chosen], smoothing, model.output.bias)
+        tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.masked], smoothing, model.output.bias)
         if model.next_sentence is None:
             return (tokens,)
         return tokens, label_cross_entropy(model.next_sentence(states, batch.padding_mask), batch.not_next)
@@ -159,7 +159,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         counts = np.zeros((2, 2), np.int64)  # right predictions and all of them: of tokens, and of next sentences
         for batch in run.reducer.shard(run.batches(self.data, model)):
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
-            predictions = [(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])]
+            predictions = [(model.output(model.transform(states[batch.masked])), batch.targets[batch.masked])]
             if model.next_sentence is not None:
                 predictions.append((model.next_sentence(states, batch.padding_mask), batch.not_next))
             for row, (logits, targets) in enumerate(predictions):

@@ -1,8 +1,8 @@
-"""Masked patches task: pictures of which patches are hidden, whose pixels are predicted; no labels are needed.
+"""Masked patches task: images of which patches are hidden, whose pixels are predicted; no labels are needed.
 
 The masked autoencoder (MAE, He et al. 2022) encodes the visible patches only and has a second Transformer that predicts
 the hidden ones; SimMIM (Xie et al. 2022) puts one trained vector in the place of each hidden patch and predicts by a
-linear layer. The model here is that of SimMIM: its encoder has all places of a picture, so it works with every position
+linear layer. The model here is that of SimMIM: its encoder has all places of an image, so it works with every position
 scheme and stem, nothing has to be thrown away after the training, and what is read afterwards has the same length. MAE
 saves three quarters of the encoder's work, which matters for large models most. Target, loss and share of hidden
 patches are those of MAE: pixels normalised patch by patch, the squared error of the hidden patches, and 75 %, as
@@ -35,7 +35,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 @dataclass(frozen=True)
 class MaskedPatchBatch:
-    """Batch of pictures, and which of their patches are hidden."""
+    """Batch of images, and which of their patches are hidden."""
 
     inputs: Float32[Tensor, "B H W C"]
     padding_mask: Bool[Tensor, "B H"]
@@ -48,7 +48,7 @@ class MaskedPatchBatch:
 
 
 class HiddenPatches(MediaFiles[MaskedPatchBatch]):
-    """Pictures of which some patches are hidden; which ones is drawn anew in each epoch."""
+    """Images of which some patches are hidden; which ones is drawn anew in each epoch."""
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
@@ -65,7 +65,7 @@ class HiddenPatches(MediaFiles[MaskedPatchBatch]):
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> MaskedPatchBatch:
-        """Read the pictures of a batch and hide some patches; in validation the same of a picture every time."""
+        """Read the images of a batch and hide some patches; in validation the same of an image every time."""
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         key = (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
         image, rate = self.recipe.image, self.recipe.masking.rate

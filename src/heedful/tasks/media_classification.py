@@ -1,4 +1,4 @@
-"""Classification of pictures, of sounds and of videos: one of several classes for each file.
+"""Classification of images, of audio and of videos: one of several classes for each file.
 
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
@@ -31,7 +31,7 @@ from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 @dataclass(frozen=True)
 class MediaBatch:
-    """Batch of pictures, sounds or videos with the share of each class: 0 or 1 unless examples were mixed."""
+    """Batch of images, audio or videos with the share of each class: 0 or 1 unless examples were mixed."""
 
     inputs: Float32[Tensor, "B N *F"]
     padding_mask: Bool[Tensor, "B N"]
@@ -44,7 +44,7 @@ class MediaBatch:
 
 
 class LabelledFiles(MediaFiles[MediaBatch]):
-    """Pictures, sounds or videos, each with one of the classes in `data.labels`."""
+    """Images, audio or videos, each with one of the classes in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -79,7 +79,9 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         if epoch is not None and self.medium.mixup:
             others, weights = self.partners(ids, epoch)
             mixed, _ = self.inputs(stores, others, epoch)
-            inputs = torch.lerp(of_length(mixed, inputs.size(1)), inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
+            # The others are cut at their end, or padded with zeros, to the length of the batch.
+            mixed = F.pad(mixed, (*[0] * (2 * mixed.dim() - 3), inputs.size(1) - mixed.size(1)))
+            inputs = torch.lerp(mixed, inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
             shares = torch.lerp(self.shares(stores, others), shares, weights[:, None])
         return MediaBatch(inputs.to(device), padding_mask.to(device), shares.to(device), self.positions(stores, ids))
 
@@ -99,13 +101,8 @@ class LabelledFiles(MediaFiles[MediaBatch]):
         return remarks_on_classes(self.examples, self.recipe.data)
 
 
-def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:
-    """Cut inputs at their end to a number of rows, or pad them with zeros, to mix them with others of that length."""
-    return F.pad(inputs, (*[0] * (2 * inputs.dim() - 3), rows - inputs.size(1)))
-
-
 class MediaClassification(Task[MediaBatch]):
-    """Base class of the classification of pictures, sounds and videos: each file has a class of `data.labels`."""
+    """Base class of the classification of images, audio and videos: each file has a class of `data.labels`."""
 
     families = ("encoder", "decoder")
     command = "heedful predict"
@@ -140,13 +137,13 @@ class MediaClassification(Task[MediaBatch]):
 
 
 class ImageClassification(MediaClassification):
-    """Image classification task: a picture belongs to one of the classes (Dosovitskiy et al. 2021)."""
+    """Image classification task: an image belongs to one of the classes (Dosovitskiy et al. 2021)."""
 
     modality = "image"
 
 
 class AudioClassification(MediaClassification):
-    """Audio classification task: a sound belongs to one of the classes."""
+    """Audio classification task: an audio clip belongs to one of the classes."""
 
     modality = "audio"
 

@@ -72,10 +72,8 @@ class QueriesAndPassages(TextRows[RankingBatch]):
         tokens = int((ids != PAD).sum() + (targets != PAD).sum())
         return RankingBatch(texts_of(ids, device), texts_of(targets, device), answers.to(device), tokens)
 
-    @staticmethod
-    def lengths(store: PairStore) -> np.ndarray:
-        """Numbers of tokens of query and passage of each example, (n, 2)."""
-        return store.lengths
+    def lengths(self, store: PairStore) -> np.ndarray:
+        return store.lengths  # of both sides: the model reads queries and passages
 
 
 class Ranking(Task[RankingBatch]):

@@ -114,7 +114,7 @@ class Task(ABC, Generic[B]):
     """Base class of tasks: a subclass names the parts that a kind of training is put together from.
 
     Attributes:
-        modality: What the models read: text, pictures ("image"), sound ("audio") or videos ("video").
+        modality: What the models read: text, images ("image"), audio ("audio") or videos ("video").
         families: The model families that can learn the task, by their names in a recipe.
         command: The command that uses models of the task on the command line; empty: there is none, only Python.
         example: An example of arguments for that command.

@@ -58,7 +58,7 @@ def negative_sampling(
     Args:
         hidden: the vectors that predict.
         weight: the vectors of the predicted words.
-        targets: the C words that may be predicted, and behind them the negative samples.
+        targets: the C words that may be predicted, and after them the negative samples.
         predicted: True where one of the C words is predicted by a hidden vector.
         noise: the weight of each negative sample in the loss of a hidden vector.
         count: the number of predictions.

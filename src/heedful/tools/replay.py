@@ -31,8 +31,6 @@ from heedful.training.trainer import Trainer
 
 @dataclass(frozen=True)
 class Measured:
-    """Size of a tensor of an update."""
-
     name: str  # the name of the tensor in the model
     shape: tuple[int, ...]  # its shape; of a tensor in several parts that of the first one
     rms: float  # the root of the mean of the squares of its finite numbers; 0 if there are none
@@ -78,15 +76,10 @@ def measure(name: str, *parts: Tensor) -> Measured:
 
 @own_random_numbers()
 def replay(folder: Path, update: int, console: Console, data_root: Path | None = None) -> ReplayedUpdate:
-    """Compute an update of a run again, to the last bit, and measure its tensors; the run stays as it is.
+    """Compute an update of a run, from 1, again to the last bit, and measure its tensors; the run stays as it is.
 
     The updates since the newest checkpoint before it, or since the start of the run, are computed again as well.
-
-    Args:
-        folder: the folder of the run.
-        update: the number of the update, from 1.
-        console: tells of the progress.
-        data_root: the folder of the data files, if it has moved.
+    `data_root` is the folder of the data files, if it has moved.
     """
     trainer = open_run(folder, update, console, data_root)
     before = update - 1 - trainer.state.update
@@ -130,17 +123,17 @@ def replayed(trainer: Trainer) -> ReplayedUpdate:
         losses = step.gradient(batches, number, counts, len(batches))
     norm = clip_gradients([parameter for parameter in step.model.parameters() if parameter.grad is not None], torch.inf)
     gradients = [measure(name, p.grad) for name, p in step.model.named_parameters() if p.grad is not None]
-    told = [
-        ReplayedBatch(examples.tolist(), found, float(loss[:, 0].sum()))
-        for examples, found, loss in zip(ids, tensors, losses, strict=True)
+    replayed_batches = [
+        ReplayedBatch(examples.tolist(), sizes, float(loss[:, 0].sum()))
+        for examples, sizes, loss in zip(ids, tensors, losses, strict=True)
     ]
-    return ReplayedUpdate(number, epoch, told, gradients, norm, logged_norm(trainer.folder, number))
+    return ReplayedUpdate(number, epoch, replayed_batches, gradients, norm, logged_norm(trainer.folder, number))
 
 
 @contextmanager
 def measured_objective(step: Any) -> Iterator[list[list[Measured]]]:
     """Measure the tensors of each forward pass of a training step, in the order of its batches."""
-    honest, found = step.objective, []
+    original, measured = step.objective, []
 
     def objective(model: Any, batch: Batch) -> Sequence[Loss]:
         parts: dict[str, list[Tensor]] = {}
@@ -150,13 +143,13 @@ def measured_objective(step: Any) -> Iterator[list[list[Measured]]]:
             return x
 
         with recording(model, edits={name: partial(note, name) for name in taps(model)}):
-            terms = honest(model, batch)
+            terms = original(model, batch)
         losses = {f"loss {place}": [term.sum.detach()] for place, term in enumerate(terms)}
-        found.append([measure(name, *tensors) for name, tensors in (parts | losses).items()])
+        measured.append([measure(name, *tensors) for name, tensors in (parts | losses).items()])
         return terms
 
     step.objective = objective
     try:
-        yield found
+        yield measured
     finally:
-        step.objective = honest
+        step.objective = original

@@ -48,7 +48,7 @@ class Narrator(Author):
         self._verbs: set[Noun | Verb] = set()  # verbs of all sentences so far
 
     def _trait(self, noun: Noun) -> Adjective | None:
-        """The lasting adjective of somebody or something in the story; names need none to be told apart."""
+        """The lasting adjective of somebody or something in the story; names need none to be distinguished."""
         lasting = [quality for quality in QUALITIES[noun] if quality not in grammar.MOODS]
         return self.one(lasting) if lasting and "name" not in noun.kinds else None
 
@@ -74,7 +74,7 @@ class Narrator(Author):
         """Return a random noun of the story's cast that the scene does not have yet, or a verb that such nouns suit.
 
         Raises:
-            NobodyLeft: There is no such word.
+            NobodyLeft: No word suits.
         """
         free = self._cast.keys() - self._used
         fitting = [word for word in words if _suits(word, free)]
@@ -210,6 +210,5 @@ def tell(language: str, scenes: Sequence[Scene]) -> list[str]:
 
 
 def check(language: str) -> None:
-    """Check that stories come in a language."""
     if language not in LANGUAGES:
         raise InputError(f"unknown language {language!r}: stories come in {', '.join(LANGUAGES)}")

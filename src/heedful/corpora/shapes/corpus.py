@@ -43,13 +43,13 @@ class Speaker:
     def __init__(self, language: str) -> None:
         if language not in LANGUAGES:
             raise InputError(f"--speak {language}: captions come in {', '.join(LANGUAGES)}; name one of them")
-        found = shutil.which(PROGRAM)
-        if found is None:
+        program = shutil.which(PROGRAM)
+        if program is None:
             raise InputError(
                 f"--speak {language}: captions are spoken by the program {PROGRAM}, which is not installed; install it "
                 f"with `apt install {PROGRAM}` or `brew install {PROGRAM}`, or leave --speak out"
             )
-        self._language, self._program = language, found
+        self._language, self._program = language, program
 
     def __call__(self, scene: Scene) -> bytes:
         """Speak the caption of a scene, and return a WAV file of one channel with RATE samples a second."""
@@ -108,11 +108,10 @@ def _names(part: str, number: int, spoken: bool) -> dict[str, str]:
 
 
 def _table(part: str, scenes: Sequence[Scene], spoken: bool) -> bytes:
-    rows = (_names(part, number, spoken) | _row(scene) for number, scene in enumerate(scenes, start=1))
+    rows = []
+    for number, scene in enumerate(scenes, start=1):
+        captions = {language: caption(language, scene) for language in LANGUAGES}
+        texts = {language: one.text for language, one in captions.items()}
+        places = {language: boxes(one, scene) for language, one in captions.items()}
+        rows.append(_names(part, number, spoken) | texts | {"boxes": places})
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def _row(scene: Scene) -> dict[str, object]:
-    told = {language: caption(language, scene) for language in LANGUAGES}
-    texts: dict[str, object] = {language: one.text for language, one in told.items()}
-    return texts | {"boxes": {language: boxes(one, scene) for language, one in told.items()}}

@@ -41,7 +41,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Appearance of an object, as a caption tells it: its size, its colour and its shape."""
+    """Appearance of an object, as a caption has it: its size, its colour and its shape."""
 
     size: Size
     colour: Colour
@@ -51,14 +51,6 @@ class Figure:
 def _turns(count: int) -> list[float]:
     """The angles of `count` points on a circle, from the top on."""
     return [2 * math.pi * step / count for step in range(count)]
-
-
-def _square() -> Outline:
-    return (-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93)
-
-
-def _circle() -> Outline:
-    return tuple((0.98 * math.sin(turn), -0.98 * math.cos(turn)) for turn in _turns(60))
 
 
 def _star() -> Outline:
@@ -75,9 +67,11 @@ def _heart() -> Outline:
     return tuple((math.sin(t) ** 3, (middle - y) / half) for t, y in zip(_turns(60), heights, strict=True))
 
 
+CIRCLE = tuple((0.98 * math.sin(turn), -0.98 * math.cos(turn)) for turn in _turns(60))
+SQUARE = ((-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93))
 SHAPES = (
-    Shape("circle", ("Kreis", "Kreis"), "m", "圆", "个", _circle()),
-    Shape("square", ("Quadrat", "Quadrat"), "n", "正方形", "个", _square()),
+    Shape("circle", ("Kreis", "Kreis"), "m", "圆", "个", CIRCLE),
+    Shape("square", ("Quadrat", "Quadrat"), "n", "正方形", "个", SQUARE),
     Shape("triangle", ("Dreieck", "Dreieck"), "n", "三角形", "个", ((0, -0.9), (1, 0.88), (-1, 0.88))),
     Shape("star", ("Stern", "Stern"), "m", "五角星", "颗", _star()),
     Shape("heart", ("Herz", "Herzen"), "n", "爱心", "颗", _heart()),
@@ -172,12 +166,10 @@ def draw(rng: random.Random) -> Scene:
 
 
 def one(rng: random.Random, items: Sequence[T]) -> T:
-    """Return a random item of a sequence; all are equally likely."""
     return items[int(rng.random() * len(items))]
 
 
 def uniform(rng: random.Random, low: float, high: float) -> float:
-    """Return a random number from `low` to `high`, evenly distributed."""
     return low + (high - low) * rng.random()
 
 

@@ -38,9 +38,11 @@ def remarks_on_classes(
 
     train = np.sum([count(store) for store in examples.train], axis=0)
     remarks = [] if first else [dominance_line(dict(zip(data.labels, train.tolist(), strict=True)))]
-    sets = [(train, TRAINING), *([(count(examples.valid), "the validation set")] if examples.valid is not None else [])]
-    for counts, where in sets:
-        missing = [label for label, count in zip(data.labels, counts, strict=True) if not count]
+    counts = {TRAINING: train}
+    if examples.valid is not None:
+        counts["the validation set"] = count(examples.valid)
+    for where, numbers in counts.items():
+        missing = [label for label, number in zip(data.labels, numbers, strict=True) if not number]
         remarks.append(absence(missing, where))
     if not first:
         remarks += order_remarks(data, examples.train, examples.valid)

@@ -1,4 +1,4 @@
-"""Data of pictures, sounds and videos: how their files are found, prepared, read and augmented.
+"""Data of images, audio and videos: how their files are found, prepared, read and augmented.
 
 B batch, N rows of pixels or frames.
 """
@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.batches import BatchPlan
 from heedful.data.preparation.media import check_media, prepare_media, read_files, skips_bad
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.filters import DropReport
@@ -25,23 +24,22 @@ from heedful.machine.process import map_on_cores
 from heedful.media.modality import modality_of, padded
 from heedful.random_numbers import AUGMENTATION, KeyedGenerator
 from heedful.tasks.dataset import B, Dataset, Report
+from heedful.tasks.parts.batches import BatchesByLength
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.text.training import one_tokenizer
 
 CPU = torch.device("cpu")
 
 
-class MediaFiles(Dataset[B]):
-    """Base class of data of pictures, sounds or videos; a subclass defines targets of files, and makes batches."""
+class MediaFiles(BatchesByLength, Dataset[B]):
+    """Base class of data of images, audio or videos; a subclass defines targets of files, and makes batches."""
 
     reads_files = True
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples.tokenizers, examples.digest)
-        self.examples = examples
         self.medium = modality_of(recipe)
-        lengths = [self.lengths(store) for store in examples.train]
-        self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
+        self.plan_batches(examples, recipe)
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
@@ -88,22 +86,8 @@ class MediaFiles(Dataset[B]):
         The epoch is a key of what is random in training; None in validation: nothing is random.
         """
 
-    def lengths(self, store: MediaStore) -> np.ndarray:
-        """Numbers of positions that the model reads from both sides of each example, (n, 2)."""
-        return store.lengths
-
-    def epoch(self, number: int) -> list[np.ndarray]:
-        return self.plan.epoch(number)
-
-    def cells(self, ids: np.ndarray) -> int:
-        return self.plan.cells(ids)
-
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
         return self.read(self.examples.train, ids, epoch, device)
-
-    def valid_plan(self) -> list[np.ndarray] | None:
-        store = self.examples.valid
-        return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
 
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
         return self.read([self.valid], ids, None, device)
@@ -111,9 +95,6 @@ class MediaFiles(Dataset[B]):
     @property
     def valid(self) -> MediaStore:
         return self.examples.stores[-1]
-
-    def check_unchanged(self) -> None:
-        self.examples.check_unchanged()
 
     def inputs(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None

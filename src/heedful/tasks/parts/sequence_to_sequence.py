@@ -1,4 +1,4 @@
-"""Tasks that learn to write a target text with an encoder-decoder, whatever the source is: text, pictures or sound.
+"""Tasks that learn to write a target text with an encoder-decoder, whatever the source is: text, images or audio.
 
 A task names its data and its metrics; the parts here are pairs of texts, the loss, and the texts that a model writes.
 
@@ -21,7 +21,7 @@ from heedful.architectures.backbone import model_class
 from heedful.architectures.model import SourceToTarget
 from heedful.config.decoding import MAX_EXTRA
 from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
-from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
+from heedful.data.batches import assemble, encode_with_bpe_dropout
 from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
 from heedful.data.readers.corpus import SentencePair, read_pairs
 from heedful.data.readers.documents import check_files
@@ -33,6 +33,7 @@ from heedful.predictors.predictor import AnyPredictor
 from heedful.predictors.translator import Translator
 from heedful.random_numbers import seed_of
 from heedful.tasks.dataset import Dataset, Report
+from heedful.tasks.parts.batches import BatchesByLength
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -109,14 +110,13 @@ def with_length_limit(recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
     return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
 
 
-class Pairs(Dataset[PairBatch]):
+class Pairs(BatchesByLength, Dataset[PairBatch]):
     """Pairs of a source text and a target text; a subclass may define `read` for files of another kind."""
 
-    def __init__(self, recipe: Recipe, prepared: PreparedPairs) -> None:
-        lengths = [store.lengths for store in prepared.train]
-        super().__init__(with_length_limit(recipe, lengths), prepared.tokenizers, prepared.digest)
-        self.prepared = prepared
-        self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
+    def __init__(self, recipe: Recipe, examples: PreparedPairs) -> None:
+        recipe = with_length_limit(recipe, [store.lengths for store in examples.train])
+        super().__init__(recipe, examples.tokenizers, examples.digest)
+        self.plan_batches(examples, recipe)
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
@@ -136,15 +136,9 @@ class Pairs(Dataset[PairBatch]):
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
         return read_pairs(corpus, data, report)
 
-    def epoch(self, number: int) -> list[np.ndarray]:
-        return self.plan.epoch(number)
-
-    def cells(self, ids: np.ndarray) -> int:
-        return self.plan.cells(ids)
-
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> PairBatch:
         """Assemble the pairs of one batch; with BPE dropout in the recipe, words are split into subwords anew."""
-        source, target = assemble(self.prepared.train, ids)
+        source, target = assemble(self.examples.train, ids)
         if rate := self.recipe.tokenizer.dropout:
             rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
             model = self.recipe.model
@@ -153,20 +147,13 @@ class Pairs(Dataset[PairBatch]):
             target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng, target_room)
         return collate(source, target, device)
 
-    def valid_plan(self) -> list[np.ndarray] | None:
-        store = self.prepared.valid
-        return None if store is None else BatchPlan([store.lengths], [1.0], self.plan.tokens, seed=0).epoch(0)
-
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> PairBatch:
-        return collate(*assemble(self.prepared.stores[-1:], ids), device)
+        return collate(*assemble(self.examples.stores[-1:], ids), device)
 
     @property
     def references(self) -> list[str]:
         """The target texts of the validation set."""
-        return [target for _, target in self.prepared.valid_text]
-
-    def check_unchanged(self) -> None:
-        self.prepared.check_unchanged()
+        return [target for _, target in self.examples.valid_text]
 
 
 class Written(NamedTuple):
@@ -203,7 +190,7 @@ class SequenceToSequence(Task[PairBatch]):
         self, model: SourceToTarget, config: DecodeConfig, numbers: Sequence[int], run: Evaluation
     ) -> Iterator[Written]:
         """Decode the sources of validation examples, given by their numbers from 0, as the settings say."""
-        sources = [self.data.prepared.valid_text[number][0] for number in numbers]
+        sources = [self.data.examples.valid_text[number][0] for number in numbers]
         translator = Translator(model, self.tokenizers, config)
         for output in translator.translate_lines(sources, done=run.progress.advance):
             yield Written(output.text, output.complete, output.truncated)

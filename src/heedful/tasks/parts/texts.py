@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.batches import BatchPlan, assemble
+from heedful.data.batches import assemble
 from heedful.data.preparation.pairs import check_examples, prepare_examples
 from heedful.data.preparation.prepared_data import PreparedData, at_least_one
 from heedful.data.readers.documents import check_files
@@ -23,6 +23,7 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, ScoredText
 from heedful.data.stores import PairStore, Rows
 from heedful.tasks.dataset import B, Dataset, Report
+from heedful.tasks.parts.batches import BatchesByLength
 from heedful.text.sequences import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -66,14 +67,12 @@ def row_of(
     return row
 
 
-class TextRows(Dataset[B]):
+class TextRows(BatchesByLength, Dataset[B]):
     """Base class of data of two rows of tokens an example; a subclass says what the texts and the rows are."""
 
     def __init__(self, recipe: Recipe, examples: PreparedData[PairStore]) -> None:
         super().__init__(recipe, examples.tokenizers, examples.digest)
-        self.examples = examples
-        lengths = [self.lengths(store) for store in examples.train]
-        self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
+        self.plan_batches(examples, recipe)
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
@@ -112,26 +111,12 @@ class TextRows(Dataset[B]):
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Any:
         return collate(ids, targets, device)
 
-    @staticmethod
-    def lengths(store: PairStore) -> np.ndarray:
-        """Numbers of tokens that the model reads from both sides of each example, (n, 2): here the text's only."""
+    def lengths(self, store: PairStore) -> np.ndarray:
+        """The length of the text on both sides, as the model does not read the targets."""
         return np.repeat(store.lengths[:, :1], 2, axis=1)
-
-    def epoch(self, number: int) -> list[np.ndarray]:
-        return self.plan.epoch(number)
-
-    def cells(self, ids: np.ndarray) -> int:
-        return self.plan.cells(ids)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
         return self.collate(*assemble(self.examples.train, ids), device)
 
-    def valid_plan(self) -> list[np.ndarray] | None:
-        store = self.examples.valid
-        return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
-
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
         return self.collate(*assemble(self.examples.stores[-1:], ids), device)
-
-    def check_unchanged(self) -> None:
-        self.examples.check_unchanged()

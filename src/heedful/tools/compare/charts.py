@@ -39,7 +39,6 @@ class Curves:
 
 
 def read_curves(folder: Path, flops_per_update: float | None) -> Curves:
-    """Read the curves of a run from its log; without a log there are none."""
     values: dict[str, CurvePoints] = {}
     for record in records(folder / LOG):
         for name, value in record.items():

@@ -74,7 +74,6 @@ class ComparisonRun:
         self.prepared: Path | None = None  # the folder of prepared data; None if no system is trained here
 
     def run(self) -> Outcome:
-        """Run the comparison to its end, or until a signal."""
         with claim(self.out):
             self.check()
             # The systems that can be compared are not trained as long as others cannot.
@@ -132,7 +131,7 @@ class ComparisonRun:
                 self.attempt(entry, lambda entry: self.budget.check_size(entry.loaded, task.tokenizers))
 
     def attempt(self, entry: Entry, step: Callable[[Entry], object]) -> None:
-        """Perform a step for one system; an error becomes that system's own."""
+        """Perform a step for one system; an error is kept with the system."""
         try:
             step(entry)
         except HeedfulError as error:
@@ -177,7 +176,6 @@ class ComparisonRun:
         return interrupted or 0
 
     def job(self, entry: Entry) -> Job:
-        """Return the job of the process that trains or loads a system."""
         name, trains = entry.system.name, not entry.system.is_trained
         return Job(
             recipe=entry.loaded,
@@ -189,7 +187,6 @@ class ComparisonRun:
         )
 
     def write(self) -> Report:
-        """Write the report on what is known so far, as HTML, Markdown and JSON."""
         report = gather([self.reported(entry) for entry in self.entries], self.setup.test_name, self.budget)
         write_json(self.out / NUMBERS, report.to_json())
         write_bytes(self.out / TEXT, markdown_page(report).encode())
@@ -213,7 +210,6 @@ def failure(entry: Entry) -> str:
 
 
 def ended(code: int) -> str:
-    """Say why the process of a system ended without a result, by its exit code."""
     if code == KILLED:
         return "its process was killed, which the system does when memory runs out; try a smaller train.batch_tokens"
     return f"its process ended with exit code {code} and left no result"

@@ -23,8 +23,6 @@ METHOD = "3"  # of measuring; results by another are measured again
 
 @dataclass(frozen=True)
 class Job:
-    """Job of one process: a system to train, or to load, and to measure."""
-
     recipe: Recipe  # with the budget; its `data.test` is the test set of the comparison
     folder: Path  # the run to train or to resume, or the trained run or model to load
     data: Path | None  # the prepared training data, which all systems share; None for a model of other training data
@@ -40,7 +38,7 @@ class Job:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Job":
-        """Read a job that `to_json` gave; a class of the user's own that the recipe names is imported."""
+        """Read a job that `to_json` gave; a user's class that the recipe names is imported."""
         data = values["data"]
         return cls(
             recipe=make_recipe(values["recipe"]),
@@ -111,7 +109,6 @@ class Result:
         write_bytes(path, json.dumps(asdict(self)).encode())  # with NaN, which the score of a diverged model can be
 
     def is_done(self, job: Job) -> bool:
-        """True if this is the whole result of exactly this job."""
         return self.measured is not None and self.job == job.to_json()
 
 

@@ -85,7 +85,7 @@ def flops_per_update(task: Task, model: nn.Module, recipe: Recipe) -> float:
 def largest_moves(recipe: Recipe) -> list[int] | None:
     """Return for each test sentence how far the word order moves: the largest |i - j| of aligned words i and j.
 
-    The gold alignment of the words stands beside the text in a corpus of `heedful scenes`; None for other data.
+    The gold alignment of the words is next to the text in a corpus of `heedful scenes`; None for other data.
     """
     test = recipe.data.test
     if test is None:
@@ -96,7 +96,6 @@ def largest_moves(recipe: Recipe) -> list[int] | None:
 
 
 def measure(job: Job, peak_memory: int | None) -> Measured:
-    """Measure the trained system of a job."""
     loaded = as_asked(load_model(job.folder, job.recipe.train.device), job.recipe)
     counts = count_parameters(loaded.model)
     progress = trainer_progress(job)
@@ -181,7 +180,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
     )
     if not isinstance(task.data, Pairs):
         return replace(result, draws=asdict(bootstrap_scores(outcomes)))
-    sources = [source for source, _ in task.data.prepared.valid_text]
+    sources = [source for source, _ in task.data.examples.valid_text]
     result = replace(
         result,
         texts={"source": sources, "reference": list(texts.references), "output": list(texts.outputs)},

@@ -53,7 +53,7 @@ class SystemReport:
     # the scores of single examples on the test set, by name, with 95 % intervals
     scores: dict[str, Resampled] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)  # sentences about the training, such as why it ended
-    # True if it was trained on the data of the first system; False also if that cannot be told
+    # True if it was trained on the data of the first system; False also if that is unknown
     shares_data: bool = True
 
 
@@ -231,8 +231,9 @@ class Section:
 
 def sections(report: Report) -> list[Section]:
     """Write the sections of a report, without those that have nothing to show."""
+    failed = [[system.name, system.error or ""] for system in report.systems if system.error]
     others = [
-        failures(report),
+        Section("Failed", table=Table(["system", "what happened"], failed) if failed else None),
         significance(report),
         curves(report),
         grouped(report, report.by_length, "Score by length", "source length in tokens", BY_LENGTH),
@@ -284,7 +285,6 @@ def other_data(report: Report) -> list[str]:
 
 
 def introduction(report: Report) -> list[str]:
-    """Say what is compared, on what, and with which budget."""
     budget = report.budget
     limits = [
         counted(budget.updates, "updates") if budget.updates else "",
@@ -398,11 +398,6 @@ def costs(system: SystemReport) -> dict[str, str | None]:
     }
 
 
-def failures(report: Report) -> Section:
-    rows = [[system.name, system.error or ""] for system in report.systems if system.error]
-    return Section("Failed", table=Table(["system", "what happened"], rows) if rows else None)
-
-
 def absent_classes(report: Report) -> list[str]:
     """Name the classes of which the test set has no example, if there are any."""
     tests = [system.measured.test for system in report.done if system.measured]
@@ -432,7 +427,6 @@ def significance(report: Report) -> Section:
 
 
 def curves(report: Report) -> Section:
-    """Draw loss and scores during training against updates, minutes and FLOPs."""
     names = dict.fromkeys(["loss", f"{VALID}loss", report.curve])
     charts = [chart for name in names for axis in AXES if (chart := curve_chart(report, name, axis))]
     text = ["Losses are in nats, label smoothing included where a recipe has it."]
@@ -461,21 +455,17 @@ def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text
         [name, f"{group.count:,}", *(interval(report.score, group.scores[system.name]) for system in ordered)]
         for name, group in zip(names, groups, strict=True)
     ]
-    series = [
-        Series(
-            system.name,
-            report.systems.index(system),
-            [(i + beside(place, len(ordered)), group.scores[system.name].value) for i, group in enumerate(groups)],
-            [group.scores[system.name].interval for group in groups],
-        )
-        for place, system in enumerate(ordered)
-    ]
+    series = []
+    for place, system in enumerate(ordered):
+        offset, scores = offset_in_group(place, len(ordered)), [group.scores[system.name] for group in groups]
+        points = [(i + offset, score.value) for i, score in enumerate(scores)]
+        series.append(Series(system.name, report.systems.index(system), points, [score.interval for score in scores]))
     chart = Chart(f"{report.score} by {axis}", axis, report.score, series, names=names)
     return Section(title, [text], Table([axis, "sentences", *(system.name for system in ordered)], rows), [chart])
 
 
-def beside(place: int, count: int) -> float:
-    """Return where a system stands in a group, so that the bars of several systems do not cover one another."""
+def offset_in_group(place: int, count: int) -> float:
+    """The offset of a system in a group, so that the bars of several systems do not cover one another."""
     return 0.3 * ((place + 0.5) / count - 0.5)
 
 
@@ -490,7 +480,6 @@ def settings(report: Report) -> Section:
 
 
 def machine(report: Report) -> list[str]:
-    """Say on which machine the systems were measured."""
     lines = []
     for system in report.done:
         if system.measured:

@@ -44,7 +44,6 @@ class Budget:
         return tuple(f"{key}={value}" for key, value in limits if value is not None)
 
     def allows(self, size: int) -> bool:
-        """True if a number of parameters is that of the budget, up to `TOLERANCE`."""
         return self.parameters is None or abs(size - self.parameters) <= TOLERANCE * self.parameters
 
     def check_size(self, recipe: Recipe, tokenizers: TokenizerPair) -> int:
@@ -113,7 +112,7 @@ class ComparisonSetup:
     test_digest: str  # SHA-256 of the test set
     test_name: str  # the test set, in words
     language: str  # the target language, by which texts are scored
-    labels: tuple[str, ...]  # the classes that are told apart; empty for a task without classes
+    labels: tuple[str, ...]  # the classes that are distinguished; empty for a task without classes
 
     @classmethod
     def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "ComparisonSetup":
@@ -186,7 +185,6 @@ def trained_on(recipe: Recipe) -> str | None:
 
 
 def test_digest(recipe: Recipe, test: CorpusConfig) -> str:
-    """Return the SHA-256 of a test set and of how a recipe reads it."""
     return data_digest(replace(recipe, data=replace(recipe.data, train=(test,), valid=None)))
 
 
@@ -207,7 +205,6 @@ class System:
         return self.source.is_dir() and not (self.source / FILE).is_file()
 
     def recipe(self, data: Path | None) -> Recipe:
-        """Load the recipe of a system, or the recipe that its model was trained with."""
         if not self.source.exists():
             remedy = f"name a TOML file, a folder with {FILE}, or the folder of a run or a model"
 

@@ -23,7 +23,6 @@ class Sample(ABC):
         """Compare the system with a baseline by paired bootstrap, a comparison for each score."""
 
     def intervals(self) -> dict[str, Resampled]:
-        """Estimate the 95 % interval of each score, by name."""
         return {comparison.name: comparison.system for comparison in self.against(self)}
 
 
@@ -162,8 +161,6 @@ MAX_CHARACTERS = 1000  # of a text that is shown
 
 @dataclass(frozen=True)
 class SampleOutputs:
-    """A sentence of the test set with the outputs of all systems."""
-
     number: int  # number of the sentence in the test set, from 1
     source: str
     reference: str  # the expected text

@@ -83,8 +83,6 @@ SUBWORD = 4.0
 
 @dataclass(frozen=True)
 class DataVolume:
-    """Volume of the training data on this machine."""
-
     files: int  # the number of files
     bytes: int  # the size of their text, decompressed: of the `part` of each corpus that is read
     lines: int  # the lines of this text
@@ -139,7 +137,7 @@ class PlannedBatches:
     typical: Batch  # a batch with about as many tokens as the others
     largest: Batch  # a batch with the longest texts
     tokens: float  # the mean number of real tokens of a batch
-    epoch: int | None  # the number of batches of an epoch; None where there is no data
+    epoch: int | None  # the number of batches of an epoch; None without data
     origin: str  # in words, where the batches come from
 
 
@@ -162,7 +160,6 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
 
 
 def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
-    """Look at some batches of prepared data."""
     kind = find_task(recipe.task)
     recipe = kind.dataset.resolve(recipe)
     check_prepared(recipe, prepared)

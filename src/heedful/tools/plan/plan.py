@@ -29,8 +29,6 @@ BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an
 
 @dataclass(frozen=True)
 class Accelerator:
-    """Accelerator as its data sheet describes it."""
-
     name: str
     # dense FLOPs per second in the precision of the run: bfloat16, unless `find_accelerator` is asked for float32
     flops: float
@@ -81,7 +79,7 @@ class Layout:
     batch: float  # what the largest batch takes: activations and work space
     total: float  # the most at a time
     fits: bool  # True if that is no more than the usable share of its memory
-    # the total with activation checkpointing, an estimate; None in models that are no stacks of blocks
+    # the total with activation checkpointing, an estimate; None in models that are not stacks of blocks
     checkpointed: float | None
     volume: float  # bytes that it sends in an update
     communication: float  # seconds for that, with nothing computed at the same time

@@ -75,7 +75,6 @@ class Paper(TorchDispatchMode):
             recurrent._init_flat_weights()
 
     def copy(self, tensor: Tensor) -> Tensor:
-        """Copy a tensor to paper, and count it."""
         blank = tensor.to("meta")
         copied = FakeTensor(self._fake, blank, CPU) if self.device == CPU else blank
         self._count(copied)
@@ -135,7 +134,6 @@ class Paper(TorchDispatchMode):
 
 
 def is_on_paper(tensor: Tensor) -> bool:
-    """True for a tensor without memory."""
     return tensor.is_meta or isinstance(tensor, FakeTensor)
 
 
@@ -167,14 +165,12 @@ def memory_efficient(
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of a training process, in bytes."""
-
     weights: int  # the float32 weights, and buffers such as tables of positions
     replica: int  # the bfloat16 copy that computes, in `precision = "bfloat16"`
     optimizer: int  # the state of the optimiser
     gradients: int  # the float32 gradients of all trained weights
     activations: int  # what the forward pass of a batch keeps for its backward pass
-    work: int  # the most that a batch takes beside all of these but the activations, which are part of it
+    work: int  # the most that a batch takes next to all of these but the activations, which are part of it
     # the most at any time of an update. In an update of a single batch the gradients grow while the activations go,
     # so that it is less than the sum of the others.
     peak: int
@@ -189,8 +185,6 @@ class Memory:
 
 
 class UpdateOnPaper:
-    """Training step of a recipe's model on paper."""
-
     def __init__(self, task: Task, recipe: Recipe, device: torch.device) -> None:
         self.recipe = replace(recipe, train=replace(recipe.train, compile=False))
         self.task = task
@@ -222,11 +216,9 @@ class UpdateOnPaper:
 
     @property
     def trained(self) -> list[torch.nn.Parameter]:
-        """The weights that are trained."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     def memory(self, batch: Batch, *, accumulates: bool) -> Memory:
-        """Find the memory of an update."""
         paper, before = self.paper, self.paper.live
         with taken_apart(), paper:
             paper.peak = before
@@ -262,5 +254,4 @@ class UpdateOnPaper:
 
 
 def size_of(parameter: torch.nn.Parameter) -> int:
-    """Return the size of weights in float32, in bytes."""
     return 4 * parameter.numel()

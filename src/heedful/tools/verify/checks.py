@@ -46,7 +46,7 @@ class Check:
 
 
 def alone(subject: Subject) -> list[Tensor]:
-    """The outputs of each example in a batch of its own."""
+    """The outputs of each example in a separate batch."""
     return [subject.outputs(subject.model, [example])[0] for example in subject.examples]
 
 

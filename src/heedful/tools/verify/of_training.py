@@ -33,8 +33,6 @@ MINUTES = 5.0  # that one of them waits for the other
 
 
 class ExampleBatch(NamedTuple):
-    """A batch of examples of a subject, as a training step takes it."""
-
     examples: Sequence[Example]
     tokens: int
     counts: tuple[int, ...]
@@ -126,7 +124,7 @@ def weight_files(model: nn.Module) -> dict[Shardings, str]:
 
 
 def own_modules(recipe: Recipe) -> list[str]:
-    """The modules of the user's own whose classes a recipe names as "module:Class"."""
+    """The modules of the user whose classes a recipe names as "module:Class"."""
     names = (recipe.task, recipe.model.architecture)
     return [name.partition(":")[0] for name in names if ":" in name]
 

@@ -21,7 +21,7 @@ from heedful.tools.verify.subjects import subject_of
 
 
 def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
-    """Train the model of a folder with the other process, and write the weights beside it.
+    """Train the model of a folder with the other process, and write the weights next to it.
 
     The weights are whole in both processes and then, if they can be, sharded.
     """

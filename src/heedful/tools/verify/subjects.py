@@ -71,7 +71,6 @@ class Subject(ABC):
         self.examples = [self.example(*lengths) for lengths in LENGTHS]
 
     def ids(self, length: int) -> Int[Tensor, " T"]:
-        """Draw a row of token ids."""
         return torch.randint(min(FIRST, self.vocabulary - 1), self.vocabulary, (length,), generator=self.random)
 
     def media(self, length: int) -> Float[Tensor, "N ..."]:
@@ -128,7 +127,6 @@ class PairSubject(Subject):
         return cross_entropy(hidden, model.output.weight, labels[targets[1]], 0.1, model.output.bias)
 
     def start(self, examples: Sequence[Example]) -> DecodingState:
-        """Begin to decode from the sources."""
         return self.model.start(*self.sources(examples))
 
     def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
