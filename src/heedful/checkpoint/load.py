@@ -108,7 +108,6 @@ class LoadedModel:
 
     @contextmanager
     def testing(self, data: DataConfig, report: Callable[[str], None]) -> Iterator[Task[Any]]:
-        """Open the model's task with the test set `data.test`."""
         decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)  # as if it had been measured
         recipe = replace(self.recipe, data=labels_learned(data, self.recipe.data), decode=decode)
         kind = find_task(recipe.task)
@@ -227,7 +226,6 @@ def _runs_in(folder: Path) -> list[str]:
 
 
 def names_in_box() -> list[str]:
-    """List the names of the models that come with heedful."""
     return sorted(path.parent.name for path in BOX.glob(f"*/{MANIFEST}"))
 
 

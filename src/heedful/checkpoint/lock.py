@@ -53,7 +53,6 @@ class Claim:
             raise RunError(f"another process has put its own {LOCK} into {self.folder}: stop one of the two")
 
     def release(self) -> None:
-        """Give the folder up."""
         for descriptor in reversed(self._descriptors):
             os.close(descriptor)
         self._descriptors.clear()

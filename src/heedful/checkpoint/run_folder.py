@@ -176,7 +176,6 @@ class Checkpoints:
             return True
 
     def writer(self, step: int) -> FolderWriter:
-        """Create a writer into the temporary folder that `begin` made."""
         return folder_writer(self.path(step), self._storage)
 
     def publish(self, step: int, writer: FolderWriter, files: Mapping[str, Content]) -> None:
@@ -192,7 +191,6 @@ class Checkpoints:
             raise
 
     def abandon(self, writer: FolderWriter) -> None:
-        """Remove a temporary folder, as far as possible."""
         with suppress(OSError):
             remove(self._storage, writer.path)
 
@@ -252,11 +250,9 @@ class Checkpoints:
         return {step for step in steps if not passes(check, self.path(step))}
 
     def steps(self) -> list[int]:
-        """List the saved steps of the run, in order."""
         return [step_of(folder) for folder in checkpoint_folders(self.folder.parent)]
 
     def path(self, step: int) -> Path:
-        """Folder in which the checkpoint of a step is saved."""
         return self.folder / f"step-{step:08d}"
 
     def delete_old(self) -> None:

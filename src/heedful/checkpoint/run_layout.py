@@ -38,7 +38,6 @@ def read_best(path: Path) -> Best | None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step of a checkpoint, by the name of its folder."""
     return int(checkpoint.name.removeprefix("step-"))
 
 

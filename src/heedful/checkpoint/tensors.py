@@ -53,7 +53,6 @@ def tensor_file(
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file, on the CPU."""
     try:
         return {current_name(name): tensor for name, tensor in load_file(path).items()}
     except (SafetensorError, OSError) as error:
@@ -76,7 +75,6 @@ def current_name(name: str) -> str:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Read the metadata of a safetensors file, without its tensors."""
     try:
         with safe_open(path, "pt") as file:
             return file.metadata() or {}

@@ -86,7 +86,6 @@ def overhead() -> Finding:
 
 
 def disk() -> Finding:
-    """Report the free disk space in the current folder, where runs are written."""
     free = shutil.disk_usage(".").free / 1e9
     advice = "checkpoints need room: free some, or name another disk with --out" if free < LITTLE_DISK else ""
     return Finding("disk", f"{free:,.0f} GB free here", advice)

@@ -42,7 +42,6 @@ class PeakMemory:
 
 
 def total_memory() -> int:
-    """Bytes of memory that the machine has."""
     return psutil.virtual_memory().total
 
 

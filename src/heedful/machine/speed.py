@@ -65,7 +65,6 @@ def best_time(call: Callable[[], object], device: torch.device) -> float:
 
 
 def timed(call: Callable[[], object], repeats: int, device: torch.device) -> float:
-    """Measure the seconds of `repeats` calls, until the device has finished them."""
     start = time.perf_counter()
     for _ in range(repeats):
         call()

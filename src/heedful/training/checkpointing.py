@@ -84,7 +84,6 @@ def choose(candidates: Sequence[AverageCandidate], score: str, tie: str | None =
 
 
 def choice_line(final: AverageCandidate, candidates: Sequence[AverageCandidate], score: str) -> str:
-    """Format a line about the final model: the averaged checkpoints, its scores, and the other candidates."""
     line = f"final model: {final}"
     if final.scores:
         others = [one for one in candidates if one is not final]
@@ -106,7 +105,6 @@ def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
 
 
 def ending_line(result: dict[str, Any]) -> str:
-    """Format a line about a run that has ended already: its last update and its scores."""
     values = shown({name: value for name, value in result.items() if name != "update"})
     return f"this run has ended after update {result['update']}{values and f': {values}'}; nothing is left to do"
 

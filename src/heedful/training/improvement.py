@@ -135,7 +135,6 @@ class WarningSigns:
 
     @property
     def remedy(self) -> str:
-        """What to change in a run that learns nothing."""
         return (
             f": nothing is learned. Raise optimizer.lr (now {self.recipe.optimizer.lr:g}) or lower optimizer.warmup "
             f"(now {self.recipe.optimizer.warmup:,}), and check that inputs and targets belong together"

@@ -124,7 +124,6 @@ def rows_of(data: Any, name: str) -> Iterator[Any]:
 
 
 def is_column(values: object) -> bool:
-    """True if a value of a mapping is a column of values."""
     return isinstance(values, Iterable) and hasattr(values, "__len__") and not isinstance(values, str | bytes)
 
 
@@ -364,7 +363,6 @@ def train(
 def as_recipe(
     recipe: str | Path | Recipe | Mapping[str, Any], overrides: Overrides = (), data: str | Path | None = None
 ) -> Recipe:
-    """Load the recipe of a run from a file, or make it from Python values."""
     root = None if data is None else Path(data)
     if isinstance(recipe, str | Path):
         return load_recipe(recipe, overrides, root)

@@ -80,7 +80,6 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The finished lines of a log file, each with its end; none if there is no file."""
     *whole, _ = path.read_bytes().split(b"\n") if path.exists() else [b""]
     return [line + b"\n" for line in whole]
 
@@ -308,7 +307,6 @@ class RunLogger(Logger):
                 self.say(f"NOT LOGGED: {lines.path} ({error.strerror}); training goes on, and the lines wait in memory")
 
     def draw(self, update: int, values: Mapping[str, float | None]) -> None:
-        """Add a point to each training curve."""
         for tag, value in values.items():
             if value is not None and self.board:
                 self.curve(partial(self.board.add_scalar, tag, value, update))

@@ -236,7 +236,6 @@ def check_model(recipe: Recipe) -> None:
 
 
 def check_machine(recipe: Recipe) -> None:
-    """Check that this machine has the device and the packages that a run needs."""
     choose_device(recipe.train.device)
     if recipe.train.tensorboard:
         with TemporaryDirectory() as folder:

@@ -255,12 +255,10 @@ class Trainer:
 
     @property
     def batches(self) -> Sequence[np.ndarray]:
-        """The batches of this epoch, as ids of examples."""
         return self.plan(self.state.epoch)
 
     @cached_property
     def coming(self) -> Generator[Batch]:
-        """This process's batches from here on."""
         here = (self.state.epoch, self.state.batch)
         return read(self.task.data, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
 
@@ -310,12 +308,10 @@ class Trainer:
             state.window = LogWindow()
 
     def validation_is_due(self) -> bool:
-        """True if the current weights are due for validation and have not been validated yet."""
         state = self.state
         return state.update % self.recipe.train.validate_every == 0 and state.validated < state.update
 
     def save_is_due(self, minutes: float) -> bool:
-        """True if a checkpoint is due, by the number of updates or the minutes since the last one."""
         return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
     def validate(self, logger: Logger) -> None:
@@ -352,7 +348,6 @@ class Trainer:
         return replace(results, scores=self.reducer.broadcast_object(lambda: results.scores))
 
     def signs_of(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
-        """Sentences on signs of trouble in a validation that was noted."""
         silence = silence_line(self.state, scores, self.best_name)
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
@@ -449,7 +444,6 @@ class Trainer:
         return final.scores or {}
 
     def mean(self, updates: Updates) -> dict[str, Tensor]:
-        """Average the weights of saved checkpoints."""
         return average([self.checkpoints.path(update) for update in updates])
 
     def scores_of(self, updates: Updates) -> Scores | None:

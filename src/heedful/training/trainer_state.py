@@ -28,7 +28,6 @@ class LogWindow:
         self.counts = added(self.counts, counts)
 
     def means(self) -> list[Mean]:
-        """Compute the mean of each term of the loss; empty if nothing was added."""
         rows = zip(self.losses, self.nlls, self.counts, strict=True)
         return [Mean.of(*row) for row in rows]
 
@@ -45,7 +44,6 @@ class Watch:
 
 
 def added(sums: list[N], more: list[N]) -> list[N]:
-    """Add two lists element by element; an empty `sums` counts as zeros."""
     return [a + b for a, b in zip(sums, more, strict=True)] if sums else more
 
 

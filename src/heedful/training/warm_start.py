@@ -53,7 +53,6 @@ def freeze(model: Model, recipe: Recipe) -> None:
 
 
 def is_frozen(module: nn.Module) -> bool:
-    """True if a module has weights, and none of them is trained."""
     values = list(module.parameters())
     return bool(values) and not any(value.requires_grad for value in values)
 
@@ -194,7 +193,6 @@ def with_warm_start(recipe: Recipe) -> Recipe:
 
 
 def starts(recipe: Recipe) -> Iterator[LoadedModel]:
-    """Load the models that a recipe's warm start begins from."""
     if recipe.train.start is not None:
         start = loaded("train.start", recipe.train.start)
         check_family(start, recipe)
@@ -210,7 +208,6 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
 
 
 def loaded(key: str, folder: str) -> LoadedModel:
-    """Load the model that a key of the recipe names."""
     try:
         return load_model(folder)
     except InputError as error:
@@ -242,7 +239,6 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def takes_pairs(recipe: Recipe) -> bool:
-    """True if the task of a recipe is learned by an encoder-decoder."""
     return any(FAMILIES[family].pairs for family in find_task(recipe.task).families)
 
 
