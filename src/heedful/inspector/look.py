@@ -97,23 +97,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Option:
-    """One possible output of a model for a text, such as a translation, a word for a gap, or a class.
-
-    Attributes:
-        text: the output as text.
-        probability: probability that the model gives the output; None if the model gives none.
-        score: score of a hypothesis in beam search.
-        pieces: tokens of an output that was generated token by token.
-        log_probs: log-probability of each token in `pieces`.
-        complete: False if a length limit cut the output.
-    """
+    """One possible output of a model for a text, such as a translation, a word for a gap, or a class."""
 
     text: str
     probability: float | None = None
-    score: float | None = None
-    pieces: tuple[str, ...] = ()
-    log_probs: tuple[float, ...] = ()
-    complete: bool = True
+    score: float | None = None  # of a hypothesis in beam search
+    pieces: tuple[str, ...] = ()  # tokens of an output that was generated token by token
+    log_probs: tuple[float, ...] = ()  # of each token in `pieces`
+    complete: bool = True  # False if a length limit cut the output
 
 
 @dataclass(frozen=True)
@@ -126,27 +117,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Result of a look into a model: answers, trace of the forward pass, logit lens and log of the beam search.
-
-    Attributes:
-        question: the input.
-        forward: the forward pass that was recorded.
-        trace: the recorded tensors.
-        answers: the model's outputs, or the target that the model was given.
-        lens: logit lens; None if the model predicts no tokens.
-        log: log of a translator's beam search; None for other models and for a given target.
-        reference: the reference, followed through the beam search.
-        unknown: words of the question that the vocabulary lacks, so that the model reads <unk>.
-    """
+    """Result of a look into a model: answers, trace of the forward pass, logit lens and log of the beam search."""
 
     question: Question
-    forward: ForwardPass
+    forward: ForwardPass  # that was recorded
     trace: Trace
-    answers: list[Answer]
-    lens: Lens | None
-    log: BeamLog | None = None
+    answers: list[Answer]  # the model's outputs, or the target that the model was given
+    lens: Lens | None  # None if the model predicts no tokens
+    log: BeamLog | None = None  # of a translator's beam search
     reference: ReferencePath | None = None
-    unknown: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # words that the vocabulary lacks, so that the model reads <unk>
 
 
 def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Inspection:
