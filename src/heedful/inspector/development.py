@@ -94,15 +94,6 @@ def snapshots(
     """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
 
     A checkpoint that is deleted meanwhile or damaged is left out.
-
-    Args:
-        folder: the folder of the run.
-        text: the input text; or an image or audio, as the bytes of its file.
-        target: the target text that every checkpoint is given; None: each checkpoint generates its own.
-        watch: called with each model before it is measured.
-
-    Raises:
-        InputError: the text is empty, text or target is too long, or the file cannot be read.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
@@ -138,9 +129,6 @@ def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
     """Read validation pairs with gold word alignment, as in the corpora of `heedful scenes`; none without the files.
 
     Line i of `valid.align`, `valid.words.en` and `valid.words.de` is about line i of `valid.en` and `valid.de`.
-
-    Raises:
-        InputError: a link of `valid.align` is not of the form "2-3", or names a word that is not there.
     """
     valid = recipe.data.valid
     if valid is None or valid.target is None:

@@ -87,27 +87,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Result of a look into a model: answers, trace of the forward pass, logit lens and log of the beam search.
-
-    Attributes:
-        question: the input.
-        forward: the forward pass that was recorded.
-        trace: the recorded tensors.
-        answers: the model's outputs, or the target that the model was given.
-        lens: logit lens; None if the model predicts no tokens.
-        log: log of a translator's beam search; None for other models and for a given target.
-        reference: the reference, followed through the beam search.
-        unknown: words of the question that the vocabulary lacks, so that the model reads <unk>.
-    """
+    """Result of a look into a model: answers, trace of the forward pass, logit lens and log of the beam search."""
 
     question: Question
-    forward: ForwardPass
+    forward: ForwardPass  # that was recorded
     trace: Trace
-    answers: list[Answer]
-    lens: Lens | None
-    log: BeamLog | None = None
+    answers: list[Answer]  # the model's outputs, or the target that the model was given
+    lens: Lens | None  # None if the model predicts no tokens
+    log: BeamLog | None = None  # of a translator's beam search
     reference: ReferencePath | None = None
-    unknown: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # words that the vocabulary lacks, so that the model reads <unk>
 
 
 def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Inspection:

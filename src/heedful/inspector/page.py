@@ -41,11 +41,7 @@ class Page:
 
     @classmethod
     def built(cls, path: Path = BUILT) -> "Page":
-        """Read the inspector page that `make page` built.
-
-        Raises:
-            InputError: the page was not built.
-        """
+        """Read the inspector page that `make page` built."""
         try:
             return cls(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:

@@ -289,11 +289,7 @@ class WordMap:
 
 
 def draw_words(word_map: WordMap, path: Path) -> set[str]:
-    """Draw a dot and a label for each word to a file.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
+    """Draw a dot and a label for each word to a file."""
     fonts = fonts_for("".join([*word_map.words, word_map.title]))
     size = float(np.clip(14 - len(word_map.words) / 25, 6, 11))
     with _style(fonts):
@@ -318,11 +314,7 @@ def draw_words(word_map: WordMap, path: Path) -> set[str]:
 
 
 def plot(recorded: Recorded, head: int | None = None) -> Figure:
-    """Plot a tensor of one to three dimensions: a panel for each head (or one head), rows and columns for the others.
-
-    Raises:
-        InputError: there is no such head.
-    """
+    """Plot a tensor of one to three dimensions: a panel for each head or for one, rows and columns for the others."""
     values, labels = recorded.values, list(recorded.labels)
     if values.ndim == 1:
         values, labels = values[None], [[""], *labels]

@@ -124,11 +124,7 @@ class Engine(Worker):
         return cls({name: load_model(name, device) for name in names})
 
     def model(self, name: object) -> ServedModel:
-        """Return the model that a client names; a name is never taken for a path.
-
-        Raises:
-            UnknownError: there is no such model.
-        """
+        """Return the model that a client names; a name is never taken for a path."""
         if not isinstance(name, str) or name not in self.models:
             raise UnknownError(f"there is no model {str(name)[:100]!r}; there are {', '.join(self.models)}")
         return self.models[name]
@@ -142,12 +138,7 @@ class Engine(Worker):
             module.register_forward_pre_hook(self.check)
 
     async def stream(self, steps: Iterator[T]) -> AsyncIterator[T]:
-        """Run a computation step by step, each step as a separate job, so that other jobs run between them.
-
-        Raises:
-            BusyError: too many jobs wait already for the first step.
-            CancelledError: the engine is closed.
-        """
+        """Run a computation step by step, each step as a separate job, so that other jobs run between them."""
         admitted = False
         while step := await self.run(lambda: list(islice(steps, 1)), admitted=admitted):
             admitted = True

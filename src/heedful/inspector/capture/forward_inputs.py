@@ -55,24 +55,13 @@ class TokenLine:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """Forward pass of a model over a text, an image or audio, ready to run and to record.
-
-    Attributes:
-        model: the model, in training or evaluation mode.
-        tokenizer: tokenizer of the target text, or of the input for a model that generates nothing; None for a model
-            that neither reads nor writes text.
-        lines: input and target tokens, or patches or frames, by `NamedStack.sequence`: "src", "tgt" or both.
-        run: runs the forward pass and returns the model's output.
-        steps: computes the same logits one token at a time, as beam search does; None for a model that generates
-            nothing.
-        media: the image or audio that the model reads; None for a text.
-    """
+    """Forward pass of a model over a text, an image or audio, ready to run and to record."""
 
     model: Model
-    tokenizer: Tokenizer | None
-    lines: dict[str, TokenLine]
-    run: Callable[[], Tensor]
-    steps: Callable[[], Tensor] | None = None
+    tokenizer: Tokenizer | None  # of the target, or of the input for a model that generates nothing
+    lines: dict[str, TokenLine]  # tokens, patches or frames by `NamedStack.sequence`: "src", "tgt" or both
+    run: Callable[[], Tensor]  # returns the model's output
+    steps: Callable[[], Tensor] | None = None  # the same logits one token at a time, as beam search computes them
     media: MediaInput | None = None
 
     @property

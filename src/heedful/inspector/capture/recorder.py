@@ -93,11 +93,7 @@ def recording(
 
 
 def matching(patterns: str | Collection[str], names: Iterable[str]) -> list[str]:
-    """Names of taps or tensors that match a pattern such as "dec.*.cross.attn", or one of several.
-
-    Raises:
-        InputError: a pattern matches no name.
-    """
+    """Names of taps or tensors that match a pattern such as "dec.*.cross.attn", or one of several."""
     matches = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         fitting = [name for name in names if fnmatchcase(name, pattern)]

@@ -254,11 +254,7 @@ class Writing:
 
 
 def writing(subject: Any, value: Input) -> Writing:
-    """Prepare what a translator, captioner or transcriber reads and writes.
-
-    Raises:
-        InputError: a text is too long, a file cannot be read, or the model reads something else.
-    """
+    """Prepare what a translator, captioner or transcriber reads and writes."""
     match subject:
         case Translator():
             tokenizers = subject.tokenizers

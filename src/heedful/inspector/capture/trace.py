@@ -67,18 +67,12 @@ class Recorded(NDArrayOperatorsMixin):
 
     Arithmetic, comparison, indexing and NumPy functions work as on a NumPy array and return plain arrays. Methods of
     arrays, such as `mean` or `tolist`, are available too.
-
-    Attributes:
-        name: name of the tap, such as "dec.0.cross.attn".
-        axes: names of the dimensions, such as "head", "query" and "key".
-        values: float32.
-        labels: labels of the positions for each dimension: tokens, or numbers from 0.
     """
 
-    name: str
-    axes: tuple[str, ...]
-    values: np.ndarray
-    labels: tuple[list[str], ...]
+    name: str  # of the tap, such as "dec.0.cross.attn"
+    axes: tuple[str, ...]  # names of the dimensions, such as "head", "query" and "key"
+    values: np.ndarray  # float32
+    labels: tuple[list[str], ...]  # of the positions for each dimension: tokens, or numbers from 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -130,17 +124,13 @@ class Recorded(NDArrayOperatorsMixin):
 class Trace(Mapping[str, Recorded]):
     """Recorded tensors of a model's forward pass over one text: a mapping from tap names to tensors.
 
-    Attributes:
-        lines: input tokens and target tokens of each stack: "src", "tgt" or both.
-        axes: dimensions of each tensor.
-        tensors: float32, without the batch dimension.
-        checks: largest difference between the recorded logits and the logits of an unrecorded pass ("fused"), and of
-            decoding one token at a time ("steps").
+    `checks` has the largest difference between the recorded logits and the logits of an unrecorded pass ("fused"), and
+    of decoding one token at a time ("steps").
     """
 
-    lines: dict[str, TokenLine]
+    lines: dict[str, TokenLine]  # input and target tokens of each stack: "src", "tgt" or both
     axes: dict[str, tuple[Axis, ...]]
-    tensors: dict[str, np.ndarray]
+    tensors: dict[str, np.ndarray]  # float32, without the batch dimension
     checks: dict[str, float]
 
     def __repr__(self) -> str:
@@ -280,11 +270,7 @@ def trace(
 def traced(
     forward: ForwardPass, keep: str | Collection[str] = ("*",), edits: Mapping[str, Edit] | None = None
 ) -> Trace:
-    """Run a forward pass and record its tensors in a trace.
-
-    Raises:
-        InputError: the model has no such tap.
-    """
+    """Run a forward pass and record its tensors in a trace."""
     model = forward.model
     with evaluating(model):
         with recording(model, keep, edits) as recorded:

@@ -81,22 +81,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Effect:
-    """Comparison of a model's output on one text with all attention heads and without some.
+    """Comparison of a model's output on one text with all attention heads and without some."""
 
-    Attributes:
-        answers: the model's answers without the heads.
-        pieces: target tokens of the look, whose log-probabilities are compared; empty if the model
-            generates nothing.
-        whole: log P of each target token given the tokens before it, with all heads.
-        without: log P of each target token given the tokens before it, without the heads.
-        choices: for each gap, or for the whole text, the options and their probabilities, likeliest first.
-    """
-
-    answers: list[Answer]
-    pieces: list[str]
-    whole: list[float]
-    without: list[float]
-    choices: list[list[Choice]]
+    answers: list[Answer]  # without the heads
+    pieces: list[str]  # target tokens of the look; empty if the model generates nothing
+    whole: list[float]  # log P of each target token given the tokens before it, with all heads
+    without: list[float]  # the same, without the heads
+    choices: list[list[Choice]]  # for each gap, or for the whole text, the options, likeliest first
 
 
 def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str = "silent") -> Effect:

@@ -81,19 +81,14 @@ def contrast(number: int, line: str) -> Contrast:
 class Shift:
     """Result of a minimal pair: a model's log-probabilities of both forms, its preferences, and their shift.
 
-    Attributes:
-        contrast: the minimal pair.
-        scores: log P of form A and of form B, given source A; and given source B.
-        preferences: log P(form A) - log P(form B), given source A and given source B.
-        shift: preference given source A minus preference given source B.
-        attention: attention weight from the first target position where the forms differ to the tokens of each source
-            that the other source lacks; None if the model is no translator or the sources are equal.
+    `attention` is the weight from the first target position where the forms differ to the tokens of each source that
+    the other source lacks; None if the model is not a translator or the sources are equal.
     """
 
     contrast: Contrast
-    scores: tuple[Both, Both]
-    preferences: Both
-    shift: float
+    scores: tuple[Both, Both]  # log P of form A and of form B, given source A; and given source B
+    preferences: Both  # log P(form A) - log P(form B), given source A and given source B
+    shift: float  # preference given source A minus preference given source B
     attention: Both | None = None
 
 

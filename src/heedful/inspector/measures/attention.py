@@ -123,14 +123,7 @@ def cross_attention(subject: Writer, source: Input, target: str | None = None) -
 def view(
     weights: Float[Tensor, "L H T S"], layers: list[int], layer: int | None = None, head: int | None = None
 ) -> tuple[Float[Tensor, "T S"], str]:
-    """Choose the cross-attention matrix of one layer and head, or the mean of a layer, and a title for it.
-
-    Args:
-        weights: Attention of all layers and heads.
-        layers: Numbers of these layers, from 1.
-        layer: Decoder layer, from 1; None: the layer whose heads have the lowest mean entropy.
-        head: Attention head, from 1; None: the mean of all heads of the layer.
-    """
+    """Choose the cross-attention matrix of one layer and head, or the mean of a layer, and a title for it."""
     heads = weights.size(1)
     if layer is not None and layer not in layers:
         there = f"{counted(len(layers), 'layers')}: {', '.join(map(str, layers))}"
@@ -154,10 +147,6 @@ def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[in
 
     Each target word is aligned to the source word with the largest weight. All gold links count as sure links: the rate
     is 1 - 2 |A & G| / (|A| + |G|) for the links A of a head and G of the gold alignment; 0 is perfect.
-
-    Args:
-        weights: Attention by word, without the rows and columns of <eos>.
-        gold: Links (source word, target word), counted from 0.
     """
     links = torch.zeros(weights.shape[2:], dtype=torch.bool)
     for source, target in gold:

@@ -158,20 +158,15 @@ def forced_nodes(prefix: Sequence[int], log_probs: Sequence[float], config: Deco
 class ReferencePath:
     """Reference translation followed through a beam search: its score, and the step where the search lost it.
 
-    Attributes:
-        tokens: token ids of the reference, with <eos>.
-        log_probs: log-probability of each token given the tokens before it.
-        hypothesis: the reference, scored like an output of the search.
-        lost: first step, from 1, without the reference in the beam; None: the search kept the reference to its end.
-        search_error: True if the search lost the reference although the model scores it higher than all hypotheses
-            found, so that a larger beam could have found the reference. False: the search found the reference, the
-            model itself prefers another output (Stahlberg & Byrne 2019), or the reference lacks the given prefix.
+    A search error is a lost reference that the model scores higher than all hypotheses that the search found, so that
+    a larger beam could have found it. Otherwise the search found the reference, the model itself prefers another output
+    (Stahlberg & Byrne 2019), or the reference lacks the given prefix.
     """
 
-    tokens: list[int]
-    log_probs: list[float]
-    hypothesis: Hypothesis
-    lost: int | None
+    tokens: list[int]  # with <eos>
+    log_probs: list[float]  # of each token given the tokens before it
+    hypothesis: Hypothesis  # the reference, scored like an output of the search
+    lost: int | None  # first step, from 1, without the reference in the beam; None: it was never lost
     search_error: bool
 
 

@@ -28,9 +28,6 @@ def principal_components(vectors: Float[np.ndarray, "N D"]) -> Plane:
 
     The sign of a component is free; here the entry of largest size in its direction is positive, so that the same
     vectors give the same plot everywhere.
-
-    Raises:
-        InputError: there are fewer than three vectors, or they have fewer than two dimensions.
     """
     if len(vectors) < 3 or vectors.shape[1] < 2:
         raise InputError(f"{len(vectors)} vectors of size {vectors.shape[1]} span no plane to draw; give more words")
@@ -51,9 +48,6 @@ def neighbour_map(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]
     """Place vectors in a plane by t-SNE, beginning from their principal components, so that it is always the same map.
 
     Distances between groups that are far apart mean little; who is whose neighbour does.
-
-    Raises:
-        InputError: there are fewer than five vectors.
     """
     if len(vectors) < 5:
         raise InputError(f"t-SNE has nothing to arrange among {len(vectors)} vectors; give five words or more")

@@ -85,40 +85,23 @@ def check_speaks(model: Model) -> None:
 
 @dataclass(frozen=True)
 class Part:
-    """One summand of a logit in direct logit attribution, such as the contribution of an attention head.
+    """One summand of a logit in direct logit attribution, such as the contribution of an attention head."""
 
-    Attributes:
-        source: origin of the part: "tgt" or "src" for embeddings, a sublayer such as "dec.0.cross", a stack such as
-            "dec", "transform" or "output".
-        kind: "token", "position", "head", "hidden" (a feed-forward network without its bias), "bias" (of a linear
-            layer) or "norm" (the bias of a norm).
-        value: contribution to the logit.
-        head: number of the attention head, from 0; None for other kinds.
-    """
-
-    source: str
-    kind: str
+    source: str  # "tgt" or "src" for embeddings, a sublayer such as "dec.0.cross", a stack, "transform" or "output"
+    kind: str  # "token", "position", "head", "hidden" (a feed-forward network), "bias", or "norm" (the bias of a norm)
     value: float
-    head: int | None = None
+    head: int | None = None  # from 0
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """Direct logit attribution: the logit of one token at one position, and the parts that sum to the logit.
+    """Direct logit attribution: the logit of one token at one position, and the parts that sum to the logit."""
 
-    Attributes:
-        place: position in the tokens of the last stack, from 0.
-        token: id of the token.
-        logit: the logit that the model computed.
-        parts: summands of the logit, in the order in which the model adds them.
-        difference: the sum of the parts minus the logit, only a rounding error.
-    """
-
-    place: int
+    place: int  # position in the tokens of the last stack, from 0
     token: int
-    logit: float
-    parts: tuple[Part, ...]
-    difference: float
+    logit: float  # that the model computed
+    parts: tuple[Part, ...]  # in the order in which the model adds them
+    difference: float  # the sum of the parts minus the logit, only a rounding error
 
 
 @torch.no_grad()
