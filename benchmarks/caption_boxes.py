@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
-from heedful.inspector.capture.media_inputs import PictureInput
+from heedful.inspector.capture.sources import PictureInput
 from heedful.inspector.measures.attention import BoxMass, box_masses, cross_attention
-from heedful.inspector.plots.attention import PictureMaps, draw_maps
+from heedful.inspector.plots import PictureMaps, draw_maps
 from heedful.predictors.captioner import Captioner
 from heedful.tasks import find_task
 

@@ -24,7 +24,7 @@ from rich.table import Table
 from heedful.architectures import EncoderDecoder
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.inspector.look import Look, Question, look
+from heedful.inspector.look import Inspection, Question, look
 from heedful.inspector.page import Page as Built
 from heedful.inspector.page import View
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -39,7 +39,7 @@ CDN = {
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
-def base_look(tokens: int) -> tuple[Look, LoadedModel]:
+def base_look(tokens: int) -> tuple[Inspection, LoadedModel]:
     """Inspect an untrained base model on a sentence and a translation of `tokens` tokens each."""
     torch.manual_seed(1)
     tokenizer = train_tokenizer(["a"], TokenizerConfig(vocab_size=300))
@@ -54,15 +54,15 @@ def base_look(tokens: int) -> tuple[Look, LoadedModel]:
     return seen, model
 
 
-def heedful(seen: Look, model: LoadedModel) -> str:
+def heedful(seen: Inspection, model: LoadedModel) -> str:
     """Make the HTML that `heedful inspect --out` writes."""
     return View("base", model, seen, Built.built()).html
 
 
-def bertviz(view: str) -> Callable[[Look, LoadedModel], str]:
+def bertviz(view: str) -> Callable[[Inspection, LoadedModel], str]:
     """Make a function that draws a view of BertViz from heedful's tensors."""
 
-    def made(seen: Look, model: LoadedModel) -> str:
+    def made(seen: Inspection, model: LoadedModel) -> str:
         del model
         peer = import_module("bertviz")
 
@@ -79,12 +79,12 @@ def bertviz(view: str) -> Callable[[Look, LoadedModel], str]:
     return made
 
 
-def layers(seen: Look, names: str) -> list[torch.Tensor]:
+def layers(seen: Inspection, names: str) -> list[torch.Tensor]:
     """Return the attention weights of each layer in BertViz's shape, (1 H T S)."""
     return [torch.from_numpy(found.values)[None] for found in seen.trace.only([names]).values()]
 
 
-SYSTEMS: dict[str, tuple[Callable[[Look, LoadedModel], str], str, str]] = {
+SYSTEMS: dict[str, tuple[Callable[[Inspection, LoadedModel], str], str, str]] = {
     # function that makes the file, part of the address that shows attention, selector of an element of the drawing
     "heedful, all heads and one in full": (heedful, "#/attention", "main .field canvas"),
     "BertViz head view": (bertviz("head_view"), "", "svg line"),

@@ -22,9 +22,9 @@ from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.data.readers.corpus import read_pairs
-from heedful.data.stores.pair_store import PairStore
-from heedful.evaluate import Scoring, score
-from heedful.tasks.translation import Translation
+from heedful.data.stores import PairStore
+from heedful.metrics import Scoring, score
+from heedful.tasks.text_to_text import Translation
 
 SPECIAL = {"unk": "<unk>", "pad": "<pad>", "bos": "<s>", "eos": "</s>"}
 
@@ -121,9 +121,9 @@ def main(options: argparse.Namespace) -> None:
         raise SystemExit(f"{options.recipe}: needs a recurrent model and a [data.test]")
     task = Translation.prepare(recipe, options.out / "data", print)
     tokenizers = task.tokenizers
-    (train,) = task.data.prepared.train
+    (train,) = task.data.examples.train
     write_pairs(train, options.out / "train")
-    write_pairs(task.data.prepared.valid, options.out / "valid")
+    write_pairs(task.data.examples.valid, options.out / "valid")
     vocabulary = [*SPECIAL.values(), *(pieces([id]) for id in range(len(tokenizers.source)))]
     (options.out / "vocabulary").write_text("".join(f"{word}\n" for word in vocabulary), encoding="utf-8")
     settings_file = options.out / "config.yaml"

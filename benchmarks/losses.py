@@ -45,7 +45,7 @@ def reference(task: SequenceToSequence) -> TrainingStep:
     learner = fast(task, "float32")
     for module in learner.model.modules():
         if isinstance(module, Attention):
-            module.kernel = F.scaled_dot_product_attention
+            module.attention_fn = F.scaled_dot_product_attention
     learner.objective = loss
     return learner
 

@@ -25,7 +25,7 @@ from heedful.config.schema import Recipe
 from heedful.machine import prepare_process
 from heedful.machine.speed import count_flops
 from heedful.optim import optimizer_tensors
-from heedful.tools.plan import Circumstances, make_plan
+from heedful.tools.plan import Hardware, make_plan
 from heedful.tools.plan.data import batches_of
 from heedful.tools.plan.plan import SIZE
 from heedful.training.training_step import TrainingStep
@@ -123,7 +123,7 @@ def saved_size(step: TrainingStep) -> int:
 
 def planned(name: str) -> dict[str, float]:
     """Plan the updates that `measure` makes."""
-    plan = make_plan(recipe_of(name), Circumstances(gpu="cpu", length=LENGTH))
+    plan = make_plan(recipe_of(name), Hardware(gpu="cpu", length=LENGTH))
     return {
         "memory": plan.memory.peak,
         "flops": plan.work.flops,

@@ -53,10 +53,10 @@ def measure(reducer: Reducer, preset: str, updates: int) -> dict[str, float]:
     for number in range(1, WARM + updates + 1):
         if number == WARM + 1:
             tokens, begin = 0, time.perf_counter()
-        own = [batch(2 * number + place) for place in reducer.share(range(2))]
+        own = [batch(2 * number + place) for place in reducer.shard(range(2))]
         tokens += step.update(own, number).tokens
     speed = tokens / (time.perf_counter() - begin)
-    return {"tokens/s": speed, "GB": max(reducer.gather(record.peak()))}
+    return {"tokens/s": speed, "GB": max(reducer.all_gather(record.peak()))}
 
 
 def work(path: Path, preset: str, updates: int, threads: int, shard: str) -> None:
@@ -65,9 +65,9 @@ def work(path: Path, preset: str, updates: int, threads: int, shard: str) -> Non
     config = ParallelConfig(shard="full" if shard == "full" else "none")
     with join_process_group(10, "cpu", kind_of_group(config, "cpu")) as reducer:
         found = measure(reducer, preset, updates)
-        if reducer.is_first:
+        if reducer.is_rank_zero:
             path.write_text(json.dumps(found))
-        reducer.gather(0)
+        reducer.all_gather(0)
     if reducer is not SINGLE_PROCESS:
         end_process(0)
 

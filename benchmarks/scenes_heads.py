@@ -18,7 +18,7 @@ from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.data.readers.corpus import read_pairs
-from heedful.inspector.capture.head_masks import WAYS, Head
+from heedful.inspector.capture.recorder import WAYS, Head
 from heedful.inspector.development import alignment, gold_alignment
 from heedful.inspector.experiments.ablation import sweep
 from heedful.inspector.experiments.minimal_pairs import contrasts, shifts, summaries

@@ -14,17 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.evaluate import METRICS, Comparison, Scoring
-from heedful.evaluate.answers import answer_f1, exact_match
-from heedful.evaluate.classes import Classes
-from heedful.evaluate.correlation import pearson, spearman
-from heedful.evaluate.error_rate import character_errors, word_errors
-from heedful.evaluate.f1 import F1Counts
-from heedful.evaluate.metrics import find_metric, names_of
-from heedful.evaluate.outputs import Outputs, outcomes_of
-from heedful.evaluate.rouge import rouge_l, rouge_n
-from heedful.evaluate.significance import Outcomes, compare_outcomes, draw_outcomes, mean_outcomes
-from heedful.evaluate.translation import resampled
+from heedful.metrics import METRICS, Comparison, Scoring
+from heedful.metrics.answers import answer_f1, exact_match
+from heedful.metrics.bootstrap import ExampleScores, bootstrap_scores, compare_scores, example_scores, mean_scores
+from heedful.metrics.classes import Classes, F1Counts
+from heedful.metrics.correlation import pearson, spearman
+from heedful.metrics.metric import Outputs, find_metric, names_of
+from heedful.metrics.texts import character_errors, error_rate, rouge_l, rouge_n, word_errors
+from heedful.metrics.translation import resampled
 from heedful.tasks.image_text_retrieval import retrieval
 from heedful.tasks.ranking import retrieval as ranking
 from heedful.tools.compare.statistics import METRICS as COMPARED
@@ -56,24 +53,24 @@ def texts(systems: Systems, words: int = 12) -> tuple[list[str], list[str]]:
     return outputs, [" ".join(row) for row in rows] * 2
 
 
-def translations(metrics: tuple[str, ...]) -> Callable[[Systems], Outcomes]:
+def translations(metrics: tuple[str, ...]) -> Callable[[Systems], ExampleScores]:
     """Return the results of two translators by metrics of `heedful evaluate`."""
 
-    def results(systems: Systems) -> Outcomes:
+    def results(systems: Systems) -> ExampleScores:
         outputs, references = texts(systems)
         each = [resampled(name, outputs, [references], Scoring())[0] for name in metrics]
-        return Outcomes(
+        return ExampleScores(
             len(outputs), lambda chosen: {name: x for one in each for name, x in one.measure(chosen).items()}
         )
 
     return results
 
 
-def written(systems: Systems) -> Outcomes:
+def written(systems: Systems) -> ExampleScores:
     """Return the results of two systems by means over texts."""
     pairs = list(zip(*texts(systems), strict=True))
     short = list(zip(*texts(systems, words=2), strict=True))
-    return mean_outcomes(
+    return mean_scores(
         {
             "rougeL": [rouge_l(*pair).f1 for pair in pairs],
             "rouge1": [rouge_n(*pair, 1).f1 for pair in pairs],
@@ -83,24 +80,28 @@ def written(systems: Systems) -> Outcomes:
     )
 
 
-def answers(systems: Systems) -> Outcomes:
+def answers(systems: Systems) -> ExampleScores:
     """Return the results of two systems that answer questions by a span."""
     pairs = [(output, [wanted]) for output, wanted in zip(*texts(systems, words=3), strict=True)]
-    return mean_outcomes(
+    return mean_scores(
         {"f1": [answer_f1(*pair) for pair in pairs], "exact_match": [exact_match(*pair) for pair in pairs]}
     )
 
 
-def recognition(systems: Systems) -> Outcomes:
+def recognition(systems: Systems) -> ExampleScores:
     """Return the word and character error rates of two systems."""
-    words, characters = (count(*texts(systems)) for count in (word_errors, character_errors))
-    return Outcomes(2 * systems.examples, lambda chosen: {"wer": words.rate(chosen), "cer": characters.rate(chosen)})
+    errors = {"wer": word_errors(*texts(systems)), "cer": character_errors(*texts(systems))}
+
+    def measure(chosen: np.ndarray) -> dict[str, float]:
+        return {name: error_rate(*rows[chosen].sum(axis=0).tolist()) for name, rows in errors.items()}
+
+    return ExampleScores(2 * systems.examples, measure)
 
 
-def classes(count: int) -> Callable[[Systems], Outcomes]:
+def classes(count: int) -> Callable[[Systems], ExampleScores]:
     """Return the results of two classifiers of so many classes."""
 
-    def results(systems: Systems) -> Outcomes:
+    def results(systems: Systems) -> ExampleScores:
         rng = np.random.default_rng(systems.seed)
         expected = np.tile(rng.integers(count, size=systems.examples), 2)
         wrong = rng.random(len(expected)) < np.repeat(systems.rates, systems.examples)
@@ -110,19 +111,19 @@ def classes(count: int) -> Callable[[Systems], Outcomes]:
     return results
 
 
-def regression(systems: Systems) -> Outcomes:
+def regression(systems: Systems) -> ExampleScores:
     """Return the correlations of two regressions."""
     rng = np.random.default_rng(systems.seed)
     expected = np.tile(rng.normal(size=systems.examples), 2)
     predicted = expected + 2 * np.repeat(systems.rates, systems.examples) * rng.normal(size=len(expected))
     scores = {"pearson": pearson, "spearman": spearman}
-    return Outcomes(
+    return ExampleScores(
         len(expected),
         lambda chosen: {name: score(predicted[chosen], expected[chosen]) for name, score in scores.items()},
     )
 
 
-def tagging(systems: Systems) -> Outcomes:
+def tagging(systems: Systems) -> ExampleScores:
     """Return F1, precision and recall of the spans of two taggers, and the accuracy of their tags."""
     rng = np.random.default_rng(systems.seed)
     rates = np.repeat(systems.rates, systems.examples)
@@ -135,7 +136,7 @@ def tagging(systems: Systems) -> Outcomes:
         tally = F1Counts(*spans)
         return {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall, "accuracy": right / tags}
 
-    return Outcomes(len(counts), measure)
+    return ExampleScores(len(counts), measure)
 
 
 def vectors(systems: Systems) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -148,47 +149,47 @@ def vectors(systems: Systems) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield first, second
 
 
-def pictures_and_texts(systems: Systems) -> Outcomes:
+def pictures_and_texts(systems: Systems) -> ExampleScores:
     """Return the results of two systems that find texts for pictures, and pictures for texts."""
     numbers = np.arange(systems.examples)
     return one_after_other([with_all_metrics(retrieval(*pair, numbers, numbers)) for pair in vectors(systems)])
 
 
-def passages(systems: Systems) -> Outcomes:
+def passages(systems: Systems) -> ExampleScores:
     """Return the results of two systems that find passages for queries."""
     right = [{number} for number in range(systems.examples)]
     return one_after_other([with_all_metrics(ranking(*pair, right)) for pair in vectors(systems)])
 
 
-def with_all_metrics(outputs: Outputs) -> Outcomes:
+def with_all_metrics(outputs: Outputs) -> ExampleScores:
     """Compute all metrics of outputs."""
-    return outcomes_of(outputs, {name: find_metric(name, outputs.kind) for name in names_of(outputs.kind)})
+    return example_scores(outputs, {name: find_metric(name, outputs.kind) for name in names_of(outputs.kind)})
 
 
-def one_after_other(results: list[Outcomes]) -> Outcomes:
+def one_after_other(results: list[ExampleScores]) -> ExampleScores:
     """Join results whose scores are means over examples."""
     each = [one.measure(np.array([example])) for one in results for example in range(one.count)]
-    return mean_outcomes({name: [scores[name] for scores in each] for name in each[0]})
+    return mean_scores({name: [scores[name] for scores in each] for name in each[0]})
 
 
-def evaluated(baseline: Outcomes, system: Outcomes, samples: int) -> list[Comparison]:
+def evaluated(baseline: ExampleScores, system: ExampleScores, samples: int) -> list[Comparison]:
     """Compare two systems as `heedful evaluate --against` does."""
-    return compare_outcomes(baseline, system, samples)
+    return compare_scores(baseline, system, samples)
 
 
-def drawn(baseline: Outcomes, system: Outcomes, samples: int) -> list[Comparison]:
+def drawn(baseline: ExampleScores, system: ExampleScores, samples: int) -> list[Comparison]:
     """Compare two systems as `heedful compare` does where it knows the scores of resamples only."""
-    one, two = (DrawnSample(draw_outcomes(outcomes, samples)) for outcomes in (baseline, system))
+    one, two = (DrawnSample(bootstrap_scores(outcomes, samples)) for outcomes in (baseline, system))
     return two.against(one)
 
 
-def scored(baseline: Outcomes, system: Outcomes, _samples: int) -> list[Comparison]:
+def scored(baseline: ExampleScores, system: ExampleScores, _samples: int) -> list[Comparison]:
     """Compare two systems as `heedful compare` does by the scores of single texts, with 1,000 draws."""
     one, two = (ScoredTexts(figures(outcomes)) for outcomes in (baseline, system))
     return two.against(one)
 
 
-def figures(outcomes: Outcomes) -> dict[str, list[float]]:
+def figures(outcomes: ExampleScores) -> dict[str, list[float]]:
     """Return the scores of each example by itself."""
     each = [outcomes.measure(np.array([example])) for example in range(outcomes.count)]
     return {name: [scores[name] for scores in each] for name in each[0]}
@@ -203,8 +204,8 @@ class Kind:
         compare: Compares the second of two systems with the first by so many draws.
     """
 
-    results: Callable[[Systems], Outcomes]
-    compare: Callable[[Outcomes, Outcomes, int], list[Comparison]] = evaluated
+    results: Callable[[Systems], ExampleScores]
+    compare: Callable[[ExampleScores, ExampleScores, int], list[Comparison]] = evaluated
 
 
 KINDS = {
@@ -225,9 +226,9 @@ KINDS = {
 }
 
 
-def part(outcomes: Outcomes, rows: np.ndarray) -> Outcomes:
+def part(outcomes: ExampleScores, rows: np.ndarray) -> ExampleScores:
     """Return the results on some of the examples."""
-    return Outcomes(len(rows), lambda chosen: outcomes.measure(rows[chosen]))
+    return ExampleScores(len(rows), lambda chosen: outcomes.measure(rows[chosen]))
 
 
 def rejections(kind: str, pairs: int, samples: int) -> Counter[str]:

@@ -27,10 +27,10 @@ from rich.table import Table
 from train_step import marian_logits, marian_model
 
 from heedful.config.load import load_recipe
-from heedful.evaluate import Scoring, score
+from heedful.metrics import Scoring, score
 from heedful.optim import learning_rate
 from heedful.tasks.parts.sequence_to_sequence import PairBatch
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Translation
 
 PUBLISHED = (
     "model.norm=post",
@@ -119,7 +119,7 @@ def marian_trainer(task: Translation) -> tuple[Callable[[list[PairBatch], int], 
     torch.manual_seed(recipe.train.seed)
     model = marian_model(recipe.model, len(task.tokenizers.target))
     optimizer = torch.optim.Adam(model.parameters(), betas=recipe.optimizer.betas, eps=recipe.optimizer.eps)
-    sources, references = zip(*task.data.prepared.valid_text, strict=True)
+    sources, references = zip(*task.data.examples.valid_text, strict=True)
     rows = task.tokenizers.source.encode_batch(list(sources))
 
     def update(batches: list[PairBatch], number: int) -> None:

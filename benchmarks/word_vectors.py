@@ -25,10 +25,9 @@ from heedful.architectures.word2vec.data import word_numbers
 from heedful.checkpoint import Checkpoints, claim
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
-from heedful.data.word_vectors.vector_files import VectorTable, read_vectors, write_vectors
-from heedful.data.word_vectors.vector_space import VectorSpace
-from heedful.evaluate.word_vectors import analogy_scores, read_analogies, read_judgements, similarity_score
+from heedful.data.word_vectors import VectorSpace, VectorTable, read_vectors, write_vectors
 from heedful.machine import prepare_process, wait_policy
+from heedful.metrics.word_vectors import analogy_scores, read_analogies, read_judgements, similarity_score
 from heedful.tasks.word_vectors import WordVectorTraining, options_of
 from heedful.training.loop import open_logger
 from heedful.training.trainer import Trainer

@@ -23,8 +23,7 @@ from heedful.checkpoint import Checkpoint, Checkpoints, store_of
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TextModelConfig, TrainConfig
 from heedful.distributed import SINGLE_PROCESS, Reducer, end_process, join_process_group, whole
 from heedful.distributed.launch import launch
-from heedful.distributed.process_group import ProcessGroup
-from heedful.distributed.sharded_group import ShardedGroup
+from heedful.distributed.process_group import ProcessGroup, ShardedGroup
 from heedful.losses import Loss, cross_entropy
 from heedful.nn.masks import AttentionMask
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
@@ -104,7 +103,7 @@ def train(step: TrainingStep, numbers: Sequence[int], batches: int) -> list[floa
     """Perform updates by their numbers, each with so many batches; return the loss of each."""
     losses = []
     for number in numbers:
-        places = step.reducer.share(step.reducer.rounds(range(batches)))
+        places = step.reducer.shard(step.reducer.pad_to_world_size(range(batches)))
         done = step.update([rows(1000 * number + place) for place in places], number, batches)
         losses.append(done.losses[0] / done.counts[0])
     return losses
@@ -142,10 +141,10 @@ def save(reducer: Reducer, folder: Path) -> None:
 
 def load(reducer: Reducer, folder: Path) -> float:
     """Load a checkpoint, and go on with all processes; return how far the losses are from those of one process."""
-    saved = Checkpoints(folder, keep_last=1).load_latest(strict=True).checkpoint if reducer.is_first else None
+    saved = Checkpoints(folder, keep_last=1).load_latest(strict=True).checkpoint if reducer.is_rank_zero else None
     step = training_step("translator", reducer)
-    load_weights(step.model, reducer.tensors_from_first(saved.weights if saved else {}))
-    optimizer = reducer.tensors_from_first(saved.optimizer if saved else {})
+    load_weights(step.model, reducer.broadcast_tensors(saved.weights if saved else {}))
+    optimizer = reducer.broadcast_tensors(saved.optimizer if saved else {})
     load_optimizer_tensors(step.optimizer, step.model, optimizer)
     alone = training_step("translator", SINGLE_PROCESS)
     expected = train(alone, range(1, 11), 4)[5:]
@@ -166,9 +165,9 @@ def work(folder: Path, kind: str, shard: str, *further: str) -> None:
             found: Any = compare(reducer, name, int(updates))
         else:
             found = {"save": save, "load": load}[kind](reducer, folder / "run")
-        if reducer.is_first:
+        if reducer.is_rank_zero:
             (folder / "found.json").write_text(json.dumps(found))
-        reducer.gather(0)
+        reducer.all_gather(0)
     end_process(0)
 
 

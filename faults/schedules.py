@@ -21,8 +21,8 @@ from heedful.checkpoint import Checkpoints
 from heedful.distributed import Reducer
 from heedful.distributed.reducer import SingleProcess
 from heedful.tasks.parts.sequence_to_sequence import Pairs
-from heedful.tasks.translation import Translation
-from heedful.training.logger import NoLogger
+from heedful.tasks.text_to_text import Translation
+from heedful.training.logger import Logger
 from heedful.training.trainer import Trainer
 from heedful.training.training_step import Update
 
@@ -148,7 +148,7 @@ class Run:
 def examples(trainer: ReadingTrainer, task: ReadingTask) -> list[list[int]]:
     """Make one update, and return the examples of the batches that the process read."""
     task.data.noted.clear()
-    trainer.update(NoLogger())
+    trainer.update(Logger())
     return list(task.data.noted)
 
 

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from findings import Check
 from torch import Tensor
 
+from heedful.architectures.heads import TokenClassifier
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.architectures.task_heads import TokenClassifier
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
 from heedful.config.schema import ModelConfig, TextModelConfig

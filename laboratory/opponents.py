@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
+from heedful.architectures.heads import TextClassifier
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.architectures.task_heads import TextClassifier
 from heedful.config.schema import ModelConfig, TextModelConfig
 
 RECURRENT = RecurrentConfig(family="decoder", layers=2, dropout=0.0)

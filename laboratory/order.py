@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from findings import Check
 
 from heedful.architectures.bag_of_words.settings import BagOfWordsConfig
+from heedful.architectures.heads import TextClassifier
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.architectures.task_heads import TextClassifier
 from heedful.architectures.text_cnn.settings import TextCNNConfig
 from heedful.config.schema import ModelConfig
 

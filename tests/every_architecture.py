@@ -10,7 +10,7 @@ from torch import nn
 
 from children import SHAPES, VOCABULARY, shape, stirred
 from heedful.architectures import LanguageModel, SequenceClassifier, SourceToTarget, TextClassifier, TokenClassifier
-from heedful.architectures.architectures import model_class
+from heedful.architectures.backbone import model_class
 from heedful.architectures.bag_of_words.settings import BagOfWordsConfig
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
 from heedful.architectures.input_layers import media_classifier

@@ -102,7 +102,7 @@ def uses_of(task: str, folder: Path) -> Iterator[tuple[str, Callable[[], object]
     from heedful.checkpoint import load_model, write_model
     from heedful.inspector.look import Question, look
     from heedful.tasks import find_task
-    from heedful.tools.plan.plan import Circumstances, make_plan
+    from heedful.tools.plan.plan import Hardware, make_plan
     from heedful.tools.verify import CHECKS, subject_of
     from heedful.training.preflight import preflight
 
@@ -135,15 +135,15 @@ def uses_of(task: str, folder: Path) -> Iterator[tuple[str, Callable[[], object]
         if "process" not in check.name:
             yield f"verify: {check.name}", lambda check=check: check.measure(subject, loaded)
     if task in ("translation", "language_model"):
-        yield "plan", lambda: make_plan(recipe, Circumstances(gpu="h100"))
+        yield "plan", lambda: make_plan(recipe, Hardware(gpu="h100"))
 
 
 def other_uses(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Functions that belong to no task."""
     import torch
 
-    from heedful.evaluate import score
     from heedful.machine.speed import matmul_speed
+    from heedful.metrics import score
 
     yield "matmul_speed", lambda: matmul_speed(8, 8, 8, torch.float32, torch.device("cpu"))
     yield "evaluate.score", lambda: score(["a b"], [["a c"]])

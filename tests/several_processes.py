@@ -22,7 +22,7 @@ class OneOfSeveral(Reducer):
         self.given = given
         self.barrier = barrier
 
-    def gather(self, value):
+    def all_gather(self, value):
         return [json.loads(text) for text in self.exchange(json.dumps(value))]
 
     def exchange(self, value):
@@ -32,13 +32,13 @@ class OneOfSeveral(Reducer):
         self.barrier.wait()
         return values
 
-    def from_first(self, function):
-        return self.gather(function() if self.is_first else None)[0]
+    def broadcast_object(self, function):
+        return self.all_gather(function() if self.is_rank_zero else None)[0]
 
     def for_a_thread(self):
         return self
 
-    def after_first(self, function):
+    def rank_zero_first(self, function):
         for _ in range(self.rank):
             self.barrier.wait()
         value = function()
@@ -46,7 +46,7 @@ class OneOfSeveral(Reducer):
             self.barrier.wait()
         return value
 
-    def tensors_from_first(self, tensors):
+    def broadcast_tensors(self, tensors):
         return self.exchange(tensors)[0]
 
     def sum_gradients(self, model: nn.Module) -> None:

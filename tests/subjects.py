@@ -7,7 +7,7 @@ import torch
 
 import shown_modules
 from heedful.architectures import EncoderDecoder, LanguageModel, MaskedLanguageModel
-from heedful.architectures.task_heads import SentenceEncoder, TextClassifier
+from heedful.architectures.heads import SentenceEncoder, TextClassifier
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DataConfig, DecodeConfig, GenerateConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.predictors.classifier import Classifier

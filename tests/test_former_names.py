@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,7 +23,7 @@ NAMES = {
     "heedful.train.log_file": ("heedful.training.logger", "LOG"),
     "heedful.data.media.pictures": ("heedful.media.images", "read_picture"),
     "heedful.data.readers.names": ("heedful.data.readers.rows", "find_name"),
-    "heedful.serve.inspector.look_cache": ("heedful.server.inspector.looks", "LookCache"),
+    "heedful.serve.inspector.look_cache": ("heedful.server.inspector.inspections", "InspectionCache"),
     "heedful.plan.layouts": ("heedful.tools.plan.plan", "make_plan"),
     "heedful.runs": ("heedful.tools.runs", "find_runs"),
 }
@@ -47,8 +48,21 @@ def test_every_line_of_the_table_names_a_former_module_and_one_of_today():
     lines = Path(former_names.__file__).with_suffix(".txt").read_text().splitlines()
     assert len(lines) > 150
     for former, today in map(str.split, lines):
-        assert not (SOURCE / f"{former.replace('.', '/')}.py").exists()
-        assert find_spec(f"heedful.{today}") is not None
+        (former_module, _, former_name), (module, _, name) = former.partition(":"), today.partition(":")
+        assert bool(former_name) == bool(name)
+        assert not (SOURCE / f"{former_module.replace('.', '/')}.py").exists()
+        assert find_spec(f"heedful.{module}") is not None
+        assert not name or hasattr(import_module(f"heedful.{module}"), name)
+
+
+def test_functions_and_classes_are_found_by_their_former_names():
+    code = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from heedful.evaluate.significance import compare_outcomes, mean_outcomes\n"
+        "from heedful.metrics.bootstrap import compare_scores, mean_scores\n"
+        "assert (compare_outcomes, mean_outcomes) == (compare_scores, mean_scores)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_module_that_never_was_is_not_found():

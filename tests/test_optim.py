@@ -57,7 +57,7 @@ def test_schedules_pass_through_known_points(schedule, step, want):
     assert got == pytest.approx(want)
 
 
-@pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - {"vaswani"}))
+@pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - {"noam"}))
 def test_schedules_work_without_warm_up(schedule):
     assert rate(1, 100, schedule=schedule, lr=0.5, warmup=0) == pytest.approx(0.5, rel=2e-2)
     assert math.isfinite(rate(1000, 100, schedule=schedule, lr=0.5, warmup=0))

@@ -17,6 +17,7 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, Recipe
 from heedful.errors import InputError
 from heedful.inspector.page import Page
+from heedful.predictors import Classifier, Translator
 from served import PAGE
 from subjects import SHAPE, translator
 
@@ -105,6 +106,12 @@ def test_a_trace_takes_a_name_or_a_model_and_one_text_or_several(boxed):
 def test_what_cannot_be_traced_is_told(boxed, arguments, words):
     with pytest.raises(InputError, match=words):
         heedful.trace(boxed, *arguments)
+
+
+def test_a_model_is_loaded_as_the_predictor_of_its_task_and_as_no_other(run):
+    assert isinstance(heedful.load(run, "cpu", as_=Translator), Translator)
+    with pytest.raises(InputError, match=r'is a model for the task "translation"; use it with `heedful translate`'):
+        heedful.load(run, "cpu", as_=Classifier)
 
 
 def test_a_look_at_a_loaded_model_is_saved(run, tmp_path, monkeypatch):

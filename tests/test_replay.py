@@ -10,11 +10,11 @@ import torch
 from rich.console import Console
 
 import toy_tasks
+from heedful.architectures.transformer.layers import FeedForward
 from heedful.checkpoint import Checkpoints
-from heedful.cli.replay import lines
+from heedful.cli.checks import replay_lines
 from heedful.config.load import recipe_from_dict
 from heedful.errors import DivergedError, InputError
-from heedful.nn.feedforward import FeedForward
 from heedful.random_numbers import seed_of
 from heedful.tools.replay import measure, replay
 from heedful.training.logger import LOG
@@ -139,7 +139,7 @@ def test_an_update_that_is_left_out_is_told_and_its_replay_names_the_tensor(pair
     assert (place, tensor and tensor.name) == ("batch 1", "enc.0.ffn.out")
     assert math.isnan(found.norm)
     assert any(
-        line.startswith("the first tensor that is not finite: enc.0.ffn.out of batch 1") for line in lines(found)
+        line.startswith("the first tensor that is not finite: enc.0.ffn.out of batch 1") for line in replay_lines(found)
     )
     assert replay(tmp_path / "run", 9, QUIET).norm == norms(tmp_path / "run")[9]
 
@@ -168,7 +168,7 @@ def test_a_run_that_diverges_ends_with_an_exit_code_of_its_own(pairs, tmp_path, 
     with pytest.raises(DivergedError, match=r"no finite gradient in 10 updates up to 12: .*`heedful replay") as told:
         train(recipe(pairs, train=LOGGED | {"max_updates": 31, "save_every": 2}), tmp_path / "run")
     assert told.value.exit_code == 3
-    assert "enc.0.ffn.out of batch 0" in lines(replay(tmp_path / "run", 12, QUIET))[-1]
+    assert "enc.0.ffn.out of batch 0" in replay_lines(replay(tmp_path / "run", 12, QUIET))[-1]
 
 
 def test_sizes_are_those_of_the_finite_numbers():

@@ -3,7 +3,7 @@ import torch
 from jaxtyping import Float, TypeCheckError
 from torch import Tensor
 
-from heedful.architectures import pooling
+from heedful.architectures import heads
 from heedful.nn import attention
 from heedful.predictors.speech import SpeechRules
 from heedful.search import top_k
@@ -66,7 +66,7 @@ def test_the_source_is_imported_with_checks():
         attention.scaled_dot_product(query, key, value, torch.zeros(1, 1, 1, 11))
 
 
-@pytest.mark.parametrize("function", [attention.scaled_scores, pooling.first, top_k.top, SpeechRules.overruled])
+@pytest.mark.parametrize("function", [attention.scaled_scores, heads.first, top_k.top, SpeechRules.to])
 def test_each_package_of_models_searches_and_predictors_is_checked(function):
     with pytest.raises(TypeCheckError):
         function(torch.ones(3), torch.ones(3))

@@ -9,11 +9,11 @@ from textwrap import fill
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from heedful.config.architecture_options import OPTIONS
 from heedful.config.keys import hints_of, hints_of_keys, resumption, table_of
 from heedful.config.presets import PRESETS
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.config.setting import Fixed, Resume, bare, bounds, descriptions, range_text, setting_in
+from heedful.config.validate import OPTIONS
 
 RESUMING: dict[Resume, str] = {
     "free": "A run resumes with other values of these settings, on which none of its results depends",

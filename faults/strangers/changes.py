@@ -11,7 +11,7 @@ import toy
 
 from heedful.config.load import recipe_to_dict
 from heedful.storage.manifest import json_text
-from heedful.text.tokenizer_folder import digest
+from heedful.text.tokenizer import digest
 
 RECIPE, WEIGHTS = "recipe.json", "model.safetensors"
 DEFINITION, SETTINGS = "tokenizer/joint/tokenizer.json", "tokenizer/joint/config.json"

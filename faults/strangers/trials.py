@@ -21,7 +21,7 @@ MODULES = (  # what the commands import
     "heedful.cli",
     "heedful.convert",
     "heedful.predictors.translator",
-    "heedful.evaluate.translation",
+    "heedful.metrics.translation",
     "heedful.inspector.page",
     "heedful.training.loop",
     "heedful.tools.verify",

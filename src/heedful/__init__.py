@@ -1,12 +1,12 @@
 """heedful: a Transformer toolkit: train translators, BERT and GPT, use and evaluate them, look inside.
 
-`heedful.load("en-de").translate("Where is the train station?")` uses the model in the box.
+`heedful.load("en-de").translate("Where is the train station?")` uses the bundled model.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from heedful import former_names
 
@@ -18,21 +18,7 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
     from heedful.config.schema import Recipe
     from heedful.inspector.capture.trace import Trace
     from heedful.inspector.page import View
-    from heedful.predictors import AnyPredictor
-    from heedful.predictors.answerer import Answerer
-    from heedful.predictors.captioner import Captioner
-    from heedful.predictors.classifier import Classifier
-    from heedful.predictors.filler import Filler
-    from heedful.predictors.generator import Generator
-    from heedful.predictors.image_text_retriever import ImageTextRetriever
-    from heedful.predictors.media_classifier import MediaClassifier
-    from heedful.predictors.patch_filler import PatchFiller
-    from heedful.predictors.retriever import Retriever
-    from heedful.predictors.scorer import Scorer
-    from heedful.predictors.tagger import Tagger
-    from heedful.predictors.transcriber import Transcriber
-    from heedful.predictors.translator import Translator
-    from heedful.predictors.word_vectors import WordVectors
+    from heedful.predictors import AnyPredictor, Translator
     from heedful.training.in_process import TrainingResult
 
     Device: TypeAlias = str | torch.device
@@ -42,114 +28,46 @@ __all__ = ["__version__", "load", "look", "trace", "train"]
 __version__ = "0.1.0"
 
 Precision: TypeAlias = Literal["float32", "int8"]
-MediaClassification: TypeAlias = Literal["image_classification", "audio_classification", "video_classification"]
-SequenceToSequence: TypeAlias = Literal["translation", "summarisation", "dialogue", "text_to_text"]
+P = TypeVar("P", bound="AnyPredictor")
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
     return sorted(__all__)
 
 
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, as_: type[P], task: None = None
+) -> P: ...
 @overload
 def load(
     model: Literal["en-de"], device: "Device" = "auto", precision: Precision = "float32", *, task: None = None
 ) -> "Translator": ...
 @overload
 def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: SequenceToSequence
-) -> "Translator": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["language_model"]
-) -> "Generator": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["masked_lm"]
-) -> "Filler": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["classification"]
-) -> "Classifier": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["regression"]
-) -> "Scorer": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["tagging"]
-) -> "Tagger": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["span_qa"]
-) -> "Answerer": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["ranking"]
-) -> "Retriever": ...
-@overload
-def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["word_vectors"]
-) -> "WordVectors": ...
-@overload
-def load(
-    model: str | Path,
-    device: "Device" = "auto",
-    precision: Precision = "float32",
-    *,
-    task: MediaClassification,
-) -> "MediaClassifier": ...
-@overload
-def load(
-    model: str | Path,
-    device: "Device" = "auto",
-    precision: Precision = "float32",
-    *,
-    task: Literal["captioning"],
-) -> "Captioner": ...
-@overload
-def load(
-    model: str | Path,
-    device: "Device" = "auto",
-    precision: Precision = "float32",
-    *,
-    task: Literal["speech_recognition"],
-) -> "Transcriber": ...
-@overload
-def load(
-    model: str | Path,
-    device: "Device" = "auto",
-    precision: Precision = "float32",
-    *,
-    task: Literal["masked_patches"],
-) -> "PatchFiller": ...
-@overload
-def load(
-    model: str | Path,
-    device: "Device" = "auto",
-    precision: Precision = "float32",
-    *,
-    task: Literal["image_text_retrieval"],
-) -> "ImageTextRetriever": ...
-@overload
-def load(
     model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: str | None = None
 ) -> "AnyPredictor": ...
 def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: str | None = None
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    as_: "type[AnyPredictor] | None" = None,
+    task: str | None = None,
 ) -> "AnyPredictor":
     """Load a trained model for use, as a `Translator` or the predictor of another task.
 
-    With its task, as in `heedful.load("runs/reviews", task="classification")`, type checkers know the predictor.
+    With the class of its predictor, as in `heedful.load("runs/reviews", as_=Classifier)`, type checkers know it.
 
     Args:
-        model: the folder of a model, a checkpoint or a run; or the name of a model in the box, such as "en-de".
+        model: the folder of a model, a checkpoint or a run; or the name of a bundled model, such as "en-de".
         device: the device to compute on: "auto", "cpu", "cuda", or a device of torch.
         precision: "float32", or "int8": less memory and almost the same results, on a CPU. It is faster (up to 2.6
             times) where the processor multiplies 8-bit integers (VNNI) and the model is large; a small model gains
             little or nothing, and without VNNI it is slower.
-        task: the task that the model is to have, as in its recipe; None: any task. With "ranking" any model of one
-            text, such as a BERT or a GPT, gives sentence vectors: the means of its hidden states.
+        as_: the class of the predictor, from `heedful.predictors`; None: that of the model's task. As a `Retriever`
+            any model of one text, such as a BERT or a GPT, gives sentence vectors: the means of its hidden states.
+        task: the task that the model is to have, as in its recipe; None: any task. "ranking" is as a `Retriever`.
 
     Raises:
         InputError: there is no such model or precision, its files are damaged, the device cannot be used, or the model
@@ -163,13 +81,13 @@ def load(
     if not isinstance(model, str | PathLike):
         raise InputError(f"{described(model)} is no model to load; give its folder, or the name of a model in the box")
     loaded = load_model(fspath(model), device, precision)
-    if task not in (None, loaded.recipe.task):
+    own = loaded.recipe.task
+    if task not in (None, own):
         encoder = loaded.encoder() if task == "ranking" else None
-        if isinstance(encoder, Retriever):
-            return encoder
-        known = loaded.recipe.task
-        raise InputError(f'{model} is a model for the task "{known}", and not "{task}"; load it with task="{known}"')
-    return loaded.use()
+        if not isinstance(encoder, Retriever):
+            raise InputError(f'{model} is a model for the task "{own}", and not "{task}"; load it with task="{own}"')
+        return encoder
+    return loaded.use() if as_ is None else loaded.use_as(as_)
 
 
 def train(
@@ -186,14 +104,14 @@ def train(
     `heedful.train("recipes/scenes-en-de", set={"train.max_updates": 100}).predictor.translate("Some text.")` trains
     and uses a translator.
 
-    Ctrl-C finishes the update and saves before it raises a KeyboardInterrupt; the same call goes on from there.
+    Ctrl-C finishes the update and saves before it raises a KeyboardInterrupt; the same call resumes.
 
     Args:
         recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings like the tables of one.
         out: the folder of the run; None: "runs/NAME", by the name of the recipe.
         data: the folder where the recipe's relative data paths start; None: the folder that the recipe names. Or the
             training data itself: an iterable of rows (dictionaries, tuples or texts), a dictionary of columns, or a
-            data frame; or a dictionary of such data with the keys "train", "valid" and "test". Pictures, sounds and
+            data frame; or a dictionary of such data with the keys "train", "valid" and "test". Images, audio and
             videos are files, bytes, images of Pillow, arrays or tensors.
         set: other values for settings of the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
         console: the console for progress; None: standard error, or below the cell of a notebook. A
@@ -248,7 +166,7 @@ def trace(
     Args:
         model: what `load` takes, or what it returns.
         text: the input. A string has one trace, an iterable of strings a list of traces.
-            For a model of pictures or sound: the name of a file, its bytes, or an array of pixels or samples.
+            For a model of images or audio: the name of a file, its bytes, or an array of pixels or samples.
         target: the output that a translator, captioner or language model is to have written, instead of its own; or
             the second text of a pair. A target belongs to one text.
         keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
@@ -266,13 +184,9 @@ def trace(
     if target is not None and not isinstance(text, SINGLE):
         raise InputError("a target belongs to one text; trace each text with its own target")
     subject = load(model) if isinstance(model, str | PathLike) else model
-    written = None if target is None else as_text(target)
-
-    def read(one: object) -> Any:
-        return user_input(subject, one)
-
-    inputs = InputKind("text", SINGLE, read, "a string, or the name of a file")
-    return inputs.one_or_all(lambda given: (traced(subject, one, written, keep) for one in given), text)
+    output = None if target is None else as_text(target)
+    inputs = InputKind("text", SINGLE, lambda one: user_input(subject, one), "a string, or the name of a file")
+    return inputs.one_or_all(lambda values: (traced(subject, one, output, keep) for one in values), text)
 
 
 def look(
@@ -285,7 +199,7 @@ def look(
 
     Args:
         model: what `load` takes, or what it returns.
-        text: the input; a language model continues it. For a model of pictures or sound: the name of a file.
+        text: the input; a language model continues it. For a model of images or audio: the name of a file.
         target: the output that the model is to have written, as in `trace`.
         head: the attention head whose formula can be followed on the page, such as ("dec.1.cross", 2), counted from 0
             as in a trace; None: the first head of the last block.
@@ -298,6 +212,6 @@ def look(
     from heedful.inspector.page import check_pair, view
     from heedful.predictors.predictor import as_text
 
-    written = None if target is None else as_text(target)
+    output = None if target is None else as_text(target)
     check_pair(head)
-    return view(model, Question(text=as_text(text), target=written), head)
+    return view(model, Question(text=as_text(text), target=output), head)

@@ -4,7 +4,7 @@ Every message is one paragraph that names the place (file, line, key) and the re
 standard error without a traceback and ends with `exit_code`.
 """
 
-MOST_SHOWN = 4000  # characters of a message; one may quote what a stranger wrote
+MAX_CHARACTERS = 4000  # of a message, which may quote what a stranger wrote
 
 
 class HeedfulError(Exception):
@@ -15,8 +15,8 @@ class HeedfulError(Exception):
     def line(self) -> str:
         """The message for a terminal: without control characters, and without the middle of a very long one."""
         text = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(self))
-        half = MOST_SHOWN // 2
-        return f"heedful: {text if len(text) <= MOST_SHOWN else f'{text[:half]} ... {text[-half:]}'}\n"
+        half = MAX_CHARACTERS // 2
+        return f"heedful: {text if len(text) <= MAX_CHARACTERS else f'{text[:half]} ... {text[-half:]}'}\n"
 
 
 class InputError(HeedfulError):
@@ -38,7 +38,7 @@ class DivergedError(RunError):
 
 
 class Interrupted(HeedfulError):
-    """Raised after Ctrl-C during long work; the message says which results were kept, and how to go on."""
+    """Raised after Ctrl-C during long work; the message says which results were kept, and how to resume."""
 
     exit_code = 130  # what shells expect after Ctrl-C
 

@@ -1,6 +1,7 @@
 """Former names of modules, which code of version 0.1 may import: each leads to the module of today, with a warning.
 
-`former_names.txt` has a line for each: the former name and that of today, below `heedful`.
+`former_names.txt` has a line for each: the former name and that of today, below `heedful`. After a colon
+is the name of a function or class of the module.
 """
 
 import sys
@@ -42,18 +43,18 @@ class FormerNames(MetaPathFinder, Loader):
         """Import the module of today, and warn of the former name."""
         today = str(spec.origin)
         warnings.warn(f"{spec.name} is now {today}; the former name will go", DeprecationWarning, stacklevel=2)
-        return import_module(today)
+        module = import_module(today)
+        for former, name in self.names.items():
+            if former.startswith(f"{spec.name}:"):
+                setattr(module, former.partition(":")[2], getattr(module, name.partition(":")[2]))
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Execute nothing: the module is imported already."""
 
 
 def install() -> dict[str, object]:
-    """Let imports find modules by their former names.
-
-    Returns:
-        The modules of training that are imported, by name, for the function `heedful.train`.
-    """
+    """Let imports find modules by their former names; return the modules of training, for `heedful.train`."""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     names = dict(line.split() for line in text.splitlines())
     sys.meta_path.insert(0, FormerNames({PACKAGE + former: PACKAGE + today for former, today in names.items()}))

@@ -27,6 +27,7 @@ class Loss:
 
 def perplexity(nll: float) -> float:
     """Perplexity e^nll of a mean negative log-likelihood in nats, at most the largest number that JSON can hold."""
+    # A run that diverges has an infinite perplexity, which JSON cannot hold.
     return math.exp(min(nll, LARGEST_EXPONENT))
 
 
@@ -44,6 +45,7 @@ def cross_entropy(
     unless gradients are switched off, as in validation.
     The loss of a token is at most 87 nats, that of the smallest number in float32; its gradient is not bounded.
     """
+    # Logits of a batch of 25,000 tokens over 37,000 words would be 3.7 GB, and their gradient as much again.
     compute = FusedCrossEntropy.apply if torch.is_grad_enabled() else cross_entropy_sums
     total, nll = compute(hidden, weight, bias, target, smoothing)
     return Loss(total, nll, target.numel())
@@ -60,10 +62,12 @@ def label_cross_entropy(
     With `weights` the loss of an example, smoothing included, counts as often as the weight of its class says. The
     count stays the number of examples, so that the loss does not depend on how examples are cut into batches.
     """
+    # bfloat16 has 8 significant bits, too few for sums of exponentials.
     logits = logits.float()
     if weights is None:
         total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     else:
+        # Not torch's class weights, which with smoothing weigh the classes that the target is smoothed to.
         each = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="none")
         total = (weights[target] * each).sum()
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
@@ -91,6 +95,7 @@ def share_cross_entropy(
 
 def squared_error(predicted: Float[Tensor, "N F"], target: Float[Tensor, "N F"]) -> Loss:
     """Squared error of vectors, as the mean over the F numbers of each; computed in float32."""
+    # The mean over F, so that losses of patches of different sizes can be compared.
     total = (predicted.float() - target).square().mean(-1).sum()
     return Loss(total, total.detach(), len(target))
 
@@ -112,20 +117,22 @@ def cross_entropy_sums(
     """Compute the sums of smoothed loss and negative log-likelihood of `FusedCrossEntropy`, without its gradients."""
     tokens = hidden.size(0)
     rows, targets = padded(hidden, target)
-    normalizer, chosen = hidden.new_empty(2, rows.size(0), dtype=torch.float32)
+    normalizer, target_logits = hidden.new_empty(2, rows.size(0), dtype=torch.float32)
     for part in row_blocks(rows, weight):
-        _, chosen[part], normalizer[part] = softmax_of(rows[part], weight, bias, targets[part])
+        _, target_logits[part], normalizer[part] = softmax_of(rows[part], weight, bias, targets[part])
+    # The mean of all V logits of a token is one product with the mean row of the weights.
     mean = hidden.float() @ weight.mean(0, dtype=torch.float32)
     if bias is not None:
         mean += bias.mean(dtype=torch.float32)
-    normalizer, chosen = normalizer[:tokens], chosen[:tokens]
-    return (normalizer - (1 - smoothing) * chosen - smoothing * mean).sum(), (normalizer - chosen).sum()
+    normalizer, target_logits = normalizer[:tokens], target_logits[:tokens]
+    smoothed = (normalizer - (1 - smoothing) * target_logits - smoothing * mean).sum()
+    return smoothed, (normalizer - target_logits).sum()
 
 
 def padded(hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Pad hidden states and targets with zeros to a multiple of `ROWS`."""
-    lacking = -hidden.size(0) % ROWS
-    return F.pad(hidden, (0, 0, 0, lacking)), F.pad(target, (0, lacking))
+    rows = -hidden.size(0) % ROWS
+    return F.pad(hidden, (0, 0, 0, rows)), F.pad(target, (0, rows))
 
 
 def row_blocks(hidden: Tensor, weight: Tensor) -> list[slice]:
@@ -140,9 +147,10 @@ def softmax_of(
     """Compute the softmax of a block of rows, the logit of each target, and the log of the sum of all e^logit."""
     logits = F.linear(hidden, weight, bias)
     p = torch.softmax(logits, dim=-1)
-    chosen = logits.gather(1, target[:, None])[:, 0].float()
+    target_logits = logits.gather(1, target[:, None])[:, 0].float()
     likelihood = p.gather(1, target[:, None])[:, 0].float()
-    return p, chosen, chosen - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
+    # log p = logit - log sum: the log of the sum comes from the softmax, without a second pass over the logits.
+    return p, target_logits, target_logits - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
 
 
 class FusedCrossEntropy(torch.autograd.Function):
@@ -160,18 +168,20 @@ class FusedCrossEntropy(torch.autograd.Function):
         """Compute smoothed loss and negative log-likelihood row by row, and keep the gradients for backward."""
         tokens = hidden.size(0)
         hidden, target = padded(hidden, target)
-        normalizer, chosen = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
+        normalizer, target_logits = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+        # The first term of the gradient, p. Padding adds nothing to the weights: its hidden states are zero.
         for part in row_blocks(hidden, weight):
-            p, chosen[part], normalizer[part] = softmax_of(hidden[part], weight, bias, target[part])
+            p, target_logits[part], normalizer[part] = softmax_of(hidden[part], weight, bias, target[part])
             hidden_grad[part] = p @ weight
             weight_grad += p.T @ hidden[part]
             if bias_grad is not None:
                 bias_grad += p[: tokens - part.start].sum(0, dtype=torch.float32)
-        hidden, target, hidden_grad, normalizer, chosen = (
-            x[:tokens] for x in (hidden, target, hidden_grad, normalizer, chosen)
+        hidden, target, hidden_grad, normalizer, target_logits = (
+            x[:tokens] for x in (hidden, target, hidden_grad, normalizer, target_logits)
         )
+        # The other two: 1 - smoothing for the target, and smoothing / V for every token of the vocabulary.
         right, even = 1 - smoothing, weight.mean(0, dtype=torch.float32)
         mean = hidden.float() @ even
         hidden_grad -= right * weight[target] + (smoothing * even).to(hidden.dtype)
@@ -182,9 +192,9 @@ class FusedCrossEntropy(torch.autograd.Function):
             mean += bias.mean(dtype=torch.float32)
             bias_grad -= right * target.bincount(minlength=len(bias)) + smoothing * len(target) / len(bias)
         ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype), bias_grad)
-        nll = (normalizer - chosen).sum()
+        nll = (normalizer - target_logits).sum()
         ctx.mark_non_differentiable(nll)
-        return (normalizer - right * chosen - smoothing * mean).sum(), nll
+        return (normalizer - right * target_logits - smoothing * mean).sum(), nll
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:

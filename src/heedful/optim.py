@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heedful.config.schema import OptimizerConfig
 from heedful.distributed import Sharded, copy_into, local, whole
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 
 
 @dataclass(frozen=True)
@@ -26,44 +26,45 @@ class Clock:
     d_model: int
     floor: float  # smallest factor of the learning rate
 
+    @property
+    def warm(self) -> float:
+        """Progress of the warm-up as a factor, from 1 / warmup to 1."""
+        return min(1.0, self.step / max(self.warmup, 1))
 
-def vaswani(clock: Clock) -> float:
+    @property
+    def done(self) -> float:
+        """Progress of the run after the warm-up, from 0 to 1."""
+        return min(1.0, max(0, self.step - self.warmup) / max(1, self.total - self.warmup))
+
+
+def noam(clock: Clock) -> float:
     """Schedule d_model^-0.5 min(step^-0.5, step warmup^-1.5): formula 3 of Vaswani et al. (2017)."""
+    # Adam's estimates of the variance are poor in the first updates, of which the warm-up makes small ones.
     return clock.d_model**-0.5 * min(clock.step**-0.5, clock.step * clock.warmup**-1.5)
 
 
 def inverse_sqrt(clock: Clock) -> float:
     """Schedule with linear warm-up to 1, then decay by sqrt(warmup / step)."""
-    return min(warm(clock), math.sqrt(max(clock.warmup, 1) / clock.step))
+    return min(clock.warm, math.sqrt(max(clock.warmup, 1) / clock.step))
 
 
 def cosine(clock: Clock) -> float:
     """Schedule with linear warm-up to 1, then cosine decay to the floor (Loshchilov & Hutter 2017)."""
-    return warm(clock) * (clock.floor + (1 - clock.floor) * 0.5 * (1 + math.cos(math.pi * done(clock))))
+    return clock.warm * (clock.floor + (1 - clock.floor) * 0.5 * (1 + math.cos(math.pi * clock.done)))
 
 
 def linear(clock: Clock) -> float:
     """Schedule with linear warm-up to 1, then linear decay to the floor."""
-    return warm(clock) * (clock.floor + (1 - clock.floor) * (1 - done(clock)))
+    return clock.warm * (clock.floor + (1 - clock.floor) * (1 - clock.done))
 
 
 def constant(clock: Clock) -> float:
     """Schedule with linear warm-up to 1, then constant."""
-    return warm(clock)
-
-
-def warm(clock: Clock) -> float:
-    """Progress of the warm-up as a factor, from 1 / warmup to 1."""
-    return min(1.0, clock.step / max(clock.warmup, 1))
-
-
-def done(clock: Clock) -> float:
-    """Progress of the run after the warm-up, from 0 to 1."""
-    return min(1.0, max(0, clock.step - clock.warmup) / max(1, clock.total - clock.warmup))
+    return clock.warm
 
 
 SCHEDULES: dict[str, Callable[[Clock], float]] = {
-    "vaswani": vaswani,
+    "noam": noam,
     "inverse_sqrt": inverse_sqrt,
     "cosine": cosine,
     "linear": linear,
@@ -93,19 +94,26 @@ class Muon(torch.optim.AdamW):
         """Perform one optimisation step; the gradients of the orthogonal groups are removed."""
         for group in self.param_groups:
             if group["orthogonal"]:
-                for matrices in of_one_shape(group["params"]):
+                # Matrices of one shape are a batch: the steps of all of them are a few large products.
+                shapes: dict[torch.Size, list[Tensor]] = {}
+                for matrix in group["params"]:
+                    if matrix.grad is not None:
+                        shapes.setdefault(matrix.shape, []).append(matrix)
+                for matrices in shapes.values():
                     self.step_orthogonally(matrices, group)
         super().step(closure)
 
     def step_orthogonally(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
         """Perform an orthogonal step on matrices of one shape, and remove their gradients, so that AdamW skips them."""
-        gradients = torch.stack([whole(matrix.grad) for matrix in matrices if matrix.grad is not None])
+        gradients = torch.stack([whole(matrix.grad) for matrix in matrices if matrix.grad is not None])  # N M K
         states = [self.state[matrix] for matrix in matrices]
         for state, matrix in zip(states, matrices, strict=True):
             state.setdefault("momentum", torch.zeros_like(matrix))
         momenta = torch.stack([whole(state["momentum"]) for state in states])
         momenta.lerp_(gradients, 1 - self.MOMENTUM)
+        # Nesterov's momentum: the direction looks one gradient ahead of the running average.
         directions = orthogonal(gradients.lerp(momenta, self.MOMENTUM), group["dtype"])
+        # An orthogonal M x K matrix has root mean square 1 / sqrt(max(M, K)).
         lr, length = group["lr"], self.LENGTH * math.sqrt(max(matrices[0].shape))
         for matrix, state, momentum, direction in zip(matrices, states, momenta, directions, strict=True):
             moved = whole(matrix.detach()).mul_(1 - lr * group["weight_decay"]).sub_(direction, alpha=lr * length)
@@ -114,31 +122,18 @@ class Muon(torch.optim.AdamW):
             matrix.grad = None
 
 
-def of_one_shape(matrices: list[Tensor]) -> list[list[Tensor]]:
-    """Group the matrices that have a gradient by their shape."""
-    shapes: dict[torch.Size, list[Tensor]] = {}
-    for matrix in matrices:
-        if matrix.grad is not None:
-            shapes.setdefault(matrix.shape, []).append(matrix)
-    return list(shapes.values())
-
-
 def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Tensor, "N M K"]:
     """Orthogonalise matrices by five Newton-Schulz steps: U V^T of each U S V^T, roughly.
 
     The singular values come out between 0.7 and 1.2 instead of 1. Each step is the polynomial a x + b x^3 + c x^5,
     which brings singular values in (0, 1] towards 1 by matrix products alone, for which the 8 bits of bfloat16 are
-    enough (Jordan et al. 2024).
-
-    Args:
-        matrices: N matrices of one shape.
-        dtype: the type of the products; the result has the type of `matrices`.
+    enough (Jordan et al. 2024): `dtype` is that of the products.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = matrices.shape[1] > matrices.shape[2]
-    x = (matrices.mT if tall else matrices).to(dtype)
-    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
-    for _ in range(5):
+    x = (matrices.mT if tall else matrices).to(dtype)  # the wide way round, x x^T is the smaller of both products
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)  # singular values are at most the Frobenius norm
+    for _ in range(5):  # a x + b (x x^T) x + c (x x^T)^2 x acts on the singular values alone
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
@@ -169,7 +164,9 @@ class RowSGD(torch.optim.Optimizer):
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
         """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
         values = gradient.values() if gradient.is_sparse else gradient
+        # R D, with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]
+        # A row goes along its gradient, but no farther than `longest`: its factor is the smaller of both.
         lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:
@@ -189,19 +186,16 @@ def coalesced(gradient: Tensor) -> Tensor:
     if gradient.device.type != "cpu":
         return gradient.coalesce()
     rows, values = gradient._indices()[0].numpy(), gradient._values()
-    order = radix_order(rows)
+    # numpy sorts 16 bits by radix: first by the lower 16, then, stable, by the upper 16 of numbers below 2^32.
+    order = np.argsort((rows & 0xFFFF).astype(np.uint16), kind="stable")
+    upper = (rows >> 16).astype(np.uint16)
+    if upper.any():
+        order = order[np.argsort(upper[order], kind="stable")]
     ordered = rows[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     sums = F.embedding_bag(torch.from_numpy(order), values, torch.from_numpy(starts), mode="sum")
-    found = torch.from_numpy(ordered[starts])[None]
-    return torch.sparse_coo_tensor(found, sums, gradient.shape, is_coalesced=True, check_invariants=False)
-
-
-def radix_order(numbers: np.ndarray) -> np.ndarray:
-    """Find the order that sorts row numbers below 2^32: by their lower, then their upper 16 bits (a radix sort)."""
-    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
-    upper = (numbers >> 16).astype(np.uint16)
-    return order[np.argsort(upper[order], kind="stable")] if upper.any() else order
+    indices = torch.from_numpy(ordered[starts])[None]
+    return torch.sparse_coo_tensor(indices, sums, gradient.shape, is_coalesced=True, check_invariants=False)
 
 
 def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
@@ -209,35 +203,27 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
 
     Sparse gradients are coalesced. Of sharded gradients all processes get the norm of the whole.
     """
-    parameters = [parameter for parameter in parameters if parameter.grad is not None]
+    values: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is not None:
-            parameter.grad = coalesced(parameter.grad)
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    values = [gradient.values() if gradient.is_sparse else gradient for gradient in gradients]
-    norm = torch.nn.utils.get_total_norm([measurable(gradient) for gradient in values])
+            parameter.grad = gradient = coalesced(parameter.grad)
+            values.append(gradient.values() if gradient.is_sparse else gradient)
+    # A sharded gradient counts by its norm, computed from all rows in the order in which one process would.
+    norm = torch.nn.utils.get_total_norm(
+        [torch.linalg.vector_norm(value.full_tensor()) if isinstance(value, Sharded) else value for value in values]
+    )
     if limit < math.inf:
         scale = (limit / (norm + 1e-6)).clamp(max=1.0)
-        for gradient in values:
-            local(gradient).mul_(scale)
+        for value in values:
+            local(value).mul_(scale)
     return norm.item()
 
 
-def measurable(gradient: Tensor) -> Tensor:
-    """Return a tensor of the same norm: of a sharded gradient its norm, computed from all rows as without sharding."""
-    return torch.linalg.vector_norm(whole(gradient)) if isinstance(gradient, Sharded) else gradient
-
-
-def is_real(groups: list[dict[str, Any]]) -> bool:
-    """True unless the parameters are on torch's device "meta": without memory, for which there are no fused kernels."""
-    return not any(parameter.is_meta for group in groups for parameter in group["params"])
-
-
-OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig], torch.optim.Optimizer]] = {
-    "adam": lambda groups, c: torch.optim.Adam(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=is_real(groups)),
-    "adamw": lambda groups, c: torch.optim.AdamW(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=is_real(groups)),
-    "muon": lambda groups, c: Muon(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=is_real(groups)),
-    "row_sgd": lambda groups, c: RowSGD(groups, lr=c.lr),
+OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig, bool], torch.optim.Optimizer]] = {
+    "adam": lambda groups, c, fused: torch.optim.Adam(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=fused),
+    "adamw": lambda groups, c, fused: torch.optim.AdamW(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=fused),
+    "muon": lambda groups, c, fused: Muon(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=fused),
+    "row_sgd": lambda groups, c, _: RowSGD(groups, lr=c.lr),
 }
 
 
@@ -247,9 +233,11 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
     Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix products of
     these steps are computed in `dtype`; everything else is float32.
     """
+    # Within stacks a matrix maps hidden states to hidden states; a row of an embedding belongs to one token alone.
     linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
     inner = {id(module.weight) for module in linear}
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    # The gain of a norm has no reason to be near 0: only matrices decay.
     matrices, vectors = ([p for p in trained if (p.dim() > 1) is matrix] for matrix in (True, False))
     decay = config.weight_decay
     groups = [
@@ -257,8 +245,9 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
         {"params": [p for p in matrices if id(p) not in inner], "weight_decay": decay, "orthogonal": False},
         {"params": vectors, "weight_decay": 0.0, "orthogonal": False},
     ]
-    filled = [group for group in groups if group["params"]]
-    return OPTIMIZERS[config.name](filled, config)
+    # There are no fused kernels for torch's device "meta", on which a run is planned without memory.
+    fused = not any(parameter.is_meta for parameter in trained)
+    return OPTIMIZERS[config.name]([group for group in groups if group["params"]], config, fused)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
@@ -277,38 +266,31 @@ def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, 
         ValueError: names, shapes or types differ from the model's, or a parameter has a part of its state only; the
             message lists them.
     """
-    # by their states, since a parameter may be stepped as a copy that shares its state
+    # Parameters are found by their states, since one may be stepped as a copy that shares its state.
     names = {id(optimizer.state[parameter]): name for name, parameter in model.named_parameters()}
-    expected: dict[str, set[str]] = {}
+    expected: set[str] = set()
     problems = []
     for group in optimizer.param_groups:
+        if isinstance(optimizer, RowSGD):
+            kinds = set()
+        elif isinstance(optimizer, Muon) and group["orthogonal"]:
+            kinds = {"momentum"}
+        else:
+            kinds = {"exp_avg", "exp_avg_sq", "step"}
         for parameter in group["params"]:
-            name, kinds = names[id(optimizer.state[parameter])], _kinds(optimizer, group)
-            expected[name] = {f"{kind}.{name}" for kind in kinds}
-            found = expected[name] & values.keys()
-            problems += [f"missing {key}" for key in expected[name] - found if found]
-            for key in found:
+            keys = {f"{kind}.{names[id(optimizer.state[parameter])]}" for kind in kinds}
+            present = keys & values.keys()
+            expected |= keys
+            problems += [f"missing {key}" for key in keys - present if present]
+            for key in present:
                 like = torch.empty((), dtype=parameter.dtype) if key.startswith("step.") else parameter
-                problems += [] if _alike(values[key], like) else [f"{key} is of another shape or type than the model's"]
-    wanted = set().union(*expected.values())
-    problems += [f"unexpected {key}" for key in values.keys() - wanted]
-    if wanted and not values:
+                if (values[key].dtype, values[key].shape) != (like.dtype, like.shape):
+                    problems.append(f"{key} is of another shape or type than the model's")
+    problems += [f"unexpected {key}" for key in values.keys() - expected]
+    if expected and not values:
         problems.append("it is empty")
     if problems:
         raise ValueError("; ".join(sorted(problems)))
-
-
-def _alike(one: Tensor, other: Tensor) -> bool:
-    return (one.dtype, one.shape) == (other.dtype, other.shape)
-
-
-def _kinds(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> set[str]:
-    """The kinds of tensors that an optimiser keeps for each parameter of a group."""
-    if isinstance(optimizer, RowSGD):
-        return set()
-    if isinstance(optimizer, Muon) and group["orthogonal"]:
-        return {"momentum"}
-    return {"exp_avg", "exp_avg_sq", "step"}
 
 
 def load_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
@@ -319,6 +301,7 @@ def load_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, v
         kind, name = key.split(".", 1)
         parameter = parameters[name]
         alike = id(parameter) in stepped and value.shape == parameter.shape
-        own = torch.empty_like(parameter if alike else value, device=parameter.device, requires_grad=False)
-        copy_into(own, value)
-        optimizer.state[parameter][kind] = own
+        # As the parameter is, a state is sharded; the number of steps is not.
+        state = torch.empty_like(parameter if alike else value, device=parameter.device, requires_grad=False)
+        copy_into(state, value)
+        optimizer.state[parameter][kind] = state

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LINES = (5.0, 20.0)  # seconds until the first report, and between later reports, if each is a new line
 BAR = (0.5, 0.5)  # seconds until the first report, and between later reports, if each replaces the one before
-SHORTEST_BAR = 10  # columns that a bar keeps beside a long sentence
+MIN_BAR_WIDTH = 10  # columns next to a long sentence
 
 T = TypeVar("T")
 
@@ -38,15 +38,15 @@ class Count:
     that a slow beginning is soon forgotten, and pauses that come again and again, such as validations, never are.
 
     Attributes:
-        unit: The name of the items in the plural, such as "lines".
-        total: The number of all items; None if it is unknown.
-        first: The number of items that were done before counting began.
-        done: The number of items that are done.
-        begin: The clock in seconds when counting began.
-        since: The clock in seconds when the last item was done.
-        items: The weighted number of items done since the beginning; earlier items weigh less.
-        seconds: The weighted time of these items.
-        latest: The clock in seconds when the work ends even if items are left.
+        unit: the name of the items in the plural, such as "lines".
+        total: the number of all items; None if it is unknown.
+        first: the number of items that were done before counting began.
+        done: the number of items that are done.
+        begin: the clock in seconds when counting began.
+        since: the clock in seconds when the last item was done.
+        items: the weighted number of items done since the beginning; earlier items weigh less.
+        seconds: the weighted time of these items.
+        latest: the clock in seconds when the work ends even if items are left.
     """
 
     unit: str
@@ -61,24 +61,19 @@ class Count:
 
     def more(self, count: int, now: float) -> "Count":
         """Return the state after `count` more items are done."""
-        remembered = ((self.since - self.begin) / max(now - self.begin, 1e-9)) ** 2
-        return replace(
-            self,
-            done=self.done + count,
-            since=now,
-            items=remembered * self.items + count,
-            seconds=remembered * self.seconds + now - self.since,
-        )
+        weight = ((self.since - self.begin) / max(now - self.begin, 1e-9)) ** 2  # of all earlier items
+        items, seconds = weight * self.items + count, weight * self.seconds + now - self.since
+        return replace(self, done=self.done + count, since=now, items=items, seconds=seconds)
 
     def waiting(self, now: float) -> "Count":
         """Return the state with the wait for the next item counted as working time, once the wait exceeds that time.
 
         Blank lines, for example, are done at once, and say nothing about the speed of translating other lines.
         """
-        waited = now - self.since
-        if waited <= self.seconds or self.done == self.total:
+        wait = now - self.since
+        if wait <= self.seconds or self.done == self.total:
             return self
-        return replace(self, since=now, seconds=waited)
+        return replace(self, since=now, seconds=wait)
 
     def described(self, now: float, so_far: str) -> str:
         """Describe the items done, their speed and the time left; `so_far` is the time taken, in words."""
@@ -91,16 +86,13 @@ class Count:
             return f"{count}, {so_far}"
         rate = self.items / max(self.seconds, 1e-9)
         unit = singular(self.unit) if speed(rate) == "1" else self.unit
-        return f"{count}, {speed(rate)} {unit}/s, {self.end(now, rate, so_far)}"
-
-    def end(self, now: float, rate: float, so_far: str) -> str:
-        """Describe the time left at a rate of items per second, or the time so far if the total is unknown."""
-        if self.total is None:
-            return so_far
-        if self.done == self.total:
-            return f"nearly finished, {so_far}"
-        left = min((self.total - self.done) / rate - (now - self.since), self.latest - now)
-        return f"{duration(max(0.0, left))} left"
+        end = so_far
+        if self.total is not None and self.done == self.total:
+            end = f"nearly finished, {so_far}"
+        elif self.total is not None:
+            left = min((self.total - self.done) / rate - (now - self.since), self.latest - now)
+            end = f"{duration(max(0.0, left))} left"
+        return f"{count}, {speed(rate)} {unit}/s, {end}"
 
 
 class ProgressReporter:
@@ -110,14 +102,14 @@ class ProgressReporter:
     counted, "exporting: 25 s so far".
 
     Args:
-        work: The name of the work, such as "translating".
-        unit: The name of the items that are counted, in the plural, such as "lines".
-        total: The number of all items; None if it is unknown.
-        done: The number of items that are done already, if earlier work is resumed.
-        say: Called with each sentence, in the reporter's thread.
-        pace: Seconds until the first report, and as many until the second, which knows the speed; then seconds
+        work: the name of the work, such as "translating".
+        unit: the name of the items that are counted, in the plural, such as "lines".
+        total: the number of all items; None if it is unknown.
+        done: the number of items that are done already, if earlier work is resumed.
+        say: called with each sentence, in the reporter's thread.
+        pace: seconds until the first report, and as many until the second, which knows the speed; then seconds
             between later reports.
-        clock: Returns the seconds since any fixed moment.
+        clock: returns the seconds since any fixed moment.
     """
 
     def __init__(
@@ -135,30 +127,27 @@ class ProgressReporter:
         self._say, self._pace, self._clock = say, pace, clock
         self._begin = clock()
         self._count = Count(unit, total, done, done, self._begin, self._begin)
-        self._ended = threading.Event()
-        self._teller = threading.Thread(target=self._tell, daemon=True)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Self:
-        self._teller.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._teller.join()
+        self._end.set()
+        self._thread.join()
 
     @property
     def unit(self) -> str:
-        """Name of the items that are counted, in the plural, such as "lines"."""
         return self._count.unit
 
     @property
     def total(self) -> int | None:
-        """Number of all items to be done; None if it is unknown."""
         return self._count.total
 
     @property
     def done(self) -> int:
-        """Number of items that are done."""
         return self._count.done
 
     def begin(self, unit: str, total: int) -> None:
@@ -171,7 +160,6 @@ class ProgressReporter:
         self._count = replace(self._count, latest=self._clock() + seconds)
 
     def advance(self, count: int = 1) -> None:
-        """Count `count` more items as done."""
         self._count = self._count.more(count, self._clock())
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
@@ -194,11 +182,11 @@ class ProgressReporter:
     def __str__(self) -> str:
         return f"{self.work}: {self.figures}"
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         first, every = self._pace
         with suppress(OSError):  # nobody listens any more, which is no reason to stop working
             for seconds in chain([first, first], repeat(every)):
-                if self._ended.wait(seconds):
+                if self._end.wait(seconds):
                     return
                 self._say(str(self))
 
@@ -214,12 +202,7 @@ def show_progress(
 ) -> Iterator[ProgressReporter]:
     """Report the progress of a `with` block on standard error: as a progress bar at a terminal, elsewhere as lines.
 
-    Args:
-        work: The name of the work, such as "translating".
-        unit: The name of the items that are counted, in the plural, such as "lines".
-        total: The number of all items; None if it is unknown.
-        done: The number of items that are done already, if earlier work is resumed.
-        bar: True if a bar may be drawn at a terminal, where it disturbs other output.
+    `bar` is False where a bar would disturb other output at the terminal; the rest is as for a `ProgressReporter`.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -230,31 +213,31 @@ def show_progress(
             yield reporter
         return
     columns = BarColumn(), TextColumn("{task.description}", markup=False)
-    drawn = Progress(*columns, console=console, transient=True)
-    task = drawn.add_task(shortened(work, beside_bar(console.width)), total=total)
+    progress = Progress(*columns, console=console, transient=True)
+    task = progress.add_task(shortened(work, beside_bar(console.width)), total=total)
 
     def draw(_: str) -> None:
         figures, room = reporter.figures, beside_bar(console.width)
         name = shortened(work, room - len(figures) - 2)  # the figures are what people wait for
-        drawn.update(task, total=reporter.total, completed=reporter.done, description=f"{name}: {figures}")
+        progress.update(task, total=reporter.total, completed=reporter.done, description=f"{name}: {figures}")
 
     reporter = ProgressReporter(work, unit, total, done, say=draw, pace=BAR)
-    with drawn, reporter:
+    with progress, reporter:
         yield reporter
 
 
 def beside_bar(width: int) -> int:
-    """Number of columns of a terminal that are left for a sentence beside a progress bar."""
-    return width - SHORTEST_BAR - 1
+    """Number of columns of a terminal for a sentence next to a progress bar."""
+    return width - MIN_BAR_WIDTH - 1
 
 
 def shortened(text: str, width: int) -> str:
     """Shorten a text to at most `width` columns of a terminal, 1 at least; a shortened text ends in "…"."""
     from rich.text import Text
 
-    shown = Text(text)
-    shown.truncate(max(width, 1), overflow="ellipsis")
-    return shown.plain
+    cells = Text(text)
+    cells.truncate(max(width, 1), overflow="ellipsis")
+    return cells.plain
 
 
 def write_line(sentence: str) -> None:

@@ -39,7 +39,7 @@ def shuffled(items: np.ndarray, *key: int) -> np.ndarray:
     return items[np.argsort(draw(len(items), *key), kind="stable")]
 
 
-class Chance:
+class KeyedGenerator:
     """Generator of random decisions that depend on a key alone, for plans that are made step by step."""
 
     def __init__(self, *key: int) -> None:
@@ -47,15 +47,15 @@ class Chance:
         sizes = chain([16, 128], repeat(1024))  # most need few numbers, and how many are drawn at once changes none
         self._numbers = chain.from_iterable(philox.random_raw(size).tolist() for size in sizes)
 
-    def below(self, limit: int) -> int:
+    def integer(self, limit: int) -> int:
         """Return a random integer from 0 to `limit` - 1; `limit` is at most 2^64."""
         return next(self._numbers) % limit
 
     def bytes(self, count: int) -> np.ndarray:
-        """Return random integers from 0 to 255, uint8, shape (count,): those that `below(256)` would return."""
+        """Return random integers from 0 to 255, uint8, shape (count,): those that `integer(256)` would return."""
         return np.fromiter(islice(self._numbers, count), np.uint64, count).astype(np.uint8)
 
-    def happens(self, probability: float) -> bool:
+    def bernoulli(self, probability: float) -> bool:
         """Return True at random, with the given probability."""
         return next(self._numbers) * 2.0**-64 < probability
 
@@ -70,8 +70,8 @@ class Chance:
             if 0 < first + second <= 1:
                 return first / (first + second)
 
-    def heads(self, coins: int) -> int:
+    def binomial(self, coins: int) -> int:
         """Return the number of heads when `coins` fair coins are tossed."""
         whole, rest = divmod(coins, 64)
-        tosses = [next(self._numbers) for _ in range(whole)] + [self.below(1 << rest)]
+        tosses = [next(self._numbers) for _ in range(whole)] + [self.integer(1 << rest)]
         return sum(toss.bit_count() for toss in tosses)

@@ -27,7 +27,7 @@ from heedful.errors import HeedfulError, RunError
 from heedful.wording import counted
 
 AHEAD = 2  # items that each worker is given at a time
-LONGEST = 75  # bytes of the name of a folder: Linux allows a socket 107, of which its own name takes 32
+MAX_FOLDER_BYTES = 75  # of its name: Linux allows a socket 107, of which its own name takes 32
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,8 +40,8 @@ def can_have_workers() -> bool:
 
 def copies_processes() -> bool:
     """True if workers are copies of this process: on Linux, unless the start method of multiprocessing is "spawn"."""
-    chosen = multiprocessing.get_start_method(allow_none=True)
-    return sys.platform == "linux" and hasattr(os, "fork") and chosen != "spawn"
+    method = multiprocessing.get_start_method(allow_none=True)
+    return sys.platform == "linux" and hasattr(os, "fork") and method != "spawn"
 
 
 def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Generator[R]:
@@ -53,13 +53,13 @@ def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Gen
         with closing(Workers(function, count)) as workers:
             yield from workers.map(items)
         return
-    given: deque[Future[R]] = deque()
+    futures: deque[Future[R]] = deque()
     with ThreadPoolExecutor(count) as pool:
         for item in items:
-            given.append(pool.submit(function, item))
-            if len(given) > AHEAD * count:
-                yield given.popleft().result()
-        yield from (future.result() for future in given)
+            futures.append(pool.submit(function, item))
+            if len(futures) > AHEAD * count:
+                yield futures.popleft().result()
+        yield from (future.result() for future in futures)
 
 
 def make_folder_of_sockets() -> None:
@@ -70,7 +70,7 @@ def make_folder_of_sockets() -> None:
     """
     usual = tempfile.gettempdir()
     folders = (folder for folder in ("/tmp", "/var/tmp") if os.access(folder, os.W_OK))
-    tempfile.tempdir = usual if len(os.fsencode(usual)) <= LONGEST else next(folders, usual)
+    tempfile.tempdir = usual if len(os.fsencode(usual)) <= MAX_FOLDER_BYTES else next(folders, usual)
     try:
         get_temp_dir()
     finally:
@@ -85,11 +85,11 @@ class Workers(Generic[T, R]):
     must not use a GPU. Items are small: their sending must not wait for a worker that waits to send a large result.
 
     Args:
-        function: The function; what it raises is raised here. Where processes are not copied it can be pickled.
-        count: The number of workers, at least 1.
+        function: the function; what it raises is raised here. Where processes are not copied it can be pickled.
+        count: the number of workers, at least 1.
 
     Raises:
-        RunError: The system makes no more processes.
+        RunError: the system makes no more processes.
     """
 
     def __init__(self, function: Callable[[T], R], count: int) -> None:
@@ -107,14 +107,14 @@ class Workers(Generic[T, R]):
 
     def start(self, function: Callable[[T], R]) -> None:
         """Start one more worker."""
-        copied = copies_processes()
-        context = multiprocessing.get_context("fork") if copied else multiprocessing.get_context("spawn")
+        forks = copies_processes()
+        context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
         here, there = context.Pipe()
         self.connections.append(here)
-        handled = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
-        of_parent = self.connections if copied else []
-        process = context.Process(target=serve, args=(function, there, of_parent, handled), daemon=True)
-        with held_back(handled):  # a new process holds them back too, until it ignores them
+        signals = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
+        of_parent = self.connections if forks else []
+        process = context.Process(target=serve, args=(function, there, of_parent, signals), daemon=True)
+        with blocked(signals):  # a new process blocks them too, until it ignores them
             process.start()
         self.processes.append(process)
         there.close()
@@ -123,30 +123,29 @@ class Workers(Generic[T, R]):
         """Compute the function of each item, and meanwhile of the next ones, `AHEAD` for each worker; call it once.
 
         Raises:
-            Exception: As the function does.
-            RunError: A worker has ended, as the system ends one when memory runs short.
+            Exception: as the function does.
+            RunError: a worker has ended, as the system ends one when memory runs short.
         """
-        given: deque[Connection] = deque()
+        busy: deque[Connection] = deque()  # in the order of their items
         for connection, item in zip(cycle(self.connections), items, strict=False):
             with suppress(OSError):  # the worker has ended, as is noticed where its result is received
                 connection.send(item)
-            given.append(connection)
-            if len(given) > AHEAD * len(self.connections):
-                yield self.received(given.popleft())
-        while given:
-            yield self.received(given.popleft())
+            busy.append(connection)
+            if len(busy) > AHEAD * len(self.connections):
+                yield self.receive(busy.popleft())
+        while busy:
+            yield self.receive(busy.popleft())
 
-    def received(self, connection: Connection) -> R:
-        """Receive the next result of a worker."""
+    def receive(self, connection: Connection) -> R:
         try:
-            found = connection.recv()
+            result = connection.recv()
         except (EOFError, OSError, RuntimeError) as error:
             process = self.processes[self.connections.index(connection)]
             process.join(1)
             raise RunError(reason(process.exitcode, error)) from error
-        if isinstance(found, Raised):
-            raise found.error
-        return found
+        if isinstance(result, Failure):
+            raise result.error
+        return result
 
     def close(self) -> None:
         """End the workers at once."""
@@ -160,8 +159,8 @@ class Workers(Generic[T, R]):
 
 
 @contextmanager
-def held_back(signals: Iterable[int]) -> Iterator[None]:
-    """Hold signals back within the block, for this thread and the processes that it starts; Windows cannot."""
+def blocked(signals: Iterable[int]) -> Iterator[None]:
+    """Block signals within the `with` block, for this thread and the processes that it starts; Windows cannot."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -177,29 +176,29 @@ OPEN: WeakSet[Workers[Any, Any]] = WeakSet()
 
 @atexit.register
 def close_all() -> None:
-    """End the workers that an error has left behind: Python waits for them at its exit."""
+    """End the workers that an error has left running: Python waits for them at its exit."""
     for workers in OPEN:
         if workers.owner == os.getpid():
             workers.close()
 
 
-class Raised(NamedTuple):
+class Failure(NamedTuple):
     """Result of a function that has raised an error."""
 
     error: Exception
 
 
 def serve(
-    function: Callable[[T], R], connection: Connection, of_parent: Sequence[Connection], handled: Sequence[int]
+    function: Callable[[T], R], connection: Connection, of_parent: Sequence[Connection], signals: Sequence[int]
 ) -> None:
     """Compute a function of all items that come through a connection, in a worker, until the other end is closed."""
     for inherited in of_parent:
         inherited.close()  # else no worker would notice the end of the process
     signal.set_wakeup_fd(-1)
-    for number in handled:
+    for number in signals:
         signal.signal(number, signal.SIG_IGN)  # the process handles it, for its workers too
     torch.set_num_threads(1)
-    with suppress(EOFError, ConnectionError):  # the process has ended, and nobody is left to be told
+    with suppress(EOFError, ConnectionError):  # the process has ended
         while True:
             answer(connection, function, connection.recv())
 
@@ -207,22 +206,22 @@ def serve(
 def answer(connection: Connection, function: Callable[[T], R], item: T) -> None:
     """Send the function of an item, or the error that it raises."""
     try:
-        found = function(item)
+        result = function(item)
     except HeedfulError as error:
-        found = Raised(error)
+        result = Failure(error)
     except Exception as error:
         error.add_note(f"in a worker:\n{traceback.format_exc()}")
-        found = Raised(error)
+        result = Failure(error)
     try:
-        connection.send(found)
+        connection.send(result)
     except Exception:  # not every error can be sent
-        if not isinstance(found, Raised):
+        if not isinstance(result, Failure):
             raise
-        connection.send(Raised(RunError(f"a worker has failed: {found.error!r}")))
+        connection.send(Failure(RunError(f"a worker has failed: {result.error!r}")))
 
 
 def reason(exit_code: int | None, error: Exception) -> str:
-    """Say why there is no result of a worker: it has ended by a signal of the system, by itself, or lives."""
+    """Explain why there is no result of a worker: it has ended by a signal of the system, by itself, or lives."""
     if exit_code is None:
         return f"a worker gives no result ({error}); the same command goes on with fewer workers, or with none"
     if exit_code >= 0:

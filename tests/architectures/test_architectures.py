@@ -12,7 +12,7 @@ import torch
 
 import heedful
 from heedful.architectures import EncoderDecoder, weights
-from heedful.architectures.architectures import families_of, model_class
+from heedful.architectures.backbone import families_of, model_class
 from heedful.checkpoint import load_model
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from heedful.architectures import LanguageModel, TextClassifier, TokenClassifier
-from heedful.architectures.architectures import model_class
-from heedful.architectures.masked_language_model import MaskedLanguageModel
-from heedful.architectures.task_heads import SentenceEncoder
-from heedful.architectures.transformer import EncoderDecoder
+from heedful.architectures.backbone import model_class
+from heedful.architectures.heads import SentenceEncoder
+from heedful.architectures.transformer.masked_models import MaskedLanguageModel
+from heedful.architectures.transformer.model import EncoderDecoder
 from heedful.config.load import make_recipe
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError

@@ -19,8 +19,8 @@ from every_architecture import (
     language_model,
 )
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
-from heedful.config.architecture_options import OPTIONS
 from heedful.config.schema import TextModelConfig
+from heedful.config.validate import OPTIONS
 from heedful.nn.masks import AttentionMask
 from heedful.training import loop
 from interrupted import stop_after, train

@@ -91,7 +91,7 @@ import torch
 from torch import nn
 
 from heedful.config.schema import ArchitectureConfig, ModelConfig
-from heedful.architectures.backbone import DecoderOnly, EncoderOnly
+from heedful.architectures.transformer.model import DecoderOnly, EncoderOnly
 
 
 class Plain(DecoderOnly):

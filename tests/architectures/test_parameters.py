@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from heedful.architectures import EncoderDecoder
-from heedful.architectures.parameters import CONVENTIONS, count_parameters, count_without_building
+from heedful.architectures.parameters import count_parameters, count_without_building
+from heedful.architectures.transformer.model import CONVENTIONS
 from heedful.config.presets import PRESETS, TABLE_3
 from heedful.config.schema import ModelConfig
 from heedful.config.validate import recipe_from_dict

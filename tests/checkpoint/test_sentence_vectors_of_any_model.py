@@ -9,7 +9,7 @@ import torch
 
 import heedful
 from heedful.architectures import LanguageModel, MaskedLanguageModel, TokenClassifier, weights
-from heedful.architectures.task_heads import TextClassifier
+from heedful.architectures.heads import TextClassifier
 from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError

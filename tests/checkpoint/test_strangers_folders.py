@@ -86,7 +86,7 @@ def test_a_folder_that_nobody_changed_is_loaded(stranger: Path) -> None:
 
 
 def test_nothing_is_built_before_the_shapes_are_compared(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from heedful.tasks.translation import Translation
+    from heedful.tasks.text_to_text import Translation
 
     build, devices = Translation.build, []
 

@@ -107,7 +107,6 @@ def test_a_picture_that_cannot_be_written_is_a_failure(tmp_path, model):
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("heedful.inspector.plots.attention", "heedful.inspector.plots.fonts"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delitem(sys.modules, "heedful.inspector.plots", raising=False)
     with pytest.raises(InputError, match=r'drawing needs matplotlib: pip install "heedful\[plot\]"'):
         run(TEXT, "--out", tmp_path / "a.png")

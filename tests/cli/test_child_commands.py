@@ -8,7 +8,7 @@ import pytest
 from invocation import invoke
 
 from heedful.checkpoint import load_model
-from heedful.cli.export import without_paths
+from heedful.cli.convert import without_paths
 from heedful.config.load import recipe_to_dict, to_toml
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError

@@ -22,7 +22,7 @@ from heedful.config.schema import (
     TokenizerConfig,
 )
 from heedful.errors import InputError
-from heedful.evaluate import Scoring, paired_bootstrap, score
+from heedful.metrics import Scoring, paired_bootstrap, score
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 

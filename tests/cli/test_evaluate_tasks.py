@@ -268,7 +268,7 @@ def test_texts_that_are_cut_or_empty_are_told(tmp_path):
 
 
 def test_texts_that_a_translator_cuts_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("heedful.predictors.translator.LONGEST_SOURCE", 11)
+    monkeypatch.setattr("heedful.predictors.translator.MAX_SOURCE_TOKENS", 11)
     run = trained(tmp_path, "summarisation")
     own = tmp_path / "own.tsv"
     own.write_text("w1 w2\tw1\n" + "w1 " * 11 + "\tw1\n")

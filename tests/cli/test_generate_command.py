@@ -167,7 +167,7 @@ def test_the_size_of_batches_does_not_matter(model):
 
 
 def test_no_progress_cuts_into_an_answer_that_appears_at_the_terminal(model, reporters, monkeypatch):
-    monkeypatch.setattr("heedful.cli.inputs.shows_bar", lambda output: output is not None)
+    monkeypatch.setattr("heedful.cli.generate.shows_bar", lambda output: output is not None)
     run("--model", model, "w3")
     assert reporters == []
     run("--model", model, "w3", "w5")
@@ -183,7 +183,7 @@ def test_a_single_answer_appears_as_it_is_said(model, generator, monkeypatch):
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["plain", "json"])
 def test_each_line_typed_at_a_terminal_is_answered(model, generator, monkeypatch, options):
-    for module in ("generate", "inputs"):
+    for module in ("answering", "inputs"):
         monkeypatch.setattr(f"heedful.cli.{module}.is_typed", lambda *_: True)
     result = run("--model", model, *options, stdin="w3\nw5 w7\n")
     found = [json.loads(line)["text"] if options else line for line in result.stdout.splitlines()]

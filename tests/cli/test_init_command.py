@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from invocation import invoke
 
-from heedful.cli.init_pairs import language_in
+from heedful.cli.init_text import language_in
 from heedful.config.load import load_recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.errors import InputError

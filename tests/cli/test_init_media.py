@@ -180,7 +180,7 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
         (["pictures", "--source-field", "x"], "pictures: a folder has no columns"),
         (["pictures", "--source-language", "de"], "--source-language is for translations"),
         (["clips.csv", "--target-field", "x"], "no column of classes or texts is named 'x'"),
-        (["one"], "one: all files are of the class 'left'; two are needed"),
+        (["one"], "one/left: holds 20 pictures, and nothing shows their classes or texts"),
         (
             ["whole"],
             "all files are of the class 'left'; if a table there tells the classes, name it, as in: heedful init ",

@@ -1,19 +1,20 @@
 """Each shape of a data set in the table of the docs is taken for the task that the table says."""
 
 import csv
+import gzip
 import io
 import json
 import re
 import shlex
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from invocation import invoke
 
 from heedful.config.load import load_recipe
-from heedful.data.readers.corpus import read_pairs
-from heedful.data.readers.dialogues import read_replies
+from heedful.data.readers.corpus import read_pairs, read_replies
 from heedful.data.readers.labelled import read_labelled, read_scored
 from heedful.errors import InputError
 
@@ -399,9 +400,44 @@ def test_a_table_of_pixels_is_refused_with_what_to_do(tmp_path: Path, monkeypatc
         invoke("init", "digits.csv")
 
 
-@pytest.mark.parametrize("name", ["clips.tar.xz", "speech.npy.gz", "rows.parquet"])
-def test_packed_data_is_refused_with_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("clips.tar.xz", b"\xfd7zXZ", "packed or binary data, not text; unpack it"),
+        ("speech.npy.gz", gzip.compress(b"\x93NUMPY"), "a NumPy array; save it as .wav if it is a sound"),
+        ("speech.npy", b"\x93NUMPY", "a NumPy array; save it as .wav if it is a sound"),
+        ("speech.npz", b"PK\x03\x04", "NumPy arrays, not text; save each as .wav if it is a sound"),
+        ("rows.parquet", b"PAR1", "a Parquet file; save it as CSV or JSON Lines"),
+        ("rows.bin", b"\0\1", "binary data, not text; save what it holds as text"),
+    ],
+)
+def test_packed_and_binary_data_is_refused_with_what_to_do(
+    name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(b"\x93NUMPY")
-    with pytest.raises(InputError, match=f"{name}: holds packed or binary data, not text; unpack it"):
-        invoke("init", name)
+    Path("data").mkdir()
+    Path("data", name).write_bytes(content)
+    with pytest.raises(InputError, match=f"{name}: holds {message}"):
+        invoke("init", f"data/{name}")
+    advice = f"unpack {name}" if "unpack" in message else f"{name} is {message}"
+    with pytest.raises(InputError, match=f"data: holds little running text, and other files; {advice}"):
+        invoke("init", "data")
+
+
+def test_a_folder_of_word_pairs_names_what_scores_word_vectors(tmp_path: Path) -> None:
+    rows = "".join(f"{a}\t{b}\t{n}.5\n" for n, (a, b) in enumerate(combinations(PLACES, 2)))
+    for name in ("some.txt", "others.txt"):
+        (tmp_path / name).write_text(rows)
+    message = "others.txt: holds pairs of words with numbers, not running text; word vectors are scored with them"
+    with pytest.raises(InputError, match=f"{message}: `heedful vectors similarity --help`. For a language model"):
+        invoke("init", str(tmp_path))
+
+
+@pytest.mark.parametrize("names", [["model.bin", "source_vocabulary.txt"], ["model.safetensors", "config.json"]])
+def test_a_model_of_another_toolkit_is_refused_with_the_command_that_converts_it(
+    names: list[str], tmp_path: Path
+) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=f"holds a model of another toolkit, .*: heedful convert {tmp_path} --out"):
+        invoke("init", str(tmp_path))

@@ -19,7 +19,7 @@ MODULE = "a_strangers_tasks"
 CODE = """
 from pathlib import Path
 
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Translation
 
 Path("was_here").write_text("code of a model folder was run")
 

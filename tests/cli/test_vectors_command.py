@@ -7,7 +7,7 @@ import pytest
 from invocation import invoke
 
 import heedful
-from heedful.data.word_vectors.vector_files import VectorTable, read_vectors, write_vectors
+from heedful.data.word_vectors import VectorTable, read_vectors, write_vectors
 from heedful.errors import InputError
 from heedful.predictors.word_vectors import WordVectors
 from interrupted import train

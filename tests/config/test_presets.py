@@ -22,7 +22,7 @@ def test_base_is_the_model_of_the_paper() -> None:
     assert (model.norm, model.positions, model.tie, model.attention_bias) == ("post", "sinusoidal", "all", False)
     assert (model.dropout, model.attention_dropout, model.activation_dropout) == (0.1, 0.0, 0.0)
     assert (optimizer.name, optimizer.betas, optimizer.eps) == ("adam", (0.9, 0.98), 1e-9)
-    assert (optimizer.schedule, optimizer.lr, optimizer.warmup, optimizer.clip_norm) == ("vaswani", 1.0, 4000, 0.0)
+    assert (optimizer.schedule, optimizer.lr, optimizer.warmup, optimizer.clip_norm) == ("noam", 1.0, 4000, 0.0)
     assert (train.max_updates, train.label_smoothing, train.average_last) == (100_000, 0.1, 5)
     assert train.batch_tokens * train.accumulate == 32_768
     assert (decode.beam, decode.penalty, decode.alpha, decode.extra) == (4, "gnmt", 0.6, 50)
@@ -114,7 +114,11 @@ def test_a_model_of_running_text_is_not_trained_as_the_translators_of_the_paper_
     paper = make_recipe({"task": task, "optimizer": {"schedule": "vaswani"}}).optimizer
     assert (paper.lr, paper.warmup) == (1.0, 4000)
     named = make_recipe({"task": task, "preset": "vaswani-base", "model": {"family": recipe.model.family}})
-    assert (named.train.label_smoothing, named.optimizer.schedule) == (0.1, "vaswani")
+    assert (named.train.label_smoothing, named.optimizer.schedule) == (0.1, "noam")
+
+
+def test_the_schedule_of_the_paper_has_a_former_name():
+    assert make_recipe({"optimizer": {"schedule": "vaswani"}}) == make_recipe({"optimizer": {"schedule": "noam"}})
 
 
 def test_a_preset_takes_another_one_of_its_file() -> None:

@@ -9,13 +9,12 @@ import pytest
 
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.config.architecture_options import OPTIONS
 from heedful.config.keys import all_keys, hints_of_keys, table_of
 from heedful.config.load import recipe_schema
 from heedful.config.rules import REMARKS, RULES, impossible, remarks
 from heedful.config.schema import Recipe
 from heedful.config.setting import bare, bounds
-from heedful.config.validate import recipe_from_dict
+from heedful.config.validate import OPTIONS, recipe_from_dict
 from heedful.errors import InputError
 
 RECURRENT, CONVOLUTIONAL, TEXT_CNN = ({"architecture": name} for name in ("recurrent", "convolutional", "text_cnn"))
@@ -91,7 +90,7 @@ BROKEN = [
     ("optimizer.lr", {"optimizer": {"lr": 3e-4}}, "nothing would be learned"),
     ("optimizer.lr", {"optimizer": {"schedule": "cosine"}}, "would diverge"),
     ("optimizer.warmup", {"optimizer": {"warmup": 0}}, "the paper: 4000"),
-    ("optimizer.min_lr", {"optimizer": {"min_lr": 1e-5}}, 'optimizer.schedule is "vaswani"'),
+    ("optimizer.min_lr", {"optimizer": {"min_lr": 1e-5}}, 'optimizer.schedule is "noam"'),
     ("optimizer.min_lr", {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 0.01}}, "above the peak"),
     ("train.batch_tokens", {"train": {"batch_tokens": 249}}, "raise batch_tokens, or lower max_tokens"),
     (
@@ -228,7 +227,7 @@ def test_the_defaults_are_possible() -> None:
     assert remarks(Recipe()) == []
 
 
-@pytest.mark.parametrize("schedule", ["vaswani", "linear", "cosine", "constant"])
+@pytest.mark.parametrize("schedule", ["noam", "linear", "cosine", "constant"])
 def test_a_run_that_ends_in_its_warmup_is_remarked_upon_and_not_refused(schedule: str) -> None:
     values = {"optimizer": {"schedule": schedule, "lr": 0.05, "warmup": 41}, "train": {"max_updates": 41}}
     (remark,) = remarks(recipe_from_dict(values, "here"))

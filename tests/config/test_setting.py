@@ -5,11 +5,11 @@ from typing import Annotated
 
 import pytest
 
-from heedful.config.architecture_options import OPTIONS
 from heedful.config.keys import KEYS, hints_of_keys, is_per_machine, resumption, table_of
 from heedful.config.model import ArchitectureConfig, Dropout
 from heedful.config.schema import Recipe
 from heedful.config.setting import Count, Fixed, Setting, bounds, descriptions, range_text, setting_in
+from heedful.config.validate import OPTIONS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 import foreign_models
 from foreign_folders import LINES, TEXTS
 from heedful.architectures import weights
-from heedful.architectures.vocabulary import NEVER
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import load_preset
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.convert import FORMATS, Model
 from heedful.convert.sentence_transformers import POOLINGS, sentence_files
+from heedful.convert.vocabulary import NEVER
 from heedful.errors import InputError
 from heedful.predictors.filler import Filler
 from heedful.tasks import find_task

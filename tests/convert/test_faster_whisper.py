@@ -10,7 +10,7 @@ from model_bin import written
 
 import foreign_models
 from foreign_folders import SPOKEN
-from heedful.cli.convert import Source, guess
+from heedful.cli.convert import Source, format_of
 from heedful.convert import FORMATS, faster_whisper
 from heedful.errors import InputError
 from heedful.text.speech_tokens import SpeechTokens
@@ -116,9 +116,9 @@ def test_a_small_vocabulary_is_that_of_a_model_of_english(folder):
 
 
 def test_the_format_is_told_by_the_name_of_its_specification(folder):
-    assert guess(str(folder)) is Source.FASTER_WHISPER
+    assert format_of(str(folder)) is Source.FASTER_WHISPER
     (folder / "model.bin").write_bytes(written({}, spec="TransformerBase"))
-    assert guess(str(folder)) is Source.OPENNMT
+    assert format_of(str(folder)) is Source.OPENNMT
     with pytest.raises(InputError, match="holds a TransformerBase, and no WhisperSpec"):
         read(folder)
 

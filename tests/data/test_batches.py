@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from heedful.config.schema import TokenizerConfig
 from heedful.data import batches as batches_module
 from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK
 from heedful.text.training import train_tokenizer

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.config.schema import MaskingConfig
-from heedful.data.masking import mask_tokens
+from heedful.data.passages import mask_tokens
 
 VOCAB, FIRST = 307, 11
 MASKING = MaskingConfig()

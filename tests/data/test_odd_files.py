@@ -14,7 +14,7 @@ from heedful.config.schema import Recipe
 from heedful.data.preparation.media import read_files
 from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
-from heedful.media.modality import medium_of
+from heedful.media.modality import modality_of
 from odd_files import GREY, PIXELS, RATE, SMOOTH, TONE
 
 NO_PICTURE = r"it is no picture, or of a kind that is not read \(PNG, "
@@ -153,7 +153,7 @@ def test_a_file_is_read_as_what_it_holds_whatever_its_name_or_refused_by_name(ta
         assert str(file) in drops.examples["bad file"]
     else:
         [(_, kept, _)] = read_files(recipe.data.train[0], recipe, DropReport(), skip=False)
-        found = medium_of(recipe).read(kept)
+        found = modality_of(recipe).read(kept)
         wanted, off = expected
         assert found.shape == wanted.shape
         assert np.abs(found.astype(np.float64) - wanted).max() <= off

@@ -33,12 +33,12 @@ def main(folder: Path) -> None:
             table(torch.tensor([7, rank, 7])).sum().backward()
         reducer.sum_gradients(table)
         tensors = {"a": torch.full((2, 3), 0.1), "b": torch.arange(5)} if rank == 0 else {}
-        shared = reducer.tensors_from_first(tensors)
+        shared = reducer.broadcast_tensors(tensors)
         found = {
-            "gathered": reducer.gather({"rank": rank, "text": "é" * rank, "value": 0.1 * rank}),
-            "first": reducer.from_first(lambda: [rank, 0.1, None]),
-            "in order": reducer.in_order([10 * item for item in reducer.share(range(7))]),
-            "after first": reducer.after_first(prepare),
+            "gathered": reducer.all_gather({"rank": rank, "text": "é" * rank, "value": 0.1 * rank}),
+            "first": reducer.broadcast_object(lambda: [rank, 0.1, None]),
+            "in order": reducer.all_gather_in_order([10 * item for item in reducer.shard(range(7))]),
+            "after first": reducer.rank_zero_first(prepare),
             "tensors": {name: tensor.tolist() for name, tensor in shared.items()},
             "gradients": [None if p.grad is None else p.grad.flatten().tolist() for p in model.parameters()],
             "rows": table.weight.grad.to_dense().tolist(),

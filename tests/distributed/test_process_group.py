@@ -71,7 +71,7 @@ cli.main()
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("failing", "others"),
-    [("[0]", "reducer.after_first(int)"), ("[1]", "reducer.gather(0)"), ("[0, 1]", "nobody")],
+    [("[0]", "reducer.rank_zero_first(int)"), ("[1]", "reducer.all_gather(0)"), ("[0, 1]", "nobody")],
 )
 def test_an_error_of_one_process_or_all_is_told_once_and_ends_all_with_its_code(failing, others, tmp_path, capfd):
     code, seconds = run(tmp_path, FAILS.format(failing=failing, others=others), 2)
@@ -92,8 +92,8 @@ def broadcast(*of):
 
 process_group.dist.broadcast = broadcast
 with join_process_group(10 / 60, "cpu") as reducer:
-    reducer.gather(0)
-    reducer.tensors_from_first({str(i): torch.ones(1) for i in range(31)})
+    reducer.all_gather(0)
+    reducer.broadcast_tensors({str(i): torch.ones(1) for i in range(31)})
 end_process(0)
 """
 
@@ -114,9 +114,9 @@ def stay_away(slow):
 
 def work():
     with join_process_group(0.1, "cpu") as reducer:
-        reducer.gather(0)
+        reducer.all_gather(0)
         stay_away(rank == 1)
-        reducer.gather(0)
+        reducer.all_gather(0)
 
 cli.app = work
 cli.main()

@@ -14,10 +14,10 @@ import hasty
 import pytest
 from pages import ROOT, Code
 
-from heedful.config.architecture_options import OPTIONS, architecture_in
 from heedful.config.keys import unknown_keys
 from heedful.config.load import over_presets
 from heedful.config.schema import ModelConfig
+from heedful.config.validate import OPTIONS, architecture_in
 
 ENVIRONMENT = os.environ | {
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

@@ -5,8 +5,8 @@ import re
 import pytest
 from pages import ROOT, rows
 
-from heedful.evaluate import METRICS
-from heedful.evaluate.metrics import lower_is_better
+from heedful.metrics import METRICS
+from heedful.metrics.metric import lower_is_better
 from heedful.tasks import TASKS
 
 BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("高", "低")}

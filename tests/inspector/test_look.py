@@ -7,14 +7,13 @@ import pytest
 import torch
 
 import heedful
+from heedful.architectures.transformer.layers import Block, DecoderBlock
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError, RunError
-from heedful.inspector.capture.forward_inputs import model_of
-from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.capture.forward_inputs import log_probs, model_of
+from heedful.inspector.capture.recorder import Head
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.look import Question, look, searching, unknown
-from heedful.inspector.measures.teacher_forcing import log_probs
-from heedful.nn.stack import Block, DecoderBlock
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
@@ -26,7 +25,7 @@ from toy_vectors import toy_recipe
 def test_the_numbers_are_those_of_the_best_answer():
     seen = look(translator(), Question(text=TEXT))
     best = seen.answers[0].options[0]
-    line = seen.reading.lines["tgt"]
+    line = seen.forward.lines["tgt"]
     assert line.said.labels[: len(best.pieces)] == list(best.pieces)
     logits = seen.trace["logits"].values.astype(float)
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -65,14 +64,14 @@ def test_a_target_that_is_given_is_looked_at_instead_of_searched_for():
     assert seen.log is None
     [option] = seen.answers[0].options
     assert (option.text, option.score) == (GERMAN, None)
-    assert list(option.pieces) == seen.reading.lines["tgt"].written.labels
-    assert option.log_probs == pytest.approx(log_probs(seen.reading), abs=1e-5)
+    assert list(option.pieces) == seen.forward.lines["tgt"].written.labels
+    assert option.log_probs == pytest.approx(log_probs(seen.forward), abs=1e-5)
 
 
 def test_a_reference_and_a_beginning_reach_the_search():
     seen = look(translator(), Question(text=TEXT, reference=GERMAN, prefix="den"))
-    assert seen.ghost is not None
-    assert seen.ghost.tokens[-1] == EOS
+    assert seen.reference is not None
+    assert seen.reference.tokens[-1] == EOS
     assert seen.answers[0].options[0].text.startswith("den")
 
 
@@ -92,7 +91,7 @@ def test_heads_are_off_during_search_and_pass_alike():
 def test_a_language_model_goes_on_from_a_prompt():
     seen = look(generator(), Question(text=TEXT))
     option = seen.answers[0].options[0]
-    line = seen.reading.lines["tgt"]
+    line = seen.forward.lines["tgt"]
     end = len(line.said.labels) - (line.said.ids[-1] == EOS)
     assert tuple(line.said.labels[end - len(option.pieces) : end]) == option.pieces
     assert len(option.log_probs) == len(option.pieces)
@@ -144,7 +143,7 @@ def test_words_that_the_vocabulary_lacks_are_told():
 
 def test_gaps_are_filled_where_they_are():
     seen = look(filler(), Question(text="the <mask> dog [MASK] the station"))
-    labels = seen.reading.lines["src"].read.labels
+    labels = seen.forward.lines["src"].read.labels
     assert [labels[answer.place or 0] for answer in seen.answers] == ["<mask>", "<mask>"]
     for answer in seen.answers:
         shares = [option.probability or 0.0 for option in answer.options]

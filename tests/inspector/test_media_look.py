@@ -12,8 +12,7 @@ from PIL import Image
 
 import heedful
 from heedful.errors import InputError
-from heedful.inspector.capture.head_masks import Head
-from heedful.inspector.capture.sources import reader_of
+from heedful.inspector.capture.recorder import Head
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import Trace, trace
 from heedful.inspector.experiments.ablation import effect
@@ -33,7 +32,7 @@ def seen_of(task, **question):
 @pytest.mark.parametrize("task", FILES)
 def test_every_tensor_of_a_model_of_text_is_there_too(task):
     seen = seen_of(task)
-    assert set(taps(seen.reading.model)) <= set(seen.trace)
+    assert set(taps(seen.forward.model)) <= set(seen.trace)
     for name in ("src.in", "enc.0.self.attn", "enc.0.ffn.resid", "logits"):
         assert name in seen.trace
     assert max(seen.trace.checks.values()) < 1e-5
@@ -52,7 +51,7 @@ def test_frames_are_named_by_the_time_at_which_they_begin():
     seen = seen_of("speech_recognition")
     labels = seen.trace["dec.0.cross.attn"].labels[2]
     assert labels[:3] == ["0.00 s", "0.04 s", "0.08 s"]
-    assert len(labels) == seen.reading.media.positions == seen.trace["src.in"].shape[0]
+    assert len(labels) == seen.forward.media.positions == seen.trace["src.in"].shape[0]
 
 
 @pytest.mark.parametrize("task", ["captioning", "speech_recognition"])
@@ -83,7 +82,7 @@ def test_a_caption_that_is_given_is_looked_at_instead():
 
 def test_a_reference_is_followed_and_unknown_words_of_it_are_named():
     seen = seen_of("captioning", reference=CAPTION)
-    assert seen.ghost is not None
+    assert seen.reference is not None
     assert seen_of("captioning", target="the elephant is bright").unknown == ["elephant"]
 
 
@@ -113,7 +112,7 @@ def test_a_video_is_shown_as_the_first_frames_of_its_tubelets_one_below_the_othe
     assert [media[key] for key in ("height", "width", "rows", "columns", "before")] == [3 * 14, 21, 3 * 2, 3, 1]
     labels = seen.trace["enc.0.self.attn"].labels[2]
     assert labels == ["<class>", *(f"{row},{column}" for row in range(1, 7) for column in range(1, 4))]
-    read = reader_of(loaded("video_classification").use()).decoded(VIDEO)
+    read = loaded("video_classification").use().reader.decoded(VIDEO)
     shown = np.asarray(Image.open(BytesIO(base64.b64decode(media["png"]))))
     np.testing.assert_array_equal(shown.reshape(3, 14, 21, 3), read[::2])
 
@@ -125,17 +124,17 @@ def test_heads_of_the_encoder_and_no_others_have_a_distance(task):
 
 
 def test_places_are_those_of_the_labels():
-    video = seen_of("video_classification").reading.media
+    video = seen_of("video_classification").forward.media
     assert np.isnan(video.places[0]).all()
     rows_and_columns = [[row, column] for _ in range(3) for row in range(2) for column in range(3)]
     assert video.places[1:].tolist() == rows_and_columns
-    sound = seen_of("speech_recognition").reading.media
+    sound = seen_of("speech_recognition").forward.media
     assert [float(label.split()[0]) for label in sound.labels] == pytest.approx(sound.places[:, 0].tolist(), abs=1e-4)
 
 
 def test_the_spectrum_is_that_which_the_model_reads_to_a_256th():
     media = overview(seen_of("speech_recognition"))["media"]
-    reader = reader_of(loaded("speech_recognition").use())
+    reader = loaded("speech_recognition").use().reader
     read = reader.medium.features(reader.decoded(SOUND)).numpy()
     shades = np.frombuffer(base64.b64decode(media["spectrum"]), np.uint8).reshape(media["frames"], media["mels"])
     scaled = (read - read.min()) / (read.max() - read.min())
@@ -205,7 +204,7 @@ def test_what_the_model_never_writes_is_no_reference_and_no_beginning():
 
 
 def test_what_would_fill_the_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("heedful.inspector.look.LARGEST", 1000)
+    monkeypatch.setattr("heedful.inspector.look.MAX_ATTENTION_BYTES", 1000)
     with pytest.raises(InputError, match=r"positions need 0\.0 GB for the attention of all heads"):
         seen_of("audio_classification")
 

@@ -11,8 +11,8 @@ from heedful.architectures import LanguageModel
 from heedful.config.schema import GenerateConfig
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.look import Question, look
-from heedful.inspector.measures.logit_lens import lens
-from heedful.inspector.overview import overview, stream, through
+from heedful.inspector.measures.logits import lens
+from heedful.inspector.overview import lens_json, overview, stream
 from heedful.predictors.generator import Generator
 from subjects import GERMAN, SHAPE, TEXT, TOKENIZER
 
@@ -47,7 +47,7 @@ def test_mean_and_deviation_are_those_that_the_norm_takes_away(norm):
 def test_the_lens_names_every_token_that_it_shows():
     subject = subjects.translator()
     seen = lens(subject.model, trace(subject, TEXT, GERMAN), 5)
-    found = through(seen, subject.tokenizers.target)
+    found = lens_json(seen, subject.tokenizers.target)
     assert set(found["pieces"]) == {str(token) for token in seen.tokens.flatten()}
     for token, piece in found["pieces"].items():
         assert [piece] == subject.tokenizers.target.pieces([int(token)])

@@ -7,7 +7,7 @@ from transformers import WhisperFeatureExtractor
 
 from heedful.config.modalities import AudioConfig
 from heedful.media.log_mel import log_mel, masked, mel_bands
-from heedful.random_numbers import Chance
+from heedful.random_numbers import KeyedGenerator
 
 SAMPLES = torch.from_numpy(np.random.default_rng(1).normal(scale=0.1, size=16_001).astype(np.float32))
 CONFIG = AudioConfig()
@@ -56,13 +56,15 @@ def test_silence_is_finite():
 def test_masks_cover_spans_of_frames_and_of_bands_and_depend_on_their_key_alone():
     spectrum = log_mel(SAMPLES, CONFIG)
     config = AudioConfig(time_masks=2, frequency_masks=1)
-    found = [masked(spectrum, config, Chance(1, number)) for number in range(20)]
-    assert all(torch.equal(one, masked(spectrum, config, Chance(1, number))) for number, one in enumerate(found))
-    assert len({one.numpy().tobytes() for one in found}) > 10
-    for one in found:
+    spectra = [masked(spectrum, config, KeyedGenerator(1, number)) for number in range(20)]
+    assert all(
+        torch.equal(one, masked(spectrum, config, KeyedGenerator(1, number))) for number, one in enumerate(spectra)
+    )
+    assert len({one.numpy().tobytes() for one in spectra}) > 10
+    for one in spectra:
         changed = one != spectrum
         frames, bands = changed.all(1).sum(), changed.all(0).sum()
         assert frames <= 2 * 0.2 * len(spectrum)
         assert bands <= 0.2 * 80
         assert changed.sum() == frames * 80 + bands * len(spectrum) - frames * bands
-    assert torch.equal(masked(spectrum, CONFIG, Chance(1)), spectrum)
+    assert torch.equal(masked(spectrum, CONFIG, KeyedGenerator(1)), spectrum)

@@ -5,14 +5,14 @@ import pytest
 
 from heedful.config.modalities import ImageConfig
 from heedful.media.image_augmentation import augmented, erased, shifted, zoomed
-from heedful.random_numbers import AUGMENTATION, Chance
+from heedful.random_numbers import AUGMENTATION, KeyedGenerator
 
 PIXELS = np.random.default_rng(1).integers(1, 256, size=(13, 17, 3), dtype=np.uint8)
 KINDS = {"shift": 3, "flip": True, "zoom": 0.5, "trivial_augment": True, "erase": 0.9}
 
 
-def chance(example: int = 1) -> Chance:
-    return Chance(7, AUGMENTATION, 2, example)
+def chance(example: int = 1) -> KeyedGenerator:
+    return KeyedGenerator(7, AUGMENTATION, 2, example)
 
 
 @pytest.mark.parametrize("kinds", [*({key: value} for key, value in KINDS.items()), KINDS])

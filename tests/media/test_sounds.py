@@ -11,7 +11,7 @@ import soundfile
 from damage import damaged
 from heedful.config.modalities import AudioConfig
 from heedful.errors import InputError
-from heedful.media.audio import UNTOLD, from_samples, read_sound
+from heedful.media.audio import UNKNOWN_LENGTH, from_samples, read_sound
 from heedful.media.recordings import file_recording
 
 RATE = 8000
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason(content, message):
 def test_a_file_that_does_not_tell_its_length_is_read_to_its_end():
     content = untold(saved(TONE, "FLAC"))
     with soundfile.SoundFile(BytesIO(content)) as sound:
-        assert sound.frames == UNTOLD
+        assert sound.frames == UNKNOWN_LENGTH
     np.testing.assert_array_equal(read_sound(content, CONFIG), read_sound(saved(TONE, "FLAC"), CONFIG))
     with pytest.raises(InputError, match=r"0\.2 seconds long, more than max_seconds = 0\.1"):
         read_sound(content, replace(CONFIG, max_seconds=0.1))

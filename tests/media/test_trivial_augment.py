@@ -5,13 +5,13 @@ import pytest
 
 from heedful.media import image_augmentation as trivial_augment
 from heedful.media.image_augmentation import CHANGES, changed, shifted_across, solarized, trivially_augmented, turned
-from heedful.random_numbers import AUGMENTATION, Chance
+from heedful.random_numbers import AUGMENTATION, KeyedGenerator
 
 PIXELS = np.random.default_rng(1).integers(0, 256, size=(13, 17, 3), dtype=np.uint8)
 
 
 def chance(example):
-    return Chance(7, AUGMENTATION, 2, example)
+    return KeyedGenerator(7, AUGMENTATION, 2, example)
 
 
 @pytest.mark.parametrize("strength", [-1.0, -0.31, 0.0, 0.73, 1.0])

@@ -13,8 +13,7 @@ from heedful.config.schema import ModelConfig
 from heedful.media.modality import sample_frames
 from heedful.nn.embedding import Embedding, InputLayer
 from heedful.nn.frames import ConvolutionalFrames, LinearFrames, frame_embedding
-from heedful.nn.patches import PatchEmbedding
-from heedful.nn.tubelets import TubeletEmbedding
+from heedful.nn.patches import PatchEmbedding, TubeletEmbedding
 from shown_modules import rows
 
 Draw = Callable[[list[int]], list[torch.Tensor]]

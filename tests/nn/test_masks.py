@@ -5,7 +5,23 @@ from heedful.nn.masks import AttentionMask, BeamLanes
 from heedful.nn.positions import Positions
 
 REAL = torch.tensor([[True] * 7, [False, False] + [True] * 5, [True] * 5 + [False, False]])
+PADDED = torch.tensor([[True, True, True, False, False], [False, True, True, True, True]])
 DOCUMENTS = torch.tensor([[3, 3, 3, 5, 5, 8, 8], [0, 0, 0, 1, 1, 1, 2], [4, 4, 4, 4, 4, 9, 9]])
+
+
+def test_positions_count_real_tokens_on_either_side_of_padding():
+    mask = AttentionMask(PADDED, 5, causal=False)
+    assert mask.query_positions.tolist() == [[0, 1, 2, 2, 2], [0, 0, 1, 2, 3]]
+
+
+def test_a_causal_mask_shows_the_past_and_the_present():
+    mask = AttentionMask(torch.ones(1, 4, dtype=torch.bool), 4, causal=True).allowed
+    assert mask[0].int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
+
+
+def test_the_last_queries_see_all_keys_before_them():
+    mask = AttentionMask(PADDED, 2, causal=True).allowed
+    assert mask.int().tolist() == [[[1, 1, 1, 0, 0], [1, 1, 1, 0, 0]], [[0, 1, 1, 1, 0], [0, 1, 1, 1, 1]]]
 
 
 def test_positions_count_from_the_beginning_of_each_document():

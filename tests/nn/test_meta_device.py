@@ -6,7 +6,7 @@ import sys
 import torch
 from torch import nn
 
-from heedful.architectures.transformer import EncoderDecoder
+from heedful.architectures.transformer.model import EncoderDecoder
 from heedful.config.schema import ModelConfig
 from heedful.nn.meta_device import meta_device, unallocated
 
@@ -37,7 +37,7 @@ def test_a_model_is_read_without_the_compiler():
 
 COUNTED = """
 import sys
-from heedful.cli.info import describe
+from heedful.cli.config import describe
 from heedful.config.presets import PRESETS
 from heedful.tasks.model_size import count_model
 

@@ -12,7 +12,7 @@ from heedful.architectures import Model, TokenClassifier
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.predictors import Predictor
-from heedful.predictors.answerer import LONGEST_ANSWER, Answered, Answerer, SpanCandidate, answered, best_span
+from heedful.predictors.answerer import MAX_ANSWER_TOKENS, Answered, Answerer, SpanCandidate, answered, best_span
 from heedful.predictors.text_predictor import Text
 from heedful.text.sequences import Context, QuestionWindow, Window, encode_context
 from heedful.text.training import train_tokenizer
@@ -68,7 +68,7 @@ def test_no_other_answer_in_a_window_is_likelier(nowhere, seed):
     scores = {
         (first, last): chances[first - 99, 0] + chances[last - 99, 1]
         for first in range(113, 139)
-        for last in range(first, min(first + LONGEST_ANSWER, 153))
+        for last in range(first, min(first + MAX_ANSWER_TOKENS, 153))
     }
     best = max(scores, key=scores.__getitem__)
     found = best_span(reading, logits)
@@ -123,11 +123,12 @@ def test_an_answer_is_found_in_whichever_window_it_is(longest, place):
 def test_an_answer_of_too_many_words_is_none():
     model = Answerer(Marked(), TOKENIZER, DataConfig(max_length=97))
     texts = [
-        Text("wh", " ".join(["wd", *["wb"] * inside, "wf"])) for inside in (LONGEST_ANSWER - 2, LONGEST_ANSWER - 1)
+        Text("wh", " ".join(["wd", *["wb"] * inside, "wf"]))
+        for inside in (MAX_ANSWER_TOKENS - 2, MAX_ANSWER_TOKENS - 1)
     ]
     answers = list(model.predict(texts))
-    assert len(answers[0].answer.split()) == LONGEST_ANSWER
-    assert len(answers[1].answer.split()) < LONGEST_ANSWER
+    assert len(answers[0].answer.split()) == MAX_ANSWER_TOKENS
+    assert len(answers[1].answer.split()) < MAX_ANSWER_TOKENS
 
 
 def test_an_unknown_word_is_cut_from_the_text():

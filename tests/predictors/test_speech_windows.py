@@ -5,7 +5,7 @@ import pytest
 
 from heedful.config.modalities import AudioConfig
 from heedful.media.recordings import ArrayRecording
-from heedful.predictors.speech import OverlappingWindows, Reading, Said, StampedWindows, seam
+from heedful.predictors.speech import OverlappingWindows, Reading, StampedWindows, TimedTokens, seam
 from heedful.text.speech_tokens import SpeechTokens
 
 T = range(100, 1601)  # time stamps up to 30 seconds
@@ -18,7 +18,7 @@ def taken(tokens, seconds=70.0, begin=0):
     recording = ArrayRecording(np.zeros(round(seconds * RATE), np.float32), AudioConfig(rate=RATE))
     windows = StampedWindows(30 * RATE, TOKENS)
     reading = Reading(recording, windows, begin=begin)
-    windows.take(reading, Said(tokens, [-0.5] * len(tokens)))
+    windows.take(reading, TimedTokens(tokens, [-0.5] * len(tokens)))
     return [(start, end, list(said.tokens)) for start, end, said in reading.segments], reading.begin / RATE
 
 
@@ -44,7 +44,7 @@ def test_a_single_segment_is_the_whole_window():
 def test_a_segment_of_punctuation_between_time_stamps_is_left_out(text):
     recording = ArrayRecording(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
     reading = Reading(recording, StampedWindows(30 * RATE, TOKENS))
-    reading.windows.take(reading, Said([T[0], 7, T[250], T[250], 13, T[900], T[900]], [-0.5] * 7))
+    reading.windows.take(reading, TimedTokens([T[0], 7, T[250], T[250], 13, T[900], T[900]], [-0.5] * 7))
     found = reading.transcript(lambda tokens: text if 7 in tokens else "你好")
     assert [(segment.start, segment.text) for segment in found.segments] == [(5.0, "你好")]
 
@@ -52,7 +52,7 @@ def test_a_segment_of_punctuation_between_time_stamps_is_left_out(text):
 def test_punctuation_is_kept_where_windows_are_joined_without_time_stamps():
     recording = ArrayRecording(np.zeros(30 * RATE, np.float32), AudioConfig(rate=RATE))
     reading = Reading(recording, OverlappingWindows(30 * RATE, 0.2))
-    reading.windows.take(reading, Said([13], [-0.5]))
+    reading.windows.take(reading, TimedTokens([13], [-0.5]))
     assert reading.transcript(lambda _: ".").text == "."
 
 

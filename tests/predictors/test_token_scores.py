@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from heedful.architectures import LanguageModel
-from heedful.architectures.transformer import EncoderDecoder
+from heedful.architectures.transformer.model import EncoderDecoder
 from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.predictors.generator import Generator

@@ -12,7 +12,7 @@ from torch import nn
 
 from heedful import load
 from heedful.architectures import EncoderDecoder, weights
-from heedful.architectures.inference import batches
+from heedful.architectures.model import batches
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.predictors import translator as translator_module
@@ -143,7 +143,7 @@ def test_more_lines_than_a_window_keep_their_order(tokenizer):
 
 @pytest.mark.parametrize(("positions", "longest"), [("learned", 37), ("sinusoidal", 41)])
 def test_a_line_too_long_for_the_model_is_cut_and_marked(tokenizer, positions, longest, monkeypatch):
-    monkeypatch.setattr(translator_module, "LONGEST_SOURCE", 41)
+    monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 41)
     translator = random_translator(tokenizer, GREEDY, replace(SMALL, positions=positions, max_positions=37))
     assert translator.longest_source == longest
     fitting = " ".join(random.Random(1).choices(WORDS, k=translator.longest_source - 1))

@@ -100,14 +100,14 @@ def test_letters_of_scripts_without_spaces_are_words():
 def test_weights_are_those_of_attention_and_the_model_is_as_before(tmp_path):
     transcriber = random_transcriber(stamped_tokenizer(tmp_path / "whisper"))
     attentions = [x for name, x in transcriber.model.named_modules() if name.endswith("cross_attention")]
-    kernels = [attention.kernel for attention in attentions]
+    kernels = [attention.attention_fn for attention in attentions]
     frames = torch.rand(1, 11, 10, generator=torch.Generator().manual_seed(2))
     mask = torch.ones(1, 11, dtype=torch.bool)
     weights = head_weights(transcriber.model, frames, mask, torch.tensor([[2, 7, 9]]), [0, 3])
     assert weights.shape == (2, 3, 11)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3))
     assert kernels
-    assert [attention.kernel for attention in attentions] == kernels
+    assert [attention.attention_fn for attention in attentions] == kernels
 
 
 @pytest.mark.parametrize("make", [stamped_tokenizer, lambda _: plain_tokenizer()], ids=["stamped", "plain"])

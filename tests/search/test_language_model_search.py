@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.architectures import LanguageModel
-from heedful.architectures.language_model import LanguageModelState
+from heedful.architectures.heads import LanguageModelState
 from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
 from heedful.predictors.generator import GenerationRequest, Generator
 from heedful.registry import POSITIONS

@@ -11,10 +11,9 @@ from starlette.testclient import TestClient
 
 import subjects
 from heedful.errors import RunError
-from heedful.server.application import application
+from heedful.server.application import application, body
 from heedful.server.engine import Engine
 from heedful.server.inspector.routes import inspector_routes
-from heedful.server.requests import body
 from served import PAGE, SAMPLE, models
 
 OFF = [{"block": f"dec.{layer}.cross", "number": head} for layer in range(3) for head in range(2)]

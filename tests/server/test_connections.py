@@ -29,7 +29,7 @@ def live(monkeypatch, models):
     for name in ("HEADERS", "READING"):
         monkeypatch.setattr(connections, name, 0.3)
     monkeypatch.setattr(connections, "IDLE", 0.3)
-    monkeypatch.setattr(connections, "MOST", 11)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 11)
     with served.Live(models, LARGE) as server:
         yield server
 
@@ -99,7 +99,7 @@ def test_beside_any_number_of_silent_connections_others_are_served(live, monkeyp
     monkeypatch.setattr(connections, "HEADERS", PATIENCE)
     silent = [connected(live) for _ in range(53)]
     assert len(asked(live)) == 4
-    assert len(live.server.server_state.connections) <= connections.MOST
+    assert len(live.server.server_state.connections) <= connections.MAX_CONNECTIONS
     assert closed(silent[0]) == b""
     for connection in silent:
         connection.close()

@@ -24,15 +24,6 @@ def test_a_model_in_the_box_is_loaded_by_its_name():
     assert Engine.load(["en-de"]).model("en-de").predictor.translate("A dog.").endswith(".")
 
 
-def test_a_model_says_whether_it_translates():
-    assert {name: model.translates for name, model in Engine(models()).models.items()} == {
-        "translator": True,
-        "gpt": False,
-        "bert": False,
-        "classes": False,
-    }
-
-
 def test_a_job_gets_the_numbers_of_the_model_alone():
     engine = Engine({"one": loaded_translator(seed=1)})
     predictor = engine.model("one").predictor

@@ -95,7 +95,7 @@ def gradient(task, parts: list[np.ndarray], reducer=SINGLE_PROCESS, model=None) 
     """The gradient of an update whose examples are cut into batches, and its loss."""
     learner = TrainingStep(model or built(task), task.loss, task.recipe, reducer)
     learner.step = max  # leave the gradient where it is
-    own = list(reducer.share(reducer.rounds(parts)))
+    own = list(reducer.shard(reducer.pad_to_world_size(parts)))
     update = learner.update([task.data.batch(part, 0, CPU) for part in own], 1, len(parts))
     return [p.grad for p in learner.model.parameters() if p.grad is not None], update.losses[0] / update.counts[0]
 

@@ -9,10 +9,9 @@ import torch
 from heedful.checkpoint import load_model
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.evaluate.outputs import outcomes_of
-from heedful.evaluate.retrieval import connected
-from heedful.evaluate.significance import compare_outcomes
 from heedful.losses import Loss
+from heedful.metrics.bootstrap import compare_scores, example_scores
+from heedful.metrics.retrieval import connected
 from heedful.predictors.image_text_retriever import ImageTextRetriever
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
 from heedful.tasks.task import best_score, output_metrics
@@ -111,7 +110,7 @@ def test_scores_are_those_of_the_places_of_right_answers():
     pictures, texts = (rng.normal(size=(29, 7)).astype(np.float32) for _ in range(2))
     of_pictures, of_texts = (kinds(rng.integers(0, bound, 29).tolist()) for bound in (23, 11))
     matches = retrieval(pictures, texts, of_pictures, of_texts)
-    found = outcomes_of(matches, output_metrics(ImageTextRetrieval, Recipe())).whole
+    found = example_scores(matches, output_metrics(ImageTextRetrieval, Recipe())).whole
     assert found is not None
     wanted = {name: [] for name in found}
     for i in range(29):
@@ -148,9 +147,9 @@ def test_more_texts_of_the_same_pictures_make_no_difference_more_certain(other_t
         texts = np.arange(len(pictures)) if other_texts else pictures
         metrics = output_metrics(ImageTextRetrieval, Recipe())
         matches = [retrieval(noisy[pictures], meanings[pictures], pictures, texts) for noisy in systems]
-        found = [outcomes_of(outputs, metrics) for outputs in matches]
+        found = [example_scores(outputs, metrics) for outputs in matches]
         assert [one.count for one in found] == [60, 60]
-        return compare_outcomes(*found, samples=199)
+        return compare_scores(*found, samples=199)
 
     pairs = zip(compared(1), compared(4), strict=True)  # texts among more candidates are at other places
     alike = [(once, often) for once, often in pairs if not (other_texts and once.name.startswith(("text", "mrr")))]

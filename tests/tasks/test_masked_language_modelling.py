@@ -10,7 +10,7 @@ from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.task import ALONE, check
 from heedful.text.sequences import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
-from heedful.training.early_stopping import higher_is_better
+from heedful.training.improvement import higher_is_better
 from heedful.training.training_step import TrainingStep
 from toy_tasks import recipe, write_text
 
@@ -39,19 +39,19 @@ def test_the_loss_is_that_of_chosen_tokens_and_of_neighbours(task):
     logits = model(batch.inputs, batch.padding_mask, batch.segments).double()
     want = sum(
         F.cross_entropy(logits[row, place], batch.targets[row, place]).item()
-        for row, place in batch.chosen.nonzero().tolist()
+        for row, place in batch.masked.nonzero().tolist()
     )
     assert tokens.sum.item() == tokens.nll.item() == pytest.approx(want, rel=1e-5)
     states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
     told = model.next_sentence(states, batch.padding_mask).double().log_softmax(-1)
     assert neighbours.sum.item() == pytest.approx(-told.gather(1, batch.not_next[:, None]).sum().item(), rel=1e-5)
-    assert (tokens.count, neighbours.count) == batch.counts == (int(batch.chosen.sum()), len(batch.inputs))
+    assert (tokens.count, neighbours.count) == batch.counts == (int(batch.masked.sum()), len(batch.inputs))
 
 
 @torch.no_grad()
 def test_what_was_not_chosen_does_not_count(task):
     model, batch = built(task), task.data.batch(task.data.epoch(0)[0], 0, CPU)
-    other = replace(batch, targets=torch.where(batch.chosen, batch.targets, 7))
+    other = replace(batch, targets=torch.where(batch.masked, batch.targets, 7))
     assert task.loss(model, other)[0].sum == task.loss(model, batch)[0].sum
     assert not torch.equal(other.targets, batch.targets)
 
@@ -59,8 +59,8 @@ def test_what_was_not_chosen_does_not_count(task):
 def test_hidden_tokens_are_those_that_differ_and_nothing_else_changes(task):
     for ids in task.data.epoch(1):
         batch = task.data.batch(ids, 1, CPU)
-        assert torch.equal(batch.inputs[~batch.chosen], batch.targets[~batch.chosen])
-        assert bool((batch.targets[batch.chosen] > MASK).all())
+        assert torch.equal(batch.inputs[~batch.masked], batch.targets[~batch.masked])
+        assert bool((batch.targets[batch.masked] > MASK).all())
         assert torch.equal(batch.padding_mask, batch.targets != PAD)
         assert batch.tokens == int(batch.padding_mask.sum())
 
@@ -78,7 +78,7 @@ def test_masks_depend_on_seed_epoch_and_sequence_and_not_on_the_batch(task):
     order = np.random.default_rng(3).permutation(len(rows))
     shuffled = task.data.hide(task.data.passages.train[0], rows[order], (1, 0), CPU)
     assert torch.equal(shuffled.inputs, together.inputs[order])
-    assert torch.equal(shuffled.chosen, together.chosen[order])
+    assert torch.equal(shuffled.masked, together.masked[order])
     for row in range(0, len(rows), 29):
         alone = task.data.hide(task.data.passages.train[0], rows[row : row + 1], (1, 0), CPU)
         assert torch.equal(alone.inputs[0], together.inputs[row, : alone.inputs.size(1)])
@@ -89,7 +89,7 @@ def test_masks_depend_on_seed_epoch_and_sequence_and_not_on_the_batch(task):
             task.data.hide(task.data.passages.train[0], ids, (1, epoch), CPU).inputs,
         )
     for key in ((1, 1), (2, 0)):
-        assert not torch.equal(task.data.hide(task.data.passages.train[0], rows, key, CPU).chosen, together.chosen)
+        assert not torch.equal(task.data.hide(task.data.passages.train[0], rows, key, CPU).masked, together.masked)
 
 
 def test_strangers_come_from_another_document_and_neighbours_from_the_same(task):
@@ -143,8 +143,8 @@ def test_scores_are_always_of_the_same_masks_and_count_what_is_right(task):
     right = chosen = told = pairs = 0
     for batch in ALONE.batches(task.data, model):
         logits = model(batch.inputs, batch.padding_mask, batch.segments).argmax(-1)
-        right += int((logits == batch.targets)[batch.chosen].sum())
-        chosen += int(batch.chosen.sum())
+        right += int((logits == batch.targets)[batch.masked].sum())
+        chosen += int(batch.masked.sum())
         states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
         told += int((model.next_sentence(states, batch.padding_mask).argmax(-1) == batch.not_next).sum())
         pairs += len(batch.inputs)
@@ -157,10 +157,10 @@ def test_whole_words_are_hidden_together(tmp_path):
     tables["train"] = {"batch_tokens": 1009}
     task = prepared(tmp_path, **tables, masking={"whole_words": True})
     batch = task.data.batch(task.data.epoch(0)[0], 0, CPU)
-    words = torch.from_numpy(task.data.words(batch.targets.numpy()))
+    words = torch.tensor([task.tokenizers.source.word_of_piece(row) for row in batch.targets.tolist()])
     for row in range(len(words)):
-        for word in words[row, batch.chosen[row]].unique():
-            assert batch.chosen[row][words[row] == word].all()
+        for word in words[row, batch.masked[row]].unique():
+            assert batch.masked[row][words[row] == word].all()
 
 
 def test_a_tokenizer_without_a_mask_is_refused(tmp_path):

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 import heedful
 from heedful.checkpoint import load_model
 from heedful.config.load import make_recipe
-from heedful.data.stores.media_store import MediaExample, MediaStore
+from heedful.data.stores import MediaExample, MediaStore
 from heedful.errors import InputError
-from heedful.media.modality import Pictures
+from heedful.media.modality import Images
 from heedful.tasks import TASKS as ALL
 from heedful.tasks.parts.media import place_of
 from heedful.text.tokenizer_pair import NoTokenizers
@@ -278,5 +278,5 @@ def test_a_model_of_unknown_classes_is_not_built():
 def test_classes_that_are_named_keep_their_order(tmp_path):
     task = prepared(PICTURES, tmp_path, data={"labels": ["top", "bottom", "left", "right"]})
     assert task.recipe.data.labels == ("top", "bottom", "left", "right")
-    assert isinstance(task.data.medium, Pictures)
+    assert isinstance(task.data.medium, Images)
     assert task.data.read(task.data.examples.train, np.array([0, 32]), None, CPU).shares.argmax(1).tolist() == [2, 0]

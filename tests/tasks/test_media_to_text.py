@@ -13,8 +13,8 @@ from heedful.architectures import weights
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import make_recipe
 from heedful.errors import InputError
-from heedful.evaluate.outputs import outcomes_of
 from heedful.losses import reference_cross_entropy
+from heedful.metrics.bootstrap import example_scores
 from heedful.predictors.speech import SpeechState
 from heedful.tasks import TASKS as ALL
 from heedful.tasks.parts.sequence_to_sequence import texts_of
@@ -160,7 +160,7 @@ def test_a_table_that_names_a_missing_file_is_refused_before_training(tmp_path):
 def test_error_rates_of_a_resample_are_sums_of_errors_over_sums_of_lengths(tmp_path):
     task = prepared(SPEECH, tmp_path)
     texts = texts_of(["one", "two or four", "five"], ["one", "two three four", "six"], task.recipe, task.tokenizers)
-    outcomes = outcomes_of(texts, output_metrics(type(task), task.recipe))
+    outcomes = example_scores(texts, output_metrics(type(task), task.recipe))
     assert outcomes.measure(np.array([1, 1, 0])) == {"wer": 2 / 7, "cer": 8 / 31, "exact_match": 1 / 3}
     assert outcomes.scores == outcomes.whole
 

@@ -9,7 +9,7 @@ import torch
 from heedful.architectures import SentenceEncoder, weights
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
-from heedful.evaluate.outputs import outcomes_of
+from heedful.metrics.bootstrap import example_scores
 from heedful.tasks.ranking import TEMPERATURE, Ranking, kinds, ranking_loss, retrieval
 from heedful.tasks.task import output_metrics
 from heedful.training.training_step import TrainingStep
@@ -87,7 +87,7 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(tmp_path):
 
 
 def scores_of(rankings):
-    whole = outcomes_of(rankings, output_metrics(Ranking, Recipe())).whole
+    whole = example_scores(rankings, output_metrics(Ranking, Recipe())).whole
     assert whole is not None
     return whole
 

@@ -6,10 +6,10 @@ from heedful.architectures import EncoderDecoder
 from heedful.checkpoint import load_model
 from heedful.config.load import load_recipe
 from heedful.config.schema import ModelConfig
-from heedful.evaluate import Scoring, score
-from heedful.evaluate.outputs import outcomes_of
-from heedful.evaluate.texts import Texts
 from heedful.losses import reference_cross_entropy
+from heedful.metrics import Scoring, score
+from heedful.metrics.bootstrap import example_scores
+from heedful.metrics.texts import Texts
 from heedful.predictors.translator import Translator
 from heedful.tasks import find_task
 from heedful.tasks.parts.sequence_to_sequence import collate, loss, texts_of
@@ -110,7 +110,7 @@ def test_measures_are_means_over_texts(tmp_path):
 
 def measure(task, outputs, references):
     texts = texts_of(outputs, references, task.recipe, task.tokenizers)
-    return outcomes_of(texts, output_metrics(type(task), task.recipe)).whole
+    return example_scores(texts, output_metrics(type(task), task.recipe)).whole
 
 
 def folders(place):
@@ -124,8 +124,8 @@ def test_a_dialogue_is_read_from_turns(tmp_path):
     corpus = {"source": "train.jsonl"}
     settings = recipe(tmp_path, task="dialogue", data={"train": [corpus], "valid": corpus})
     task = find_task("dialogue").prepare(settings, tmp_path / "prepared", str)
-    assert task.data.prepared.valid_text == [("q1", "a1"), ("q1\ta1", "q2"), ("q3", "a3")]
-    assert [len(store) for store in task.data.prepared.train] == [3]
+    assert task.data.examples.valid_text == [("q1", "a1"), ("q1\ta1", "q2"), ("q3", "a3")]
+    assert [len(store) for store in task.data.examples.train] == [3]
 
 
 def test_outputs_of_any_length_are_the_default_of_all_but_translation(tmp_path):

@@ -81,12 +81,12 @@ def test_the_order_of_the_words_does_not_matter(monkeypatch):
     words = {"abcab": 3, "bca": 3, "cab": 2, "aab": 2, "bc": 2}
     backwards = dict(reversed(words.items()))
     assert train_unigram(words, 7) == train_unigram(backwards, 7)
-    monkeypatch.setattr("heedful.text.training.MOST_WORDS", 3)
+    monkeypatch.setattr("heedful.text.training.MAX_WORDS", 3)
     assert train_unigram(words, 7) == train_unigram(backwards, 7)
 
 
 def test_of_equally_frequent_words_none_is_favoured_by_its_letters_and_all_characters_stay(monkeypatch):
-    monkeypatch.setattr("heedful.text.training.MOST_WORDS", 50)
+    monkeypatch.setattr("heedful.text.training.MAX_WORDS", 50)
     words = {chr(0x4E00 + i) + chr(0x4E00 + (7 * i) % 100): 1 for i in range(100)}
     firsts = {word[0] for word in _most_frequent(words)}
     assert len(firsts) == 50

@@ -8,7 +8,7 @@ import sys
 
 from toy_step import CPU, learner, rows
 
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.tasks.parts.sequence_to_sequence import collate
 from heedful.training.training_step import TrainingStep
 

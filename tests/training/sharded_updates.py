@@ -12,7 +12,7 @@ from heedful.checkpoint import Checkpoint, Checkpoints, store_of
 from heedful.checkpoint.run_layout import Best
 from heedful.distributed import SINGLE_PROCESS, ProcessGroup, ShardedGroup, end_process, join_process_group, whole
 from heedful.errors import InputError, RunError
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.storage.disk import Storage
 from heedful.tasks.parts.sequence_to_sequence import collate
@@ -48,7 +48,7 @@ def trained(reducer, counts, **options):
     step = learner(reducer=reducer, **options)
     losses = []
     for number, count in enumerate(counts, start=1):
-        own = list(reducer.share(reducer.rounds(batches(number, count))))
+        own = list(reducer.shard(reducer.pad_to_world_size(batches(number, count))))
         losses.append(vars(step.update(own, number, count)))
     return step, losses
 
@@ -82,7 +82,7 @@ def saving(reducer, folder):
         said = "nothing"
     except RunError as error:
         said = str(error)
-    left = reducer.from_first(lambda: sorted(path.name for path in (folder / "run" / "checkpoints").iterdir()))
+    left = reducer.broadcast_object(lambda: sorted(path.name for path in (folder / "run" / "checkpoints").iterdir()))
     disk.full = False
     store.save(checkpoint(step, 2))
     store.mark_best(1, "bleu", 0.5)
@@ -91,7 +91,7 @@ def saving(reducer, folder):
     load_weights(fresh.model, loaded.weights)
     load_optimizer_tensors(fresh.optimizer, fresh.model, loaded.optimizer)
     for one in (step, fresh):
-        one.update(list(reducer.share(batches(2, 2))), 2)
+        one.update(list(reducer.shard(batches(2, 2))), 2)
     again = zip(weights(step.model).values(), weights(fresh.model).values(), strict=True)
     same = [torch.equal(whole(a), whole(b)) for a, b in again]
     return {
@@ -131,9 +131,9 @@ def main(folder: Path) -> None:
                 tuple(p.to_local().shape) for p in stacks(step.model)[0].blocks[0].feed_forward.parameters()
             ]
             store_of(Checkpoints(folder / "run", 1), reducer).save(checkpoint(step, 1))
-        if reducer.is_first:
+        if reducer.is_rank_zero:
             (folder / "found.json").write_text(json.dumps(found))
-        reducer.gather(0)
+        reducer.all_gather(0)
     end_process(0)
 
 

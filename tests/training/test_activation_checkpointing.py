@@ -12,7 +12,7 @@ from heedful.config.load import make_recipe
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
 from heedful.nn.masks import AttentionMask
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.tasks.parts.sequence_to_sequence import collate
 from heedful.training.training_step import checkpoint_activations
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoints, claim
 from heedful.errors import InputError, RunError
 from heedful.storage.disk import Storage
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Translation
 from heedful.training import loop
 from heedful.training.checkpointing import CheckpointSaver
 from heedful.training.trainer import Trainer

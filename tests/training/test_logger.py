@@ -11,13 +11,13 @@ from rich.console import Console
 
 from heedful.errors import InputError, RunError
 from heedful.progress import ProgressReporter
-from heedful.training.logger import LOG, RESULT, NoBoard, RunLogger, logged_scores, result, tensorboard
+from heedful.training.logger import LOG, RESULT, RunLogger, logged_scores, result, tensorboard
 
 
 def logger(folder, update=0, terminal=False):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=120)
-    return RunLogger(folder, update, 100, NoBoard(), console), screen
+    return RunLogger(folder, update, 100, None, console), screen
 
 
 def updates(folder):
@@ -102,12 +102,18 @@ def test_a_disk_that_is_full_to_the_end_is_told_of_and_no_traceback(tmp_path):
     assert "timings.jsonl lacks its last 1 line (" in screen.getvalue()
 
 
-class FullBoard(NoBoard):
+class FullBoard:
     def add_scalar(self, tag, scalar_value, global_step):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    def close(self):
+        pass
 
-class FullAtTheEnd(NoBoard):
+
+class FullAtTheEnd:
+    def add_scalar(self, tag, scalar_value, global_step):
+        pass
+
     def close(self):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -159,7 +165,7 @@ def test_on_a_terminal_a_bar_shows_updates_speed_time_left_and_loss(tmp_path):
 def test_a_narrow_terminal_shows_speed_and_time_left_and_cuts_the_values_off(tmp_path, width):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=width)
-    opened = RunLogger(tmp_path, 1199, 20_000, NoBoard(), console)
+    opened = RunLogger(tmp_path, 1199, 20_000, None, console)
     clock = chain([0.0], repeat(2.0)).__next__
     opened.reporter = ProgressReporter("training", "updates", 20_000, 1199, say=str, clock=clock)
     with opened:

@@ -33,7 +33,7 @@ VARIANTS = {
     "bfloat16": {"train": {"precision": "bfloat16"}},
     "autocast": {"train": {"precision": "autocast"}},
     "orthogonal": {"optimizer": {"name": "muon", "weight_decay": 0.1}},
-    "clipped": {"optimizer": {"clip_norm": 0.5, "schedule": "vaswani", "lr": 1.0}},
+    "clipped": {"optimizer": {"clip_norm": 0.5, "schedule": "noam", "lr": 1.0}},
     "dropouts": {"model": {"attention_dropout": 0.1, "activation_dropout": 0.2, "norm": "pre"}},
     "frozen": {"train": {"freeze": ["encoder.blocks.0", "decoder.blocks"], "precision": "bfloat16"}},
     "subwords": {"tokenizer": {"kind": "bpe", "vocab_size": 41, "dropout": 0.3}},

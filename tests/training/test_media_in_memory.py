@@ -16,7 +16,7 @@ from heedful.config.modalities import AudioConfig
 from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.media.audio import resampled
-from heedful.media.modality import medium_of
+from heedful.media.modality import modality_of
 from heedful.tasks import find_task
 from heedful.training.in_process import with_data
 
@@ -62,7 +62,7 @@ def contents(recipe: Recipe, values: list[Any], folder: Path) -> list[bytes]:
 )
 @pytest.mark.parametrize("as_tensor", [False, True])
 def test_pixels_are_read_from_their_file_as_from_their_array(recipe, shape, as_tensor, tmp_path):
-    values, medium = pixels(*shape), medium_of(recipe)
+    values, medium = pixels(*shape), modality_of(recipe)
     [content] = contents(recipe, [torch.from_numpy(values) if as_tensor else values], tmp_path)
     assert np.array_equal(medium.read(content), medium.from_array(values))
 
@@ -86,8 +86,8 @@ def test_images_of_pillow_are_read_as_a_predictor_reads_them(mode, recipe, tmp_p
     stream = BytesIO()
     given.save(stream, "TIFF" if mode == "CMYK" else "PNG")
     [content] = contents(recipe, [given], tmp_path)
-    read = medium_of(recipe).read(content)
-    assert np.array_equal(read if recipe is IMAGES else read[0], medium_of(IMAGES).read(stream.getvalue()))
+    read = modality_of(recipe).read(content)
+    assert np.array_equal(read if recipe is IMAGES else read[0], modality_of(IMAGES).read(stream.getvalue()))
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "int16", "int32", "uint8"])
@@ -99,7 +99,7 @@ def test_samples_are_read_from_their_file_as_from_their_array(kind, tmp_path):
         values = values * 2**14
     values = values.astype(kind)
     [content] = contents(SOUNDS, [values], tmp_path)
-    assert np.array_equal(medium_of(SOUNDS).read(content), medium_of(SOUNDS).from_array(values))
+    assert np.array_equal(modality_of(SOUNDS).read(content), modality_of(SOUNDS).from_array(values))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_samples_are_read_from_their_file_as_from_their_array(kind, tmp_path):
 def test_a_sound_has_its_own_rate(form, tmp_path):
     sound = samples()
     [content] = contents(SOUNDS, [form(sound)], tmp_path)
-    assert np.array_equal(medium_of(SOUNDS).read(content), resampled(sound, 12_000, 8000))
+    assert np.array_equal(modality_of(SOUNDS).read(content), resampled(sound, 12_000, 8000))
 
 
 @pytest.mark.parametrize("form", [lambda x: x, BytesIO, lambda x: {"bytes": x, "path": "not/here.png"}])
@@ -205,7 +205,7 @@ def test_every_task_of_files_is_prepared_from_values(task, tmp_path):
         made = with_data(recipe, {"train": rows, "valid": rows}, tmp_path / folder)
         tasks.append(find_task(task).prepare(made, tmp_path / folder / "prepared", lambda _: None))
     store, other = (one.data.examples.train[0] for one in tasks)
-    medium = medium_of(tasks[0].recipe)
+    medium = modality_of(tasks[0].recipe)
     assert len(store) == len(other) == len(names)
     for number in range(len(names)):
         assert np.array_equal(medium.read(store.content(number)), medium.read(other.content(number)))

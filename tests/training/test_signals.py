@@ -78,7 +78,7 @@ def test_the_signal_of_one_process_stops_all_of_them():
 
 def test_a_signal_that_comes_while_the_processes_ask_each_other_is_not_lost():
     class Late:
-        def gather(self, value):
+        def all_gather(self, value):
             interruption.signal = signal.SIGTERM
             return [value]
 

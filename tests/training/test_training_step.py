@@ -108,7 +108,7 @@ def test_several_processes_step_as_one_with_all_batches(precision, count, proces
 
     def work(reducer):
         taught[reducer.rank].reducer = reducer
-        return taught[reducer.rank].update(list(reducer.share(batches)), 1)
+        return taught[reducer.rank].update(list(reducer.shard(batches)), 1)
 
     taught = [learner(precision) for _ in range(processes)]
     found = in_processes(processes, work)

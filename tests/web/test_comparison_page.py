@@ -5,8 +5,8 @@ import random
 import pytest
 
 from heedful.config.schema import Recipe
-from heedful.tools.compare.html import html_page
 from heedful.tools.compare.job import Measured, TestResult
+from heedful.tools.compare.pages import html_page
 from heedful.tools.compare.report import FAILED, SystemReport, gather, report_system
 from heedful.tools.compare.setup import Budget
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import served
-from heedful.inspector.capture.head_masks import Head, heads
+from heedful.inspector.capture.recorder import Head, heads
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.development import read_run, snapshots
 from heedful.inspector.experiments.ablation import cost, effect

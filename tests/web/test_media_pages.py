@@ -79,7 +79,7 @@ def test_a_caption_is_shown_token_by_token_beside_the_picture_that_the_model_rea
     assert pieces == list(seen.answers[0].options[0].pieces)
     encoded = page.locator("main img").get_attribute("src").removeprefix("data:image/png;base64,")
     shown = np.asarray(Image.open(BytesIO(base64.b64decode(encoded))))
-    np.testing.assert_array_equal(shown, seen.reading.media.pixels)
+    np.testing.assert_array_equal(shown, seen.forward.media.pixels)
 
 
 def test_the_classes_of_a_sound_are_shown_with_their_probabilities(reading, watched):

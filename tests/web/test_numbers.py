@@ -36,7 +36,7 @@ def test_words_sum_what_their_pieces_hold(live, watched):
     page.get_by_role("button", name="Numbers as a table").click()
     page.wait_for_selector("tbody tr")
     seen = own("translator")
-    words = seen.reading.lines["src"].read.word_of_piece
+    words = seen.forward.lines["src"].read.word_of_piece
     belongs = np.eye(max(words) + 1)[words]
     weights = (belongs / belongs.sum(0)).T @ seen.trace["enc.0.self.attn"].values[1] @ belongs
     assert np.allclose(table(page), weights, atol=0.0005 + 1e-9)

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING
 from heedful.registry import public_names
 
 if TYPE_CHECKING:
-    from heedful.architectures.architectures import model_class
-    from heedful.architectures.backbone import BACKBONES, Backbone, BackboneModel, DecoderOnly, EncoderOnly
-    from heedful.architectures.language_model import LanguageModel
-    from heedful.architectures.masked_language_model import MaskedLanguageModel
-    from heedful.architectures.masked_patches import MaskedPatchModel
+    from heedful.architectures.backbone import Backbone, BackboneModel, model_class
+    from heedful.architectures.heads import (
+        LanguageModel,
+        SentenceEncoder,
+        SequenceClassifier,
+        TextClassifier,
+        TokenClassifier,
+    )
     from heedful.architectures.model import Model, SourceToTarget, load_weights, weights
-    from heedful.architectures.task_heads import SentenceEncoder, SequenceClassifier, TextClassifier, TokenClassifier
-    from heedful.architectures.transformer import EncoderDecoder
+    from heedful.architectures.transformer.masked_models import MaskedLanguageModel, MaskedPatchModel
+    from heedful.architectures.transformer.model import BACKBONES, DecoderOnly, EncoderDecoder, EncoderOnly
 
 __all__ = [
     "BACKBONES",
@@ -36,30 +39,17 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heedful.architectures.architectures": ("model_class",),
-    "heedful.architectures.backbone": (
-        "BACKBONES",
-        "Backbone",
-        "BackboneModel",
-        "DecoderOnly",
-        "EncoderOnly",
-    ),
-    "heedful.architectures.language_model": ("LanguageModel",),
-    "heedful.architectures.masked_language_model": ("MaskedLanguageModel",),
-    "heedful.architectures.masked_patches": ("MaskedPatchModel",),
-    "heedful.architectures.model": (
-        "Model",
-        "SourceToTarget",
-        "load_weights",
-        "weights",
-    ),
-    "heedful.architectures.task_heads": (
+    "heedful.architectures.backbone": ("Backbone", "BackboneModel", "model_class"),
+    "heedful.architectures.heads": (
+        "LanguageModel",
         "SentenceEncoder",
         "SequenceClassifier",
         "TextClassifier",
         "TokenClassifier",
     ),
-    "heedful.architectures.transformer": ("EncoderDecoder",),
+    "heedful.architectures.model": ("Model", "SourceToTarget", "load_weights", "weights"),
+    "heedful.architectures.transformer.masked_models": ("MaskedLanguageModel", "MaskedPatchModel"),
+    "heedful.architectures.transformer.model": ("BACKBONES", "DecoderOnly", "EncoderDecoder", "EncoderOnly"),
 }
 
 __getattr__ = public_names(__name__, _MODULES)

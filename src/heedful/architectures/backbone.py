@@ -4,69 +4,54 @@ B batch, N inputs, S positions, T new tokens, D model, H size of the hidden stat
 """
 
 from abc import ABC
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from heedful.architectures.architectures import model_class
 from heedful.architectures.model import OUTPUT_ROWS, Model, Names, SourceToTarget
-from heedful.config.schema import ModelConfig, TextModelConfig
-from heedful.nn.embedding import Embedding, InputLayer, segment_embedding
+from heedful.config.schema import ArchitectureConfig, TextModelConfig
+from heedful.config.user_code import find_class
+from heedful.config.validate import KEY, config_of
+from heedful.errors import InputError
+from heedful.nn.embedding import Embedding, InputLayer, OneSegment, Segments
 from heedful.nn.masks import AttentionMask
-from heedful.nn.named_stacks import InspectableStack, NamedConvolutionalStack, NamedRecurrentStack, NamedStack
-from heedful.nn.stack import Stack
-from heedful.registry import POSITIONS
+from heedful.nn.named_stacks import (
+    InspectableStack,
+    NamedConvolutionalStack,
+    NamedRecurrentStack,
+    NamedStack,
+    SequenceStack,
+)
+from heedful.registry import MODELS, at, public_names
 
 InputLayerType = TypeVar("InputLayerType", bound=InputLayer)
 N = TypeVar("N", NamedStack, NamedRecurrentStack, NamedConvolutionalStack)
 
+SIDE_NAMES = {"encoder": "enc", "decoder": "dec"}
+BACKBONE_NAMES: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
+ENCODER_NAMES: Names = {"source_embedding.": "backbone.embedding.", "encoder.": "backbone.stack."}
 
-@runtime_checkable
-class StackState(Protocol):
-    """Interface of the cache of a stack: what it remembers of the tokens of each row during generation."""
-
-    def select(self, rows: Int[Tensor, " R2"], /) -> None:
-        """Keep, reorder or repeat rows."""
-        ...
-
-
-@runtime_checkable
-class SequenceStack(Protocol):
-    """Interface of a stack of layers of any architecture, which computes a hidden state for each embedded token."""
-
-    def __call__(self, x: Tensor, mask: AttentionMask, cache: Any = None) -> Tensor:
-        """Compute hidden states (B T D) of embedded tokens (B T D); the cache holds earlier tokens."""
-        ...
-
-
-@runtime_checkable
-class GeneratingStack(SequenceStack, Protocol):
-    """Interface of a stack of causal layers, which remembers what it has seen of earlier tokens."""
-
-    def begin(self, rows: int) -> StackState:
-        """Create the cache of rows without any token."""
-        ...
+# The backbones of the Transformer were defined here in version 0.1.
+__getattr__ = public_names(
+    __name__, {"heedful.architectures.transformer.model": ("BACKBONES", "DecoderOnly", "EncoderOnly")}
+)
 
 
 class Backbone(nn.Module, ABC, Generic[InputLayerType]):
     """Base class of backbones, models of one stack: token ids in, a hidden state for each token out.
 
     Other inputs than token ids come through another input layer.
-
-    Attributes:
-        causal: True if a token attends to earlier tokens only.
-        pooling: the pooling that stands for the whole text, unless the recipe names another.
     """
 
-    causal: ClassVar[bool]
-    pooling: ClassVar[str]
+    causal: ClassVar[bool]  # True if a token attends to earlier tokens only
+    pooling: ClassVar[str]  # the pooling that stands for the whole text, unless the recipe names another
 
     def __init__(self, config: TextModelConfig, embedding: InputLayerType, stack: SequenceStack) -> None:
         super().__init__()
         self.embedding = embedding
-        self.segments = segment_embedding(config)
+        self.segments = Segments(config) if config.segments else OneSegment()
         self.stack = stack
 
     def forward(
@@ -97,32 +82,50 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         self, x: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None
     ) -> tuple[Float[Tensor, "B S H"], Bool[Tensor, "B S"]]:
         """Compute the hidden states of the vectors of an input layer, and their padding mask."""
-        x = self.segments(x, torch.zeros_like(padding_mask, dtype=torch.long) if segments is None else segments)
+        if segments is None:  # one text is segment 0
+            segments = torch.zeros_like(padding_mask, dtype=torch.long)
+        x = self.segments(x, segments)
+        # The mask alone makes the same stack read (BERT) or write (GPT).
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 
 
-class EncoderOnly(Backbone[InputLayerType]):
-    """Encoder-only backbone, as in BERT (Devlin et al. 2019): every token attends to every token."""
+def model_class(config: ArchitectureConfig) -> Any:
+    """The class of a model, or of its backbone, for the architecture and the family of a configuration.
 
-    causal = False
-    pooling = "first"
-    Config = ModelConfig  # of a class that extends this one, unless it names its own
+    Raises:
+        InputError: the architecture has no model of this family.
+    """
+    own = find_class(KEY, config.architecture)
+    if own is None:
+        families = MODELS[config.architecture]
+        if config.family not in families:
+            raise InputError(
+                f'{KEY} = "{config.architecture}" has no model of family "{config.family}"; set model.family = '
+                f'"{next(iter(families))}"'
+            )
+        return at(families[config.family])
+    # A class of the user's is of one family, by the class that it extends.
+    (family,) = families_of(config.architecture)
+    if family != config.family:
+        raise InputError(
+            f'{KEY} = "{config.architecture}" is of family "{family}", not "{config.family}"; set model.family = '
+            f'"{family}"'
+        )
+    return own
 
-    def __init__(self, config: ModelConfig, embedding: InputLayerType) -> None:
-        positions = POSITIONS[config.positions](config, causal=False)
-        super().__init__(config, embedding, Stack(config, config.encoder_layers, positions))
 
+def families_of(architecture: str) -> tuple[str, ...]:
+    """The families of which an architecture has models; a class of the user's own has one, by the class it extends.
 
-class DecoderOnly(Backbone[InputLayerType]):
-    """Decoder-only backbone, as in GPT (Radford et al. 2018): a token attends to earlier tokens only."""
-
-    causal = True
-    pooling = "last"
-    Config = ModelConfig
-
-    def __init__(self, config: ModelConfig, embedding: InputLayerType) -> None:
-        positions = POSITIONS[config.positions](config, causal=True)
-        super().__init__(config, embedding, Stack(config, config.decoder_layers, positions))
+    Raises:
+        InputError: the module of the class has not been imported.
+    """
+    own = find_class(KEY, architecture)
+    if own is None:
+        return tuple(MODELS[architecture])
+    if issubclass(own, Backbone):
+        return ("decoder" if own.causal else "encoder",)
+    return ("encoder_decoder" if issubclass(own, SourceToTarget) else config_of(own).family,)
 
 
 def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
@@ -131,7 +134,7 @@ def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
 
 
 class BackboneModel(Model):
-    """A backbone and whatever stands on it: BERT, GPT, and models with task heads."""
+    """A backbone and a head: BERT, GPT, and models with task heads."""
 
     backbone: Backbone[Any]
 
@@ -146,15 +149,12 @@ class BackboneModel(Model):
         return "tgt" if self.backbone.causal else "src"
 
     def named_stacks(self) -> list[NamedStack]:
-        """The one stack of the backbone, if it is that of a Transformer."""
         return self._named(NamedStack)
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
-        """The one stack of the backbone, if it is recurrent."""
         return self._named(NamedRecurrentStack)
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
-        """The one stack of the backbone, if it is of gated convolutions."""
         return self._named(NamedConvolutionalStack)
 
     def _named(self, kind: type[N]) -> list[N]:
@@ -166,26 +166,19 @@ class BackboneModel(Model):
         return [named] if isinstance(named, kind) else []
 
     def embedding_of(self, line: str) -> Embedding | None:
-        """The embeddings of the one text; None where the inputs are no tokens."""
+        """The embeddings of the one text; None where the inputs are not tokens."""
         del line
         return self.backbone.embedding if isinstance(self.backbone.embedding, Embedding) else None
 
     def token_rows(self) -> Names:
         """The tables of the embeddings, and the output where it is over the vocabulary."""
         embedding = self.embedding_of(self.line)
-        tables = [name for name, _ in embedding.named_parameters()] if embedding else []
-        return {f"backbone.embedding.{name}": "source" for name in tables} | (
-            OUTPUT_ROWS if self.predicts_tokens else {}
-        )
+        tables = dict(embedding.named_parameters()) if embedding else {}
+        output = OUTPUT_ROWS if self.predicts_tokens else {}
+        return {f"backbone.embedding.{name}": "source" for name in tables} | output
 
     def warm_start_names(self, start: Model) -> Names:
         """All weights of the same kind of model; of another kind its encoder, or its backbone and any pooler."""
-        return super().warm_start_names(start) or (
-            ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
-        )
-
-
-SIDE_NAMES = {"encoder": "enc", "decoder": "dec"}
-BACKBONE_NAMES: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
-ENCODER_NAMES: Names = {"source_embedding.": "backbone.embedding.", "encoder.": "backbone.stack."}
-BACKBONES: dict[str, type[Backbone[Any]]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}
+        # A classifier starts from a BERT, or from the encoder of a translator.
+        other = ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
+        return super().warm_start_names(start) or other

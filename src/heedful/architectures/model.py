@@ -5,6 +5,7 @@ An architecture answers for itself, so that no code outside of `heedful.architec
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -13,8 +14,11 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
+from heedful.architectures.parameters import initialise
+from heedful.config.schema import TextModelConfig
 from heedful.distributed import copy_into
-from heedful.errors import InputError
+from heedful.errors import InputError, RunError
+from heedful.nn.embedding import Embedding, InputLayer, OutputProjection
 from heedful.nn.named_stacks import NamedConvolutionalStack, NamedRecurrentStack, NamedStack
 
 Names = Mapping[str, str]
@@ -29,12 +33,9 @@ class DecodingState(Protocol):
 
     Rows stay together by sentence, and sentences stay in order: a search never asks for a row of a later sentence
     before one of an earlier sentence.
-
-    Attributes:
-        begin: the token that is fed to each row first: <bos>, or the last token of a prompt.
     """
 
-    begin: Int[Tensor, " R"]
+    begin: Int[Tensor, " R"]  # the token that is fed to each row first: <bos>, or the last token of a prompt
 
     def step(self, tokens: Int[Tensor, " R"], /) -> Float[Tensor, "R V"]:
         """Feed one token to each row, `begin` first, and return the logits of the next token."""
@@ -57,17 +58,11 @@ class EmbeddingTable(Protocol):
 
 
 class Model(nn.Module):
-    """A model of any architecture. The answers here are those of one that has nothing to say.
+    """Base class of models of any architecture; the answers are those of one to which a question does not apply."""
 
-    Attributes:
-        logit_axes: names of the dimensions of the logits, without that of the batch.
-        predicts_tokens: True if the logits are over a vocabulary.
-        has_segments: True if a vector for each segment of a text may be among the weights.
-    """
-
-    logit_axes: ClassVar[tuple[str, ...]] = ("token", "vocab")
-    predicts_tokens: ClassVar[bool] = True
-    has_segments: ClassVar[bool] = True
+    logit_axes: ClassVar[tuple[str, ...]] = ("token", "vocab")  # the dimensions of the logits, without the batch
+    predicts_tokens: ClassVar[bool] = True  # True if the logits are over a vocabulary
+    has_segments: ClassVar[bool] = True  # True if a vector for each segment of a text may be among the weights
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Compute as `forward` does, after a check that the ids and masks fit the model.
@@ -94,7 +89,7 @@ class Model(nn.Module):
         return (self.line,)
 
     def named_stacks(self) -> list[NamedStack]:
-        """The stacks of blocks whose tensors the inspector names; none in a model that is no Transformer."""
+        """The stacks of blocks whose tensors the inspector names; none in a model that is not a Transformer."""
         return []
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
@@ -137,15 +132,43 @@ class SourceToTarget(Model, ABC):
     B batch, N source tokens or other inputs with F features, T target tokens, D model, V target vocabulary.
 
     Attributes:
+        source_embedding: the input layer of the source: embeddings, or that of images or audio.
+        target_embedding: the embeddings of target tokens.
         output: the projection of hidden states to the target vocabulary.
     """
 
     output: nn.Linear
 
+    def add_embeddings(self, config: TextModelConfig, source: int | InputLayer, target_vocab: int) -> None:
+        """Create the input layer of the source, of a number of tokens unless it is given, and that of the target."""
+        self.source_embedding = source if isinstance(source, InputLayer) else Embedding(source, config)
+        self.target_embedding = Embedding(target_vocab, config)
+
+    def add_output(self, config: TextModelConfig, target_vocab: int) -> None:
+        """Create the output projection, draw all weights, and tie the matrices that `tie` names."""
+        self.output = OutputProjection(config.d_model, target_vocab, bias=config.output_bias)
+        initialise(self, config)
+        # Tied after the draw, so that a matrix with several purposes is that of an embedding, not of a linear layer.
+        if config.tie != "none":
+            self.output.weight = self.target_embedding.weight
+        if config.tie == "all" and isinstance(self.source_embedding, Embedding):
+            self.source_embedding = self.target_embedding
+
     @property
     def lines(self) -> tuple[str, ...]:
-        """The source and the target."""
         return ("src", "tgt")
+
+    def embedding_of(self, line: str) -> EmbeddingTable | None:
+        """The embeddings of the source or of the target; None for a source that is not a text."""
+        table = getattr(self, {"src": "source_embedding", "tgt": "target_embedding"}[line], None)
+        return table if isinstance(table, Embedding) else None
+
+    def token_rows(self) -> Names:
+        """Embeddings of the vocabularies and the output; nothing where a class has embeddings of another kind."""
+        if not isinstance(self.embedding_of("tgt"), Embedding):
+            return {}
+        source = {"source_embedding.weight": "source"} if isinstance(self.embedding_of("src"), Embedding) else {}
+        return source | {"target_embedding.weight": "target"} | OUTPUT_ROWS
 
     def forward(
         self,
@@ -198,6 +221,7 @@ def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     Raises:
         ValueError: names or shapes differ, or a type is not one of weights; the message lists them.
     """
+    # All are checked before the first is copied: a model is loaded whole or not at all.
     check_weights(model, values)
     for name, parameter in model.named_parameters():
         copy_into(parameter, values[name])
@@ -209,8 +233,8 @@ def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     Raises:
         ValueError: they differ; the message lists them.
     """
-    own = dict(model.named_parameters())
-    if problems := misfits({name: own[name].shape for name in own}, {name: values[name].shape for name in values}):
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    if problems := misfits(shapes, {name: value.shape for name, value in values.items()}):
         raise ValueError("; ".join(problems))
     if problem := wrong_types(values):
         raise ValueError(problem)
@@ -222,20 +246,21 @@ def wrong_types(values: Mapping[str, Tensor]) -> str:
     torch converts integers and other types silently while it copies them into a parameter, to a model that answers
     differently: so whatever reads weights asks here first.
     """
-    wrong = ((name, value.dtype) for name, value in sorted(values.items()) if value.dtype not in WEIGHT_TYPES)
-    for name, dtype in wrong:
-        return f"{name} has the type {str(dtype).removeprefix('torch.')}, and weights are floating-point numbers"
+    for name, value in sorted(values.items()):
+        if value.dtype not in WEIGHT_TYPES:
+            dtype = str(value.dtype).removeprefix("torch.")
+            return f"{name} has the type {dtype}, and weights are floating-point numbers"
     return ""
 
 
-def misfits(own: Mapping[str, Sequence[int]], given: Mapping[str, Sequence[int]]) -> list[str]:
-    """List the weights that a model lacks, has no place for, or needs in another shape, given the shapes by name."""
-    problems = [f"missing {name}" for name in own.keys() - given.keys()]
-    problems += [f"unexpected {name}" for name in given.keys() - own.keys()]
+def misfits(model: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]]) -> list[str]:
+    """List the weights that a model lacks, has no place for, or needs in another shape, from the shapes by name."""
+    problems = [f"missing {name}" for name in model.keys() - values.keys()]
+    problems += [f"unexpected {name}" for name in values.keys() - model.keys()]
     problems += [
-        f"{name} is {tuple(given[name])}, the model needs {tuple(own[name])}"
-        for name in own.keys() & given.keys()
-        if tuple(own[name]) != tuple(given[name])
+        f"{name} is {tuple(values[name])}, the model needs {tuple(model[name])}"
+        for name in model.keys() & values.keys()
+        if tuple(values[name]) != tuple(model[name])
     ]
     return sorted(problems)
 
@@ -248,42 +273,33 @@ MASKS = {  # masks, and segments, by the argument whose shape they have
 }
 
 
-def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    """Check the token ids and masks that a `heedful.architectures.Model` is called with, not inputs of other kinds.
-
-    Raises:
-        InputError: an argument is not a tensor, of the wrong type or shape, or holds an id that is not in the
-            vocabulary.
-    """
-    given = dict(zip(parameters(type(model)), args, strict=False)) | dict(keywords)
-    lines = {"tokens": model.line, "inputs": model.line, "source": "src", "target": "tgt"}
-    for name, line in lines.items():
-        table = model.embedding_of(line) if name in given else None
-        if table is not None:
-            check_ids(
-                name, given[name], len(table.weight), looks_at_ids=not (model.training and is_on_gpu(table.weight))
-            )
-    for name, others in MASKS.items():
-        ids = next((given[other] for other in others if other in given), None)
-        if given.get(name) is not None and isinstance(ids, Tensor) and model.embedding_of("src") is not None:
-            check_mask(name, given[name], ids)
-    source, target = given.get("source"), given.get("target")
-    if isinstance(source, Tensor) and isinstance(target, Tensor) and len(source) != len(target):
-        raise InputError(f"source has {len(source):,} rows and target {len(target):,}; row n of both is a pair")
-
-
 @cache
-def parameters(kind: type[nn.Module]) -> tuple[str, ...]:
+def argument_names(kind: type[nn.Module]) -> tuple[str, ...]:
     """The names of the arguments of a model's forward pass, without `self`."""
     return tuple(signature(kind.forward).parameters)[1:]
 
 
-def check_ids(name: str, ids: object, vocabulary: int, *, looks_at_ids: bool) -> None:
-    """Check that an argument is a tensor of token ids, (batch, tokens).
+def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    """Check the token ids and masks that a `heedful.architectures.Model` is called with, not inputs of other kinds."""
+    arguments = dict(zip(argument_names(type(model)), args, strict=False)) | dict(keywords)
+    lines = {"tokens": model.line, "inputs": model.line, "source": "src", "target": "tgt"}
+    for name, line in lines.items():
+        table = model.embedding_of(line) if name in arguments else None
+        if table is not None:
+            # A training step on a GPU runs ahead of the CPU, which would have to wait for the values of the ids.
+            runs_ahead = model.training and table.weight.device.type not in ("cpu", "meta")
+            check_ids(name, arguments[name], len(table.weight), with_values=not runs_ahead)
+    for name, others in MASKS.items():
+        ids = next((arguments[other] for other in others if other in arguments), None)
+        if arguments.get(name) is not None and isinstance(ids, Tensor) and model.embedding_of("src") is not None:
+            check_mask(name, arguments[name], ids)
+    source, target = arguments.get("source"), arguments.get("target")
+    if isinstance(source, Tensor) and isinstance(target, Tensor) and len(source) != len(target):
+        raise InputError(f"source has {len(source):,} rows and target {len(target):,}; row n of both is a pair")
 
-    Raises:
-        InputError: it is not.
-    """
+
+def check_ids(name: str, ids: object, vocabulary: int, *, with_values: bool) -> None:
+    """Check that an argument is a tensor of token ids, (batch, tokens)."""
     if not isinstance(ids, Tensor):
         raise InputError(
             f"{name} is a {type(ids).__name__}, not a tensor; give ids of shape (batch, tokens), such as "
@@ -294,7 +310,8 @@ def check_ids(name: str, ids: object, vocabulary: int, *, looks_at_ids: bool) ->
     if ids.dim() != 2:
         remedy = f"; {name}[None] is a batch of one" if ids.dim() == 1 else ""
         raise InputError(f"{name} has the shape {tuple(ids.shape)}; it is (batch, tokens){remedy}")
-    if ids.is_meta or torch.compiler.is_compiling() or not looks_at_ids:
+    # The values of ids are not there on the device "meta", and a look at them would break a compiled graph.
+    if ids.is_meta or torch.compiler.is_compiling() or not with_values:
         return
     if wrong := ((ids < 0) | (ids >= vocabulary)).nonzero().tolist():
         row, column = wrong[0]
@@ -305,11 +322,7 @@ def check_ids(name: str, ids: object, vocabulary: int, *, looks_at_ids: bool) ->
 
 
 def check_mask(name: str, mask: object, ids: Tensor) -> None:
-    """Check that a padding mask, or segments, fit the token ids.
-
-    Raises:
-        InputError: they do not.
-    """
+    """Check that a padding mask, or segments, fit the token ids."""
     if not isinstance(mask, Tensor):
         raise InputError(f"{name} is a {type(mask).__name__}, not a tensor of shape {tuple(ids.shape)}")
     if name != "segments" and mask.dtype != torch.bool:
@@ -320,6 +333,34 @@ def check_mask(name: str, mask: object, ids: Tensor) -> None:
         )
 
 
-def is_on_gpu(x: Tensor) -> bool:
-    """True for a tensor whose values the CPU would have to wait for."""
-    return x.device.type not in ("cpu", "meta")
+def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
+    """Group rows of token ids without <eos> into batches of similar length, longest first; empty rows are left out.
+
+    Yields the indices of the rows of a batch, whose size, rows x length of the longest with its <eos>, is at most
+    `tokens`; a longer row is a batch by itself.
+    """
+    batch: list[int] = []
+    for index in sorted(filter(rows.__getitem__, range(len(rows))), key=lambda i: -len(rows[i])):
+        if batch and (len(batch) + 1) * (len(rows[batch[0]]) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch a model to evaluation mode within the block (no dropout), and back to its previous mode afterwards."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+def check_numbers(output: Tensor) -> None:
+    """Check that an output of a model holds no NaN: a damaged model ends in an error, and not in an answer."""
+    if output.isnan().any():
+        raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")

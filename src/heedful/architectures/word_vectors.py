@@ -8,12 +8,12 @@ import torch
 
 from heedful.architectures.model import EmbeddingTable, Model
 from heedful.config.schema import Recipe
-from heedful.data.word_vectors.vector_files import match, read_vectors, vector_size
+from heedful.data.word_vectors import match, read_vectors, vector_size
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-FEW = 0.5  # of the words of a vocabulary: a file of word vectors that fits has more
+MIN_COVERAGE = 0.5  # share of the words of a vocabulary that a file of word vectors for its language has
 
 # A letter of a script without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
 UNSPACED = re.compile(
@@ -26,89 +26,67 @@ def place_vectors(
 ) -> None:
     """Copy a recipe's word vectors to the embeddings of whole words, and freeze the embeddings if the recipe says so.
 
-    Args:
-        model: the model.
-        recipe: its recipe.
-        tokenizers: its tokenizers.
-        tell: called with a sentence where a file has few of the words.
+    `tell` is called with a sentence where a file has few of the words.
 
     Raises:
         InputError: a file cannot be read, its vectors have another size than the model, it has none of the words, or
             the model reads no tokens.
     """
-    given = []
-    if recipe.model.source_vectors is not None:
-        given.append((Path(recipe.model.source_vectors), model.embedding_of("src"), tokenizers.source))
-    if recipe.model.target_vectors is not None:
-        given.append((Path(recipe.model.target_vectors), model.embedding_of("tgt"), tokenizers.target))
-    for path, embedding, tokenizer in given:
+    sides = (
+        (recipe.model.source_vectors, model.embedding_of("src"), tokenizers.source),
+        (recipe.model.target_vectors, model.embedding_of("tgt"), tokenizers.target),
+    )
+    for file, embedding, tokenizer in sides:
+        if file is None:
+            continue
+        path = Path(file)
         if embedding is None:
             raise InputError(f"{path}: the model reads no tokens; leave model.source_vectors out")
-        if line := coverage_line(path, *place(path, embedding, tokenizer)):
-            tell(line)
+        covered, words = place(path, embedding, tokenizer)
+        if covered < MIN_COVERAGE * words:
+            tell(
+                f"{path}: has vectors of {covered:,} of the {words:,} words of the vocabulary ({covered / words:.0%}), "
+                "and the others begin at random; check that it is for this language, and that it writes words as the "
+                'vocabulary does (tokenizer.lowercase, tokenizer.kind = "word")'
+            )
         embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
 
 
 def check_vectors(recipe: Recipe) -> None:
-    """Check that a recipe's word vectors can be read and fit the model; only the beginning of each file is read.
-
-    Raises:
-        InputError: a file cannot be read, or has vectors of another size than the model.
-    """
+    """Check that a recipe's word vectors can be read and fit the model; only the beginning of each file is read."""
     for name in filter(None, (recipe.model.source_vectors, recipe.model.target_vectors)):
         check_size(Path(name), vector_size(Path(name)), recipe.model.d_model)
 
 
 def check_size(path: Path, size: int, width: int) -> None:
-    """Check that word vectors have the size of the model's embeddings.
-
-    Raises:
-        InputError: the sizes differ.
-    """
+    """Check that word vectors have the size of the model's embeddings."""
     if size != width:
         raise InputError(f"{path}: has vectors of size {size}; set model.d_model = {size}, now {width}")
 
 
 @torch.no_grad()
 def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[int, int]:
-    """Copy the word vectors of one file to an embedding, scaled as a whole to the variance of new embeddings.
+    """Copy the word vectors of one file to all tables of an embedding, scaled to the variance of new embeddings.
 
-    All tables of an embedding of several channels get them.
-
-    Returns:
-        The number of words of the vocabulary that have a vector, and the number of its words, punctuation excluded.
+    Returns the number of words of the vocabulary that have a vector, and of all its words, punctuation excluded.
     """
     words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)
     check_size(path, rows.shape[1], embedding.weight.size(1))
     vectors = torch.from_numpy(rows)
+    # The model's other weights were drawn for embeddings of this variance.
     vectors *= float(embedding.weight.std() / vectors.std())
     for table in embedding.parameters():
         table[torch.from_numpy(indices)] = vectors.to(table.device)
-    spelled = [place >= tokenizer.first_word and any(map(str.isalnum, word)) for place, word in enumerate(words)]
-    return sum(spelled[index] for index in indices), sum(spelled)
-
-
-def coverage_line(path: Path, found: int, words: int) -> str | None:
-    """Say that a file has vectors of few words of a vocabulary; None if it has those of most."""
-    if found >= FEW * words:
-        return None
-    return (
-        f"{path}: has vectors of {found:,} of the {words:,} words of the vocabulary ({found / words:.0%}), and the "
-        "others begin at random; check that it is for this language, and that it writes words as the vocabulary does "
-        '(tokenizer.lowercase, tokenizer.kind = "word")'
-    )
+    are_words = [number >= tokenizer.first_word and any(map(str.isalnum, word)) for number, word in enumerate(words)]
+    return sum(are_words[index] for index in indices), sum(are_words)
 
 
 def whole_words(texts: Sequence[str], kind: str) -> list[str]:
     """List the word that each piece of a vocabulary is; empty for a piece that is only a part of words.
 
-    The king inside of asking is no king. A punctuation mark is a word wherever it stands; and where words are written
-    without spaces, any piece may be one.
-
-    Args:
-        texts: the texts of pieces, as `Tokenizer.texts` gives them.
-        kind: the kind of the tokenizer; all pieces of "word" are words.
+    The king inside of asking is not a king. A punctuation mark is a word anywhere, and where words are written without
+    spaces, any piece may be one. Texts are those of `Tokenizer.texts`; all pieces of the kind "word" are words.
     """
 
     def is_whole(piece: str) -> bool:

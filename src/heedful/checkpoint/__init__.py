@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from heedful.registry import public_names
 
 if TYPE_CHECKING:
-    from heedful.checkpoint.checkpoint import Checkpoint
     from heedful.checkpoint.load import LoadedModel, find_model, load_model
     from heedful.checkpoint.lock import Claim, claim
     from heedful.checkpoint.model_folder import average, write_model
-    from heedful.checkpoint.run_folder import Checkpoints, CheckpointStore, Latest, Rejected, store_of
+    from heedful.checkpoint.run_folder import Checkpoint, Checkpoints, CheckpointStore, Latest, Rejected, store_of
     from heedful.checkpoint.run_layout import Best
     from heedful.storage.manifest import DamagedError
 
@@ -35,11 +34,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heedful.checkpoint.checkpoint": ["Checkpoint"],
     "heedful.checkpoint.load": ["LoadedModel", "find_model", "load_model"],
     "heedful.checkpoint.lock": ["Claim", "claim"],
     "heedful.checkpoint.model_folder": ["average", "write_model"],
-    "heedful.checkpoint.run_folder": ["Checkpoints", "Latest", "Rejected", "CheckpointStore", "store_of"],
+    "heedful.checkpoint.run_folder": ["Checkpoint", "Checkpoints", "Latest", "Rejected", "CheckpointStore", "store_of"],
     "heedful.checkpoint.run_layout": ["Best"],
     "heedful.storage.manifest": ["DamagedError"],
 }

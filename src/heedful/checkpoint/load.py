@@ -34,7 +34,7 @@ from heedful.nn.int8 import INFERENCE_PRECISIONS
 from heedful.predictors.predictor import AnyPredictor, Predictor
 from heedful.predictors.retriever import Retriever
 from heedful.progress import ProgressReporter
-from heedful.storage.manifest import MANIFEST, Manifest, read_manifest
+from heedful.storage.manifest import MANIFEST, read_manifest
 from heedful.storage.paths import first_lost, near_paths
 from heedful.tasks import find_task
 from heedful.tasks.task import Evaluation, Results, Scores, Task
@@ -58,24 +58,21 @@ class LoadedModel:
 
     def use(self) -> AnyPredictor:
         """Create the predictor for the model's task, such as a translator, a generator or a classifier."""
-        used = find_task(self.recipe.task).use(self.model, self.recipe, self.tokenizers)
-        if isinstance(used, Predictor):
-            used.recipe = self.recipe
-        return used
+        predictor = find_task(self.recipe.task).use(self.model, self.recipe, self.tokenizers)
+        if isinstance(predictor, Predictor):
+            predictor.recipe = self.recipe
+        return predictor
 
     def use_as(self, kind: type[U]) -> U:
         """Create the predictor of the model and check that it is of one kind, such as a `Translator`.
 
         Any model of one text, such as a BERT or a GPT, can be used as a `Retriever`.
-
-        Raises:
-            InputError: the model was trained for another task; the message names the command for that task.
         """
-        used = self.encoder() if kind is Retriever else self.use()
-        if not isinstance(used, kind):
+        predictor = self.encoder() if kind is Retriever else self.use()
+        if not isinstance(predictor, kind):
             command = find_task(self.recipe.task).command or "heedful.load"
             raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
-        return used
+        return predictor
 
     def encoder(self) -> AnyPredictor:
         """Create a retriever of any model of one text: its own, or else one of the mean of its hidden states.
@@ -93,46 +90,24 @@ class LoadedModel:
         )
         tokenizer = self.tokenizers.source
         encoder = SentenceEncoder(self.recipe.model, len(tokenizer), model.backbone).eval()
-        used = Retriever(encoder, tokenizer, self.recipe.data)
-        used.recipe = self.recipe
-        return used
+        predictor = Retriever(encoder, tokenizer, self.recipe.data)
+        predictor.recipe = self.recipe
+        return predictor
 
     def test(self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None) -> Scores:
-        """Score the model on the test set `data.test`, with the metrics of its task.
-
-        Args:
-            data: the test set and how it is read; settings of the training, such as the classes, stay.
-            report: called with sentences about the progress.
-            progress: receives the progress of each part of the work; None: no report.
-
-        Raises:
-            InputError: there is no test set, or the test set cannot be used.
-        """
+        """Score the model on the test set `data.test`, with the metrics of its task."""
         return self.results(data, report, progress).scores
 
     def results(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
     ) -> Results:
-        """Score the model on `data.test` with all that a comparison of two models needs; arguments as for `test`.
-
-        Raises:
-            InputError: as for `test`.
-        """
+        """Score the model on `data.test` with all that a comparison of two models needs; arguments as for `test`."""
         run = Evaluation(warn=report, is_test=True)
         with self.testing(data, report) as task:
             return task.evaluate(self.model, replace(run, progress=progress) if progress else run) or Results({})
 
     @contextmanager
     def testing(self, data: DataConfig, report: Callable[[str], None]) -> Iterator[Task[Any]]:
-        """Open the model's task with the test set `data.test`.
-
-        Args:
-            data: the test set and how it is read, as for `test`.
-            report: called with sentences about the progress.
-
-        Raises:
-            InputError: as for `test`.
-        """
         decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)  # as if it had been measured
         recipe = replace(self.recipe, data=labels_learned(data, self.recipe.data), decode=decode)
         kind = find_task(recipe.task)
@@ -162,46 +137,46 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
     """
     if precision not in INFERENCE_PRECISIONS:
         raise InputError(f'no precision "{precision}"; there are {" and ".join(INFERENCE_PRECISIONS)}')
-    chosen = choose_device(device)
+    place = choose_device(device)
     folder = find_model(path)
     if folder.parent == Path(path) / CHECKPOINTS:
-        LOG.warning("%s has no final model yet; its %s is used", path, _described(folder))
+        kind = "best" if Checkpoints(Path(path), keep_last=2).best else "latest"
+        description = f"{kind} checkpoint, of update {step_of(folder)},"
+        LOG.warning("%s has no final model yet; its %s is used", path, description)
     manifest = read_manifest(folder)
     if folder == Path(path) / "model":
-        tell_of_newer(Path(path), manifest)
+        # a run that was trained on after its final model has later checkpoints
+        end, newest = manifest.facts.get("update"), next(reversed(checkpoint_folders(Path(path))), None)
+        if end is not None and newest is not None and step_of(newest) > end:
+            LOG.warning(
+                "%s has gone on after its final model, of update %s, which is used; for a later state name %s",
+                Path(path),
+                f"{end:,}",
+                newest,
+            )
     recipe, tokenizers = read_description(manifest)
     with own_random_numbers():  # a model is built with random initial weights
         model = build_fitting(manifest, recipe, tokenizers)
     load_weights(model, read_weights(manifest))
-    return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
-
-
-def tell_of_newer(run: Path, final: Manifest) -> None:
-    """Warn that a run has gone on after its final model, which is used, to a later checkpoint."""
-    end = final.facts.get("update")
-    newest = next(reversed(checkpoint_folders(run)), None)
-    if end is not None and newest is not None and step_of(newest) > end:
-        LOG.warning(
-            "%s has gone on after its final model, of update %s, which is used; for a later state name %s",
-            run,
-            f"{end:,}",
-            newest,
-        )
+    return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(place).eval()), tokenizers, folder)
 
 
 def find_model(path: str | Path) -> Path:
-    """Find a model's folder or checkpoint by path, or by the name of a model that comes with the package.
-
-    Raises:
-        InputError: There is no such model.
-    """
+    """Find a model's folder or checkpoint by path, or by the name of a model that comes with the package."""
     place = Path(path)
     if place.is_file():
-        raise InputError(_about_file(place))
+        advice = f"{place} is a file, and a model is a folder; give a model folder, a checkpoint or a run"
+        if place.suffix in PICKLED:
+            advice = (
+                f"{place} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
+            )
+        elif model_in(place.parent):
+            advice = f"{place} is a file: give the model folder that holds it"
+        raise InputError(advice)
     if not place.is_dir():
         return _in_box(str(place))  # without a slash at the end
-    if found := model_in(place):
-        return found
+    if model := model_in(place):
+        return model
     runs = _runs_in(place)
     yours = f"give {' or '.join(runs)}" if runs else ""
     if str(path) in names_in_box():
@@ -251,14 +226,7 @@ def _runs_in(folder: Path) -> list[str]:
 
 
 def names_in_box() -> list[str]:
-    """List the names of the models that come with heedful."""
     return sorted(path.parent.name for path in BOX.glob(f"*/{MANIFEST}"))
-
-
-def _described(checkpoint: Path) -> str:
-    best = Checkpoints(checkpoint.parent.parent, keep_last=2).best
-    kind = "best" if best else "latest"
-    return f"{kind} checkpoint, of update {step_of(checkpoint)},"
 
 
 def _in_box(name: str) -> Path:
@@ -272,15 +240,7 @@ def _in_box(name: str) -> Path:
     if beside.name and beside.is_dir():
         there = f"{beside} holds {', '.join(_runs_in(beside)) or 'no run or model yet'}"
         raise InputError(f'no model "{name}": there is no such folder, and {there}; `heedful train` makes a run')
-    lost = first_lost(Path(name))
-    nor = f", nor a folder {lost}" if lost != Path(name) else ""
+    missing = first_lost(Path(name))
+    nor = f", nor a folder {missing}" if missing != Path(name) else ""
     box = f"the box holds {', '.join(names) or 'nothing'}"
     raise InputError(f'no model "{name}": there is no such folder{nor}, and {box}')
-
-
-def _about_file(path: Path) -> str:
-    if path.suffix in PICKLED:
-        return f"{path} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
-    if model_in(path.parent):
-        return f"{path} is a file: give the model folder that holds it"
-    return f"{path} is a file, and a model is a folder; give a model folder, a checkpoint or a run"

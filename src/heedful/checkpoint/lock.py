@@ -19,13 +19,6 @@ class Claim:
 
     The lock on the folder outlives a lock file that somebody deletes; where a file system has none, the lock file
     alone keeps others out.
-
-    Args:
-        run_folder: The folder of the run.
-
-    Raises:
-        InputError: Another process holds a lock.
-        OSError: The folder or its lock file cannot be opened.
     """
 
     def __init__(self, run_folder: Path) -> None:
@@ -40,11 +33,8 @@ class Claim:
             raise
 
     def check(self) -> None:
-        """Check that the folder is still where it was when it was claimed, and that no other process has claimed it.
-
-        Raises:
-            RunError: The folder was moved or removed, or its lock file is another one.
-        """
+        """Check that the folder is still where it was when it was claimed, and that no other process has claimed it."""
+        # The folder may have been moved, and another one be in its place: both look alike by their names.
         try:
             moved = not os.path.samestat(self.folder.stat(), self._identity)
         except OSError:
@@ -54,19 +44,15 @@ class Claim:
         try:
             replaced = not os.path.samestat((self.folder / LOCK).lstat(), os.fstat(self._descriptors[-1]))
         except FileNotFoundError:
-            replaced = not self._locked_again()
+            try:  # somebody has deleted the lock file: make it again, unless another process has been faster
+                self._descriptors += _lock_file(self.folder)
+                replaced = False
+            except (InputError, OSError):
+                replaced = True
         if replaced:
             raise RunError(f"another process has put its own {LOCK} into {self.folder}: stop one of the two")
 
-    def _locked_again(self) -> bool:
-        try:
-            self._descriptors += _lock_file(self.folder)
-        except (InputError, OSError):
-            return False
-        return True
-
     def release(self) -> None:
-        """Give the folder up."""
         for descriptor in reversed(self._descriptors):
             os.close(descriptor)
         self._descriptors.clear()
@@ -77,9 +63,6 @@ def claim(run_folder: Path) -> Iterator[Claim]:
     """Create a run folder, or take over an existing one, and lock other trainings out of it within the block.
 
     The lock ends with the block, and with the process however it ends.
-
-    Raises:
-        InputError: The folder holds something other than a run, another process writes to it, or rights are missing.
     """
     try:
         run_folder.mkdir(parents=True, exist_ok=True)
@@ -94,11 +77,7 @@ def claim(run_folder: Path) -> Iterator[Claim]:
 
 
 def is_claimed(run_folder: Path) -> bool:
-    """True if a process holds the claim to a run folder at present; nothing is changed.
-
-    Raises:
-        OSError: The folder cannot be opened.
-    """
+    """True if a process holds the claim to a run folder at present; nothing is changed."""
     try:
         for descriptor in _lock_folder(run_folder):
             os.close(descriptor)
@@ -120,11 +99,7 @@ def is_claimed(run_folder: Path) -> bool:
 
 
 def check_claimable(run_folder: Path) -> None:
-    """Check that a run could use a folder, without creating anything.
-
-    Raises:
-        InputError: The folder holds something other than a run, is a file, or rights are missing.
-    """
+    """Check that a run could use a folder, without creating anything."""
     there = next(folder for folder in (run_folder, *run_folder.absolute().parents) if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"{run_folder} cannot be the folder of a run ({there} cannot be written): choose another")
@@ -133,11 +108,7 @@ def check_claimable(run_folder: Path) -> None:
 
 
 def refuse_foreign(run_folder: Path) -> None:
-    """Check that a folder is empty or belongs to a run of heedful.
-
-    Raises:
-        InputError: The folder is not empty, and no run has claimed it before.
-    """
+    """Check that a folder is empty or belongs to a run of heedful."""
     if any(run_folder.iterdir()) and not (run_folder / LOCK).is_file():
         raise InputError(f"{run_folder} is not empty and is not a heedful run: choose another folder for the run")
 

@@ -1,6 +1,6 @@
 """Model folder: all files that a model needs, and the model, built once they hold what the recipe asks for."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,19 +12,19 @@ from torch import Tensor
 from heedful.architectures import Model
 from heedful.architectures.model import misfits, wrong_types
 from heedful.checkpoint.tensors import read_shapes, read_whole, tensor_file
-from heedful.config.architecture_options import OPTIONS
 from heedful.config.families import FAMILIES
 from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.config.user_code import errors_of_own_code
+from heedful.config.validate import OPTIONS
 from heedful.errors import InputError, RunError
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import Content, write_folder
-from heedful.storage.disk import DISK, MOST, Storage
+from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.tasks import find_task
 from heedful.tasks.task import check
-from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION, LARGEST
+from heedful.text.tokenizer import DEFINITION, DESCRIPTION, LARGEST
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 
 RECIPE = "recipe.json"
@@ -53,28 +53,15 @@ def write_model(
     storage: Storage = DISK,
     update: int | None = None,
 ) -> None:
-    """Write a model folder atomically; an existing model in the folder is replaced.
-
-    Args:
-        folder: The folder; missing parent folders are made.
-        recipe: The resolved recipe.
-        tokenizers: The tokenizers of source and target.
-        weights: The weights, with the names of `heedful.architectures.model`.
-        dtype: The type to store them in; bfloat16 takes half the space and keeps 8 bits of precision.
-        storage: The file system.
-        update: For the final model of a run, the update with which it ended.
-
-    Raises:
-        InputError: The folder holds something other than a model.
-        RunError: Writing failed. An earlier model is still there, or beside it with `.old-` before its name if the disk
-            refused even to move it back.
-    """
+    """Write a model folder atomically; an existing model in the folder is replaced."""
     folder = folder.resolve()
-    stored = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
+    tensors = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
     try:
-        _check_replaceable(folder)
+        files_of_a_model = {MANIFEST, RECIPE, WEIGHTS, TOKENIZER}
+        if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= files_of_a_model):
+            raise InputError(f"{folder} holds something else than a heedful model: give a name that is free")
         facts = {"kind": "model"} | ({} if update is None else {"update": update})
-        write_folder(folder, model_files(recipe, tokenizers, stored), facts, storage)
+        write_folder(folder, model_files(recipe, tokenizers, tensors), facts, storage)
     except OSError as error:
         raise RunError(
             f"cannot write the model {folder} ({error.strerror}): look at the disk's free space and rights"
@@ -82,19 +69,14 @@ def write_model(
 
 
 def average(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """Average the weights of several models or checkpoints, summed in float64 and returned as float32.
-
-    Raises:
-        InputError: No folder is given, or their weights differ in name or shape.
-        DamagedError: A file of a folder is not what was saved.
-    """
+    """Average the weights of several models or checkpoints, summed in float64 and returned as float32."""
     if not folders:
         raise InputError("there is nothing to average: give at least one checkpoint")
     first, *others = folders
     total = {name: value.double() for name, value in read_weights(read_manifest(first)).items()}
     for folder in others:
         weights = read_weights(read_manifest(folder))
-        if _shapes(weights) != _shapes(total):
+        if weights.keys() != total.keys() or any(value.shape != total[name].shape for name, value in weights.items()):
             raise InputError(f"{folder} and {first} hold different models: only weights of one model have a mean")
         for name, value in weights.items():
             total[name] += value
@@ -116,12 +98,8 @@ def description_files(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Co
 
 
 def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
-    """Read the recipe and the tokenizers of a model folder, and verify them.
-
-    Raises:
-        InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
-    """
-    path = manifest.verified(RECIPE, MOST)
+    """Read the recipe and the tokenizers of a model folder, and verify them."""
+    path = manifest.verified(RECIPE, MAX_SETTINGS_BYTES)
     description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
@@ -136,11 +114,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
 
 
 def read_tokenizers(manifest: Manifest) -> TokenizerPair:
-    """Read the tokenizers of a model folder, and verify them; files that the manifest does not list are not read.
-
-    Raises:
-        DamagedError: The manifest lists only a part of a tokenizer.
-    """
+    """Read the tokenizers of a model folder, and verify them; files that the manifest does not list are not read."""
     if not any(name.startswith(f"{TOKENIZER}/") for name in manifest.files):
         return NoTokenizers()
     layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
@@ -151,26 +125,11 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """Read the weights of a model folder, verified, in the stored type, on the CPU.
-
-    Raises:
-        InputError: A weight is of a type that weights do not have, such as integers.
-        DamagedError: A file is not what was saved.
-    """
+    """Read the weights of a model folder, verified, in the stored type, on the CPU."""
     weights = read_whole(manifest, WEIGHTS)
     if problem := wrong_types(weights):
         raise InputError(f"{manifest.folder}: {problem}: copy the model again from where it is whole")
     return weights
-
-
-def _check_replaceable(folder: Path) -> None:
-    ours = {MANIFEST, RECIPE, WEIGHTS, TOKENIZER}
-    if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= ours):
-        raise InputError(f"{folder} holds something else than a heedful model: give a name that is free")
-
-
-def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in weights.items()}
 
 
 LARGEST_NUMBER = 8  # bytes
@@ -178,48 +137,42 @@ LARGEST_HEADER = 10**8  # bytes that the safetensors library reads as a header
 
 
 def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
-    """Build the model of a folder with random weights, in which those of the folder have a place.
-
-    Raises:
-        InputError: The task cannot have such a model, or the weights do not fit the recipe.
-        DamagedError: The weights are not what was saved.
-    """
+    """Build the model of a folder with random weights, in which those of the folder have a place."""
     task = find_task(recipe.task)
     check(task, recipe)
-    found = read_shapes(manifest.sized(WEIGHTS))
-    if _layers(recipe) > len(found):
+    file_shapes = read_shapes(manifest.sized(WEIGHTS))
+
+    # A recipe is not trusted: each layer of a built-in architecture has at least one tensor, so that one with millions
+    # of layers is refused before its model is built.
+    layers = 0
+    if recipe.model.architecture in OPTIONS:
+        keys = (*FAMILIES[recipe.model.family].layers, "layers")
+        layers = sum(getattr(recipe.model, key, 0) for key in keys)
+    if layers > len(file_shapes):
         raise InputError(
-            f"{manifest.folder}: the weights do not fit the recipe, which has {_layers(recipe)} layers: more than "
+            f"{manifest.folder}: the weights do not fit the recipe, which has {layers} layers: more than "
             f"there are tensors in {WEIGHTS}"
         )
+
+    # Then the model is built without memory, and compared with the file, before a real one is built.
     with errors_of_own_code(recipe, f"the model of {manifest.folder} cannot be built"):
-        needed = _built_shapes(
-            lambda: task.build(recipe, tokenizers), f"{manifest.folder}: no model has the sizes of its recipe"
-        )
-    largest = LARGEST_NUMBER * sum(shape.numel() for shape in needed.values()) + LARGEST_HEADER
+        try:
+            with meta_device():
+                shapes = {
+                    name: parameter.shape for name, parameter in task.build(recipe, tokenizers).named_parameters()
+                }
+        except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a product that is not a number of torch's
+            raise InputError(
+                f"{manifest.folder}: no model has the sizes of its recipe ({error}): copy the model again from where "
+                "it is whole"
+            ) from error
+    largest = LARGEST_NUMBER * sum(shape.numel() for shape in shapes.values()) + LARGEST_HEADER
     if manifest.files[WEIGHTS].bytes > largest:
         raise InputError(
             f"{manifest.folder}: {WEIGHTS} has {manifest.files[WEIGHTS].bytes:,} bytes, more than the model of the "
             "recipe can have: copy the model again from where it is whole"
         )
     manifest.verified(WEIGHTS)
-    if problems := misfits(needed, found):
+    if problems := misfits(shapes, file_shapes):
         raise InputError(f"{manifest.folder}: the weights do not fit the recipe: {'; '.join(problems)}")
     return task.build(recipe, tokenizers)
-
-
-def _layers(recipe: Recipe) -> int:
-    """The layers that the recipe of a built-in architecture asks for; each has a tensor of its own at least."""
-    if recipe.model.architecture not in OPTIONS:
-        return 0
-    keys = (*FAMILIES[recipe.model.family].layers, "layers")
-    return sum(getattr(recipe.model, key, 0) for key in keys)
-
-
-def _built_shapes(build: Callable[[], Model], refusal: str) -> dict[str, torch.Size]:
-    """The shapes of the parameters of the model that `build` makes, without memory for them."""
-    try:
-        with meta_device():
-            return {name: parameter.shape for name, parameter in build().named_parameters()}
-    except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a product that is no number of torch's
-        raise InputError(f"{refusal} ({error}): copy the model again from where it is whole") from error

@@ -1,28 +1,25 @@
-"""Run folder: the checkpoints of a run, whole or of processes that share the weights, from which training resumes."""
+"""Run folder: the checkpoints of a run, whole or of processes that share the weights, from which training resumes.
 
-import re
+A checkpoint is a folder that is there with all its files, or is not there: its files are written and flushed in a
+temporary folder, the manifest with their checksums last, and one rename gives the folder its name. No pickle is read.
+"""
+
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
-from heedful.checkpoint.checkpoint import (
-    OPTIMIZER,
-    STATE,
-    Checkpoint,
-    check_finite,
-    checkpoint_files,
-    facts,
-    is_complete,
-    is_intact,
-    read_checkpoint,
-)
+import numpy as np
+from torch import Tensor
+
 from heedful.checkpoint.lock import Claim
-from heedful.checkpoint.model_folder import WEIGHTS, description_files
-from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, Best, read_best
-from heedful.checkpoint.tensors import part_file, part_name
-from heedful.distributed import Exchange, Reducer
+from heedful.checkpoint.model_folder import WEIGHTS, description_files, model_files, read_description, read_weights
+from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, Best, checkpoint_folders, read_best, step_of
+from heedful.checkpoint.tensors import part_file, part_name, read_whole, tensor_file
+from heedful.config.schema import Recipe
+from heedful.distributed import Exchange, Reducer, local
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import (
     Content,
@@ -37,20 +34,77 @@ from heedful.storage.atomic import (
     sweep,
     write_folder,
 )
-from heedful.storage.disk import DISK, Storage
-from heedful.storage.manifest import DamagedError, Entry, json_text, seal
+from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
+from heedful.storage.manifest import DamagedError, Entry, check, check_sizes, json_text, parse, read_manifest, seal
+from heedful.text.tokenizer_pair import TokenizerPair
+
+OPTIMIZER = "optimizer.safetensors"
+STATE = "state.json"
 
 
-@dataclass(frozen=True)
-class Rejected:
-    """Damaged checkpoint: the folder where it now lies, and the reason why it was rejected."""
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """Checkpoint of a training run: all that is needed to resume the training."""
+
+    step: int  # updates made
+    recipe: Recipe
+    tokenizers: TokenizerPair
+    weights: dict[str, Tensor]  # float32 masters; after loading they are on the CPU, as is the optimizer's state
+    optimizer: dict[str, Tensor]
+    state: dict[str, Any]  # strict JSON: no tuples, keys that are strings, no NaN; floats come back to the last bit
+
+
+def read_checkpoint(folder: Path, step: int) -> Checkpoint:
+    """Read the checkpoint of a step, verified; a DamagedError says what is not as it was saved."""
+    manifest = read_manifest(folder)
+    if manifest.facts.get("step") != step:
+        raise DamagedError(folder, "holds another step")
+    recipe, tokenizers = read_description(manifest)
+    return Checkpoint(
+        step=step,
+        recipe=recipe,
+        tokenizers=tokenizers,
+        weights=read_weights(manifest),
+        optimizer=read_whole(manifest, OPTIMIZER),
+        state=parse(manifest.verified(STATE, MAX_SETTINGS_BYTES), _document),
+    )
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("no document")
+    return document
+
+
+def passes(check: Callable[[Path], object], folder: Path) -> bool:
+    """True if a folder passes a check of `storage.manifest`: of the sizes of its files, or of every byte."""
+    try:
+        check(folder)
+    except InputError:
+        return False
+    return True
+
+
+def check_finite(checkpoint: Checkpoint) -> None:
+    """Check that all weights of a checkpoint that this process holds are finite: no other may replace a good one."""
+    for name, value in checkpoint.weights.items():
+        # not by torch, whose threads, if a second team of them waits next to those of training, slow it down
+        if not np.isfinite(local(value).float().numpy(force=True)).all():
+            raise RunError(
+                f"step {checkpoint.step} is not saved, because the weight {name} is not finite: go back to the last "
+                "checkpoint with a lower learning rate"
+            )
+
+
+class Rejected(NamedTuple):
+    """Damaged file or checkpoint: where it now is, and the reason why it was rejected."""
 
     folder: Path
     reason: str
 
 
-@dataclass(frozen=True)
-class Latest:
+class Latest(NamedTuple):
     """Newest intact checkpoint of a run, None if there is none yet, and the newer checkpoints that are damaged."""
 
     checkpoint: Checkpoint | None
@@ -67,9 +121,6 @@ class Checkpoints:
         every: Steps that are multiples of this are regular. Other steps are saved on a signal or by the clock; they
             do not count for `keep_last`, so that the regular steps that are kept depend on nothing but the step.
         claimed: The claim to the folder, which is checked before anything is written.
-
-    Raises:
-        InputError: `best.json` is not what was saved.
     """
 
     def __init__(
@@ -88,11 +139,7 @@ class Checkpoints:
         self._best = read_best(self.folder / BEST)
 
     def check_claim(self) -> None:
-        """Check that the run folder is still where it was, and this process's own.
-
-        Raises:
-            RunError: It was moved, removed, or claimed by another process.
-        """
+        """Check that the run folder is still where it was, and this process's own."""
         if self._claim:
             self._claim.check()
 
@@ -101,26 +148,26 @@ class Checkpoints:
 
         Raises:
             RunError: Writing failed, on a full disk for instance, the folder was moved, or a weight is not finite.
-                Earlier checkpoints are unchanged, nothing half-written is left, and training can go on.
+                Earlier checkpoints are unchanged, nothing half-written is left, and training can continue.
         """
         self.check_claim()
-        folder = self.path(checkpoint.step)
-        with self._saving(checkpoint.step):
+        with self._named_errors(f"save step {checkpoint.step}"):
             make_folders(self._storage, self.folder)
-            sweep(self._storage, self.folder)
-            if not folder.exists():
+            sweep(self._storage, self.folder)  # what a process that was killed has left half-written
+            if not self.path(checkpoint.step).exists():
                 check_finite(checkpoint)
-                write_folder(folder, checkpoint_files(checkpoint), facts(checkpoint.step), self._storage)
+                files: dict[str, Content] = {
+                    **model_files(checkpoint.recipe, checkpoint.tokenizers, checkpoint.weights),
+                    OPTIMIZER: tensor_file(checkpoint.optimizer),
+                    STATE: [json_text(checkpoint.state)],
+                }
+                write_folder(self.path(checkpoint.step), files, _facts(checkpoint.step), self._storage)
             self.delete_old()
 
     def begin(self, step: int) -> bool:
-        """Make the temporary folder of a checkpoint that several processes will write; False if the step is saved.
-
-        Raises:
-            RunError: Writing failed, or the folder was moved.
-        """
+        """Make the temporary folder of a checkpoint that several processes will write; False if the step is saved."""
         self.check_claim()
-        with self._saving(step):
+        with self._named_errors(f"save step {step}"):
             make_folders(self._storage, self.folder)
             sweep(self._storage, self.folder)
             if self.path(step).exists():
@@ -129,27 +176,21 @@ class Checkpoints:
             return True
 
     def writer(self, step: int) -> FolderWriter:
-        """Create a writer into the temporary folder that `begin` made."""
         return folder_writer(self.path(step), self._storage)
 
     def publish(self, step: int, writer: FolderWriter, files: Mapping[str, Content]) -> None:
-        """Add files and the manifest to the temporary folder of a checkpoint, and give the folder its name.
-
-        Raises:
-            RunError: Writing failed; the temporary folder is removed as far as possible.
-        """
+        """Add files and the manifest to the temporary folder of a checkpoint, and give the folder its name."""
         try:
-            with self._saving(step):
+            with self._named_errors(f"save step {step}"):
                 for name, content in files.items():
                     writer.write(name, content)
-                writer.seal(facts(step))
+                writer.seal(_facts(step))
                 publish(self.path(step), self._storage)
         except RunError:
             self.abandon(writer)
             raise
 
     def abandon(self, writer: FolderWriter) -> None:
-        """Remove a temporary folder, as far as possible."""
         with suppress(OSError):
             remove(self._storage, writer.path)
 
@@ -165,6 +206,7 @@ class Checkpoints:
             InputError: Another version of heedful wrote the checkpoint.
             RunError: A damaged checkpoint cannot be renamed.
         """
+        # Damaged ones are renamed only when an intact one is found: else the run would look as if it had not begun.
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
@@ -181,31 +223,21 @@ class Checkpoints:
         return Latest(None)
 
     def load_until(self, step: int) -> Checkpoint | None:
-        """Load the newest intact checkpoint of a step or before; None if there is none. Nothing is renamed.
-
-        Raises:
-            InputError: Another version of heedful wrote the checkpoint.
-        """
-        for found in reversed([saved for saved in self.steps() if saved <= step]):
+        """Load the newest intact checkpoint of a step or before; None if there is none. Nothing is renamed."""
+        for earlier in reversed([saved for saved in self.steps() if saved <= step]):
             with suppress(DamagedError):
-                return read_checkpoint(self.path(found), found)
+                return read_checkpoint(self.path(earlier), earlier)
         return None
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
-        """Mark a saved step as the best checkpoint: it is not deleted before another step is marked.
-
-        Raises:
-            RunError: The step is not saved, writing failed, or the folder was moved.
-        """
+        """Mark a saved step as the best checkpoint: it is not deleted before another step is marked."""
         self.check_claim()
         if not self.path(step).is_dir():
             raise RunError(f"step {step} is not saved in {self.folder}: it cannot be marked as the best")
         best = Best(step, metric, value)
-        try:
-            with atomic_file(self.folder / BEST, self._storage) as stream:
-                stream.write(seal(asdict(best)))
-        except OSError as error:
-            raise self._failed(f"mark step {step} as the best", error) from error
+        action = f"mark step {step} as the best"
+        with self._named_errors(action), atomic_file(self.folder / BEST, self._storage) as stream:
+            stream.write(seal(asdict(best)))
         self._best = best
 
     @property
@@ -215,67 +247,51 @@ class Checkpoints:
 
     def lost(self, steps: Iterable[int]) -> set[int]:
         """Select the steps whose checkpoint is missing or has a changed byte."""
-        return {step for step in steps if not is_intact(self.path(step))}
+        return {step for step in steps if not passes(check, self.path(step))}
 
     def steps(self) -> list[int]:
-        """List the saved steps of the run, in order."""
-        if not self.folder.is_dir():
-            return []
-        matches = (re.fullmatch(r"step-(\d{8,})", path.name) for path in self.folder.iterdir())
-        return sorted(int(match[1]) for match in matches if match)
+        return [step_of(folder) for folder in checkpoint_folders(self.folder.parent)]
 
     def path(self, step: int) -> Path:
-        """Folder in which the checkpoint of a step is saved."""
         return self.folder / f"step-{step:08d}"
 
     def delete_old(self) -> None:
-        """Delete the checkpoints that need not be kept.
-
-        Raises:
-            OSError: Deleting failed.
-        """
+        """Delete the checkpoints that need not be kept; an OSError says that deleting failed."""
+        # Regular ones may lack files: the two newest that are complete stay, too, and the best one.
         steps = self.steps()
-        complete = [step for step in steps if is_complete(self.path(step))]
+        complete = [step for step in steps if passes(check_sizes, self.path(step))]
         regular = [step for step in steps if step % self._every == 0]
-        kept = {*regular[-self._keep_last :], *complete[-2:]} | ({self._best.step} if self._best else set())
+        keep = {*regular[-self._keep_last :], *complete[-2:]} | ({self._best.step} if self._best else set())
         for step in steps:
-            if step not in kept:
+            if step not in keep:
                 discard(self._storage, self.path(step))
 
     def _put_aside(self, step: int, reason: str) -> Rejected:
         folder = self.path(step)
         bad = folder.with_name(folder.name + ".bad")
-        try:
+        with self._named_errors(f"put the damaged step {step} aside"):
             remove(self._storage, bad)
             self._storage.rename(folder, bad)
             self._storage.flush(self.folder)
-        except OSError as error:
-            raise self._failed(f"put the damaged step {step} aside", error) from error
         return Rejected(bad, reason)
 
     @contextmanager
-    def _saving(self, step: int) -> Iterator[None]:
+    def _named_errors(self, action: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise self._failed(f"save step {step}", error) from error
+            raise RunError(
+                f"cannot {action} in {self.folder} ({error.strerror}): checkpoints saved before are safe; "
+                "look at the disk's free space and rights"
+            ) from error
 
-    def _failed(self, action: str, error: OSError) -> RunError:
-        return RunError(
-            f"cannot {action} in {self.folder} ({error.strerror}): checkpoints saved before are safe; "
-            "look at the disk's free space and rights"
-        )
+
+def _facts(step: int) -> dict[str, Any]:
+    return {"kind": "checkpoint", "step": step}
 
 
 def put_aside_damaged_mark(run_folder: Path) -> Rejected | None:
-    """Rename a damaged `best.json` to `best.json.bad`, so that a run can go on and mark its best checkpoint again.
-
-    Returns:
-        The damaged mark; None if it is whole or there is none.
-
-    Raises:
-        RunError: It cannot be renamed.
-    """
+    """Rename a damaged `best.json` to `best.json.bad`, so that a run can resume and mark its best checkpoint again."""
     path = run_folder / CHECKPOINTS / BEST
     try:
         read_best(path)
@@ -287,32 +303,11 @@ def put_aside_damaged_mark(run_folder: Path) -> Rejected | None:
     return None
 
 
-class CheckpointStore(Protocol):
-    """Interface of what saves the checkpoints of a run."""
-
-    @property
-    def best(self) -> Best | None:
-        """The best step of the run with its metric; None if no step is marked."""
-        ...
-
-    def steps(self) -> list[int]:
-        """List the saved steps of the run, in order."""
-        ...
-
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Save a checkpoint, then delete old ones."""
-        ...
-
-    def mark_best(self, step: int, metric: str, value: float) -> None:
-        """Mark a saved step as the best checkpoint."""
-        ...
-
-
 class ShardedCheckpoints:
     """Saves checkpoints of which each process holds some rows. All processes call the same methods.
 
-    The folder is there with all files, or it is not there: every process writes and flushes its files, then the first
-    one writes the manifest of all and renames the folder. An error of one process is an error of all.
+    Every process writes and flushes its files, then the first one writes the manifest of all and renames the folder.
+    An error of one process is an error of all.
 
     Args:
         checkpoints: The checkpoints of the run, in a folder that all processes see.
@@ -325,44 +320,32 @@ class ShardedCheckpoints:
 
     @property
     def best(self) -> Best | None:
-        """The best step of the run with its metric; None if no step is marked or its checkpoint is gone."""
-        found = self._exchange.from_first(lambda: self._checkpoints.best and asdict(self._checkpoints.best))
-        return Best(**found) if found else None
+        best = self._exchange.broadcast_object(lambda: self._checkpoints.best and asdict(self._checkpoints.best))
+        return Best(**best) if best else None
 
     def steps(self) -> list[int]:
-        """List the saved steps of the run, in order."""
-        return self._exchange.from_first(self._checkpoints.steps)
+        return self._exchange.broadcast_object(self._checkpoints.steps)
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
-        """Mark a saved step as the best checkpoint: it is not deleted before another step is marked.
-
-        Raises:
-            RunError: The step is not saved, or writing failed.
-        """
-        self._by_first(lambda: self._checkpoints.mark_best(step, metric, value))
+        self._on_rank_zero(lambda: self._checkpoints.mark_best(step, metric, value))
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Save a checkpoint atomically, then delete old ones; a step that is saved already is left as it is.
-
-        Raises:
-            RunError: A process could not write, or a weight is not finite. Earlier checkpoints are unchanged.
-        """
-        step = checkpoint.step
-        if self._by_first(lambda: self._checkpoints.begin(step)):
-            told = self._exchange.gather(self._write_rows(checkpoint))
-            self._by_first(lambda: self._publish(checkpoint, told))
-        self._by_first(self._checkpoints.delete_old)
+        """Save a checkpoint atomically, then delete old ones; a step that is saved already is left as it is."""
+        if self._on_rank_zero(lambda: self._checkpoints.begin(checkpoint.step)):
+            parts = self._exchange.all_gather(self._write_rows(checkpoint))
+            self._on_rank_zero(lambda: self._publish(checkpoint, parts))
+        self._on_rank_zero(self._checkpoints.delete_old)
 
     def _write_rows(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Write and flush the rows of this process; return the entries of its files, or an error, as JSON."""
-        rank, world_size, first = self._exchange.rank, self._exchange.world_size, self._exchange.is_first
+        rank, world_size = self._exchange.rank, self._exchange.world_size
         writer = self._checkpoints.writer(checkpoint.step)
         try:
             check_finite(checkpoint)
             if not writer.path.is_dir():
                 raise RunError(f"process {rank} does not see {writer.path}: all machines need one folder for the run")
             for name, tensors in ((WEIGHTS, checkpoint.weights), (OPTIMIZER, checkpoint.optimizer)):
-                writer.write(part_name(name, rank, world_size), part_file(tensors, is_first=first))
+                writer.write(part_name(name, rank, world_size), part_file(tensors, is_rank_zero=rank == 0))
             writer.flush()
         except OSError as error:
             return {"error": f"process {rank} cannot write {writer.path} ({error.strerror})"}
@@ -370,19 +353,19 @@ class ShardedCheckpoints:
             return {"error": str(error)}
         return {"files": {name: vars(entry) for name, entry in writer.entries.items()}}
 
-    def _publish(self, checkpoint: Checkpoint, told: list[dict[str, Any]]) -> None:
+    def _publish(self, checkpoint: Checkpoint, parts: list[dict[str, Any]]) -> None:
         """Add the other files and the manifest to those of all processes, and give the folder its name."""
-        errors = [one["error"] for one in told if "error" in one]
+        errors = [part["error"] for part in parts if "error" in part]
         writer = self._checkpoints.writer(checkpoint.step)
         if errors:
             self._checkpoints.abandon(writer)
             raise RunError("; ".join(errors))
-        for one in told:
-            writer.entries |= {name: Entry(**entry) for name, entry in one["files"].items()}
+        for part in parts:
+            writer.entries |= {name: Entry(**entry) for name, entry in part["files"].items()}
         files = description_files(checkpoint.recipe, checkpoint.tokenizers)
         self._checkpoints.publish(checkpoint.step, writer, {**files, STATE: [json_text(checkpoint.state)]})
 
-    def _by_first(self, action: Callable[[], Any]) -> Any:
+    def _on_rank_zero(self, action: Callable[[], Any]) -> Any:
         """Let the first process do something; its error is raised in all processes."""
 
         def attempt() -> list[Any]:
@@ -393,10 +376,13 @@ class ShardedCheckpoints:
             except OSError as error:
                 return [None, f"cannot write the checkpoints of the run ({error.strerror})"]
 
-        value, error = self._exchange.from_first(attempt)
+        value, error = self._exchange.broadcast_object(attempt)
         if error is not None:
             raise RunError(error)
         return value
+
+
+CheckpointStore = Checkpoints | ShardedCheckpoints  # what saves the checkpoints of a run
 
 
 def store_of(checkpoints: Checkpoints, reducer: Reducer) -> CheckpointStore:

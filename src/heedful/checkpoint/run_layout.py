@@ -1,5 +1,6 @@
 """Layout of a run folder: the names of its checkpoints and the mark of the best one, read without their tensors."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +28,7 @@ def _best_of(data: bytes) -> Best:
 
 
 def read_best(path: Path) -> Best | None:
-    """Read the mark of the best checkpoint; None if no checkpoint is marked.
-
-    Raises:
-        InputError: The file is not what was saved.
-    """
+    """Read the mark of the best checkpoint; None if no checkpoint is marked."""
     if not path.exists():
         return None
     try:
@@ -41,10 +38,10 @@ def read_best(path: Path) -> Best | None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step of a checkpoint, by the name of its folder."""
     return int(checkpoint.name.removeprefix("step-"))
 
 
 def checkpoint_folders(run: Path) -> list[Path]:
     """The checkpoints of a run, oldest first."""
-    return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())
+    folders = (run / CHECKPOINTS).glob("step-*")
+    return sorted((folder for folder in folders if re.fullmatch(r"step-\d{8,}", folder.name)), key=step_of)

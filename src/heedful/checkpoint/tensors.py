@@ -39,25 +39,20 @@ def tensor_file(
 ) -> Iterator[bytes | memoryview]:
     """Produce the bytes of a safetensors file, a tensor at a time, so that the whole is never in memory twice."""
     # Tensors with larger elements come first, so that every tensor begins at a multiple of its element size.
-    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
+    entries = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     header: dict[str, dict[str, object]] = {"__metadata__": {"format": "pt", **(metadata or {})}}
     end = 0
-    for name, tensor in ordered:
+    for name, tensor in entries:
         begin, end = end, end + tensor.nbytes
         header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     yield struct.pack("<Q", len(text)) + text
-    for _, tensor in ordered:
+    for _, tensor in entries:
         yield tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file, on the CPU.
-
-    Raises:
-        DamagedError: The file is not a safetensors file.
-    """
     try:
         return {current_name(name): tensor for name, tensor in load_file(path).items()}
     except (SafetensorError, OSError) as error:
@@ -65,11 +60,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read the names and shapes of the tensors of a safetensors file from its header, without their numbers.
-
-    Raises:
-        DamagedError: The file is not a safetensors file.
-    """
+    """Read the names and shapes of the tensors of a safetensors file from its header, without their numbers."""
     try:
         with safe_open(path, "pt") as file:
             names = file.keys()
@@ -84,11 +75,6 @@ def current_name(name: str) -> str:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Read the metadata of a safetensors file, without its tensors.
-
-    Raises:
-        DamagedError: The file is not a safetensors file.
-    """
     try:
         with safe_open(path, "pt") as file:
             return file.metadata() or {}
@@ -101,13 +87,13 @@ def part_name(name: str, rank: int, world_size: int) -> str:
     return name.replace(".safetensors", f"-{rank + 1:05d}-of-{world_size:05d}.safetensors")
 
 
-def part_file(tensors: Mapping[str, Tensor], *, is_first: bool) -> Content:
+def part_file(tensors: Mapping[str, Tensor], *, is_rank_zero: bool) -> Content:
     """Produce the bytes of the file of one process: its rows, and whole tensors if it is the first process."""
     own: dict[str, Tensor] = {}
     places: dict[str, list[int]] = {}
     for name, tensor in tensors.items():
         if not isinstance(tensor, Sharded):
-            if is_first:
+            if is_rank_zero:
                 own[name] = tensor
         elif (rows := rows_of(tensor)).first_copy and rows.end > rows.begin:
             own[name], places[name] = local(tensor), [rows.begin, rows.all]
@@ -115,32 +101,24 @@ def part_file(tensors: Mapping[str, Tensor], *, is_first: bool) -> Content:
 
 
 def read_whole(manifest: Manifest, name: str) -> dict[str, Tensor]:
-    """Read the tensors of a folder, verified, on the CPU, from one file or from those of several processes.
-
-    Args:
-        manifest: the manifest of the folder.
-        name: the name of the file, such as "model.safetensors".
-
-    Raises:
-        DamagedError: A file is not what was saved, or rows are missing.
-    """
+    """Read the tensors of a folder, verified, on the CPU, from one file or from those of several processes."""
     if name in manifest.files:
         return read_tensors(manifest.verified(name))
-    found: dict[str, Tensor] = {}
-    read: dict[str, int] = {}
+    tensors: dict[str, Tensor] = {}
+    rows: dict[str, int] = {}  # read so far, by the name of the tensor
     for file in sorted(file for file in manifest.files if PART.sub("", file) == name):
         path = manifest.verified(file)
         places = {current_name(one): place for one, place in json.loads(read_metadata(path)[ROWS]).items()}
         for one, tensor in read_tensors(path).items():
             if one not in places:
-                found[one] = tensor
+                tensors[one] = tensor
                 continue
             begin, count = places[one]
-            if one not in found:
-                found[one] = torch.empty(count, *tensor.shape[1:], dtype=tensor.dtype)
-            found[one][begin : begin + len(tensor)] = tensor
-            read[one] = read.get(one, 0) + len(tensor)
-    missing = [one for one, count in read.items() if count != len(found[one])]
-    if missing or not found:
+            if one not in tensors:
+                tensors[one] = torch.empty(count, *tensor.shape[1:], dtype=tensor.dtype)
+            tensors[one][begin : begin + len(tensor)] = tensor
+            rows[one] = rows.get(one, 0) + len(tensor)
+    missing = [one for one, count in rows.items() if count != len(tensors[one])]
+    if missing or not tensors:
         raise DamagedError(manifest.folder / name, f"has not all rows of {', '.join(missing) or 'its tensors'}")
-    return found
+    return tensors

@@ -1,18 +1,23 @@
 """`heedful caption`: write a text about each picture with an encoder-decoder."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from heedful.cli.answering import (
+    AnswerForm,
+    answer_files,
+    changed,
+    check_n_best,
+    load,
+    settings,
+    warn_of_cut_outputs,
+)
 from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
-from heedful.cli.inputs import shows_bar
 from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, NBest, Output
-from heedful.cli.output import check_output, json_of_files
-from heedful.cli.tables import check_json_output, writing_file_answers
-from heedful.cli.translate import alternative_fields, changed
-from heedful.errors import InputError
-from heedful.progress import show_progress
+from heedful.cli.output import check_json_output, check_output, one_line
+from heedful.cli.translate import alternative_fields
 
 
 def caption(
@@ -45,36 +50,34 @@ def caption(
     "score", "pieces", "token_scores", "complete"}, as `heedful translate` gives
     them.
     """
-    from heedful.checkpoint import load_model
-    from heedful.machine import prepare_process
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.outputs import CutOutputs
 
-    if n_best and n_best > 1 and not as_json:
-        raise InputError(f"--n-best {n_best}: plain output is one caption a line; add --json")
+    check_n_best(n_best, "caption", as_json=as_json)
     check_json_output(output, as_json=as_json)
     check_output(output, *map(Path, files))
-    prepare_process()
-    loaded = FileOptions(skip_bad, truncated).applied(model, load_model(model, device))
+    loaded = FileOptions(skip_bad, truncated).applied(model, load(model, device))
     captioner = loaded.use_as(Captioner)
-    options = {"beam": beam, "n_best": n_best, "max_extra": max_extra}
-    chosen = {key: value for key, value in options.items() if value is not None}
-    captioner.config = changed(loaded, "decode", chosen).decode
-    read = ReadFiles(named_files(files, loaded.recipe), captioner.reader.decoded)
-    check_output(output, *read.files)
+    captioner.config = changed(loaded, "decode", settings(beam=beam, n_best=n_best, max_extra=max_extra)).decode
+    pictures = ReadFiles(named_files(files, loaded.recipe), captioner.reader.decoded)
+    check_output(output, *pictures.files)
+
+    tokenizer = captioner.tokenizers.target
+    form = AnswerForm[Any](
+        columns=("caption",),
+        line=lambda captions: one_line(captions[0].text),
+        cells=lambda captions: {"caption": captions[0].text},
+        json=lambda captions: {"captions": [alternative_fields(one, tokenizer) for one in captions]},
+    )
     cut = CutOutputs()
-    with (
-        show_progress("captioning", "files", len(read.files), bar=shows_bar(output)) as progress,
-        writing_file_answers(output, () if as_json else ("caption",)) as results,
-    ):
-        for number, found in enumerate(captioner.alternatives(read, progress.advance)):
-            cut.count(found[0].hypothesis.complete)
-            file, best = read.read[number], found[0].text
-            if as_json:
-                captions = [alternative_fields(one, captioner.tokenizers.target) for one in found]
-                results.write_line(json_of_files({"file": str(file), "captions": captions}))
-            else:
-                results.write_file(file, best, {"caption": best})
-    if line := cut.line(captioner.config, captioner.model.max_target_positions(), "--max-extra"):
-        typer.echo(f"heedful: {line}", err=True)
-    read.check(skip_bad=skip_bad)
+    answer_files(
+        "captioning",
+        pictures,
+        captioner.alternatives(pictures),
+        form,
+        output,
+        note=lambda _, captions: cut.count(captions[0].hypothesis.complete),
+        as_json=as_json,
+    )
+    warn_of_cut_outputs(cut, captioner.config, captioner.model.max_target_positions())
+    pictures.check(skip_bad=skip_bad)

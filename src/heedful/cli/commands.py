@@ -10,121 +10,115 @@ from typer.main import get_command
 
 
 class Entry(NamedTuple):
-    """A line of the table.
-
-    Attributes:
-        place: the function of the command, or a `typer.Typer`, as "module:name".
-        summary: the first paragraph of the command's help, which the list of commands shows.
-    """
-
-    place: str
-    summary: str
+    place: str  # the function of the command, or a `typer.Typer`, as "module:name" below heedful.cli
+    summary: str  # the first paragraph of the command's help, which the list of commands shows
 
 
 TABLE = {
     "init": Entry(
-        "heedful.cli.init:init",
+        "init:init",
         "Look at your data, hold out some of it for validation and test, and write a recipe with sizes that fit.",
     ),
-    "train": Entry("heedful.cli.train:train", "Train a model as a recipe says, or resume a run that was interrupted."),
+    "train": Entry("train:train", "Train a model as a recipe says, or resume a run that was interrupted."),
     "evaluate": Entry(
-        "heedful.cli.evaluate:evaluate",
+        "evaluate:evaluate",
         "Score a model on a test set, or a file of translations; with --against, compare two systems.",
     ),
     "plan": Entry(
-        "heedful.cli.plan:plan",
+        "plan:plan",
         "Plan a run on paper: memory, FLOPs, time, checkpoints and data. Nothing is trained, and no GPU is needed.",
     ),
     "compare": Entry(
-        "heedful.cli.compare:compare",
+        "compare:compare",
         "Train several systems on the same data, with the same budget, and write a report that compares them.",
     ),
     "verify": Entry(
-        "heedful.cli.verify:verify",
+        "checks:verify",
         "Check that batches, padding, caches, searches, interruptions and processes change no result of a model.",
     ),
     "replay": Entry(
-        "heedful.cli.replay:replay",
+        "checks:replay",
         "Compute one update of a run again, and show the size of every tensor on the way.",
     ),
     "translate": Entry(
-        "heedful.cli.translate:translate",
+        "translate:translate",
         "Translate sentences, the lines of files, a column of a table, or standard input; one in, one line out.",
     ),
     "transcribe": Entry(
-        "heedful.cli.transcribe:transcribe",
+        "transcribe:transcribe",
         "Write down the speech in files of sound; one file in, one line out: the file, a tab, and the text.",
     ),
     "generate": Entry(
-        "heedful.cli.generate:generate",
+        "generate:generate",
         "Continue prompts with a language model; an empty prompt begins a new document.",
     ),
     "fill": Entry(
-        "heedful.cli.fill:fill",
+        "fill:fill",
         "Fill gaps in texts with a masked language model (BERT): the most likely words, with their probabilities.",
     ),
     "predict": Entry(
-        "heedful.cli.predict:predict",
+        "predict:predict",
         "Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.",
     ),
     "caption": Entry(
-        "heedful.cli.caption:caption", "Write a caption for each picture; one line out: the file, a tab, and the text."
+        "caption:caption", "Write a caption for each picture; one line out: the file, a tab, and the text."
     ),
     "search": Entry(
-        "heedful.cli.search:search",
+        "search:search",
         "Find the texts or pictures nearest in meaning to a query, with a model trained for ranking or retrieval.",
     ),
     "encode": Entry(
-        "heedful.cli.search:encode",
+        "search:encode",
         "Write the vector of each text, for search or clustering, with a model that was trained for ranking or "
         "retrieval.",
     ),
     "attention": Entry(
-        "heedful.cli.attention:attention",
+        "inspect:attention",
         "Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at.",
     ),
     "inspect": Entry(
-        "heedful.cli.inspect:inspect",
+        "inspect:inspect",
         "Look inside a model in the browser: its attention heads, its numbers step by step, and its beam search.",
     ),
     "export": Entry(
-        "heedful.cli.export:export",
+        "convert:export",
         "Write a model folder to share: all files that the model needs, without the paths of this machine.",
     ),
-    "convert": Entry("heedful.cli.convert:convert", "Convert a model: the same numbers in another format."),
+    "convert": Entry("convert:convert", "Convert a model: the same numbers in another format."),
     "info": Entry(
-        "heedful.cli.info:info", "Count the parameters of a model by kind: attention, feed-forward, embeddings, norms."
+        "config:info",
+        "Count the parameters of a model by kind: attention, feed-forward, embeddings, norms.",
     ),
     "doctor": Entry(
-        "heedful.cli.doctor:doctor",
+        "checks:doctor",
         "Measure how fast this machine computes, and say what would make it faster. It takes some seconds.",
     ),
     "scenes": Entry(
-        "heedful.cli.corpora:scenes",
+        "corpora:scenes",
         "Write a parallel corpus from a small grammar, of any size; each sentence has exactly one translation.",
     ),
     "stories": Entry(
-        "heedful.cli.corpora:stories",
+        "corpora:stories",
         "Write short stories from the grammar of `scenes`: documents to train a language model or BERT on.",
     ),
     "shapes": Entry(
-        "heedful.cli.corpora:shapes",
+        "corpora:shapes",
         "Draw a corpus of pictures of one to three shapes, each with one right caption in English, German and Chinese.",
     ),
     "write": Entry(
-        "heedful.cli.translate:write",
+        "translate:write",
         "Write a summary, a reply or an answer for each text; one line in, one line out.",
     ),
     "tokenizer": Entry(
-        "heedful.cli.tokenizer:app",
+        "tokenizer:app",
         "Train a tokenizer, encode and decode text, and measure how well a tokenizer fits a text.",
     ),
-    "config": Entry("heedful.cli.config:app", "Show, check and describe recipes, the configuration files of training."),
+    "config": Entry("config:app", "Show, check and describe recipes, the configuration files of training."),
     "vectors": Entry(
-        "heedful.cli.vectors:app",
+        "vectors:app",
         "Compare words by their vectors: neighbours, analogies, similarities, pictures and files.",
     ),
-    "runs": Entry("heedful.cli.runs:app", "List, check, compare and prune the folders of runs."),
+    "runs": Entry("runs:app", "List, check, compare and prune the folders of runs."),
 }
 
 
@@ -138,7 +132,12 @@ class Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self.imported:
             module, _, attribute = self.table[name].place.partition(":")
-            self.imported[name] = built(name, getattr(import_module(module), attribute))
+            part = getattr(import_module(f"heedful.cli.{module}"), attribute)
+            app = part
+            if not isinstance(part, typer.Typer):
+                app = typer.Typer(add_completion=False)
+                app.command(name)(part)
+            self.imported[name] = get_command(app)
         return self.imported[name]
 
     def __contains__(self, name: object) -> bool:
@@ -156,11 +155,3 @@ class Commands(Mapping[str, Any]):
         Help and shell completion list commands by it.
         """
         return TyperCommand(name, help=self.table[name].summary) if name in self.table else None
-
-
-def built(name: str, part: Any) -> Any:
-    """Build the command of a function, or of a `typer.Typer` with one or several commands."""
-    if not isinstance(part, typer.Typer):
-        function, part = part, typer.Typer(add_completion=False)
-        part.command(name)(function)
-    return get_command(part)

@@ -1,4 +1,4 @@
-"""`heedful config`: show, check and describe recipes, the configuration files of training."""
+"""`heedful config`: show, check and describe recipes; and `heedful info`: count the parameters of their models."""
 
 import json
 from difflib import get_close_matches
@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import folder_to_read, folder_to_write
+from heedful.cli.options import Data, Overrides, folder_to_write
 from heedful.cli.output import print_table
+from heedful.config.families import FAMILIES
+from heedful.config.load import is_recipe, load_preset, load_recipe, recipe_schema, recipe_to_dict, to_toml
+from heedful.config.presets import PRESETS, TABLE_3, Table3Row
+from heedful.config.schema import Recipe
 from heedful.errors import InputError
+from heedful.storage.manifest import read_manifest
+from heedful.storage.paths import likely, near_paths
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from rich.table import Table
+
+    from heedful.architectures.parameters import ParameterCounts
 
 app = typer.Typer(
     name="config",
@@ -24,21 +32,6 @@ app = typer.Typer(
 
 CONTENTS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}  # of files, by data.modality
 
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
-    ),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of the data files that the recipe names.",
-        show_default="the folder of the recipe",
-        callback=folder_to_read,
-    ),
-]
-
 
 @app.command()
 def show(
@@ -47,21 +40,11 @@ def show(
     overrides: Overrides = None,
 ) -> None:
     """Print the whole recipe, with presets, changes, defaults and paths filled in. The output is a recipe, too."""
-    from heedful.config.load import recipe_to_dict, to_toml
-
     typer.echo(to_toml(recipe_to_dict(recipe_or_preset(recipe, overrides or [], data))), nl=False)
 
 
 def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) -> "Recipe":
-    """Load the recipe at a path or, if nothing is at that path, the preset of that name.
-
-    Raises:
-        InputError: there is neither; the message names presets of similar names.
-    """
-    from heedful.config.load import is_recipe, load_preset, load_recipe
-    from heedful.config.presets import PRESETS
-    from heedful.storage.paths import likely
-
+    """Load the recipe at a path or, if nothing is at that path, the preset of that name."""
     if Path(name).exists():
         return load_recipe(name, overrides, data)
     if name in PRESETS:
@@ -91,7 +74,6 @@ def check(
     tokenizer, the models to start from, and the device. `heedful train` begins
     with the same checks.
     """
-    from heedful.config.load import load_recipe
     from heedful.data.preparation.prepared_data import files_of
     from heedful.training.preflight import preflight
     from heedful.training.trainer_state import rate_line
@@ -110,8 +92,6 @@ def check(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of recipes, for editors that complete and check TOML."""
-    from heedful.config.load import recipe_schema
-
     typer.echo(json.dumps(recipe_schema(), indent=2))
 
 
@@ -119,9 +99,6 @@ def schema() -> None:
 def presets() -> None:
     """Print the presets that a recipe can start from, with their sizes and published scores."""
     from rich.table import Table
-
-    from heedful.config.families import FAMILIES
-    from heedful.config.presets import PRESETS, TABLE_3
 
     table = Table(box=None, pad_edge=False)
     for heading in ("preset", "what it is"):
@@ -145,3 +122,104 @@ def presets() -> None:
     typer.echo(
         "\nMillions of parameters, perplexity and BLEU (newstest2013) as printed in Table 3 of Vaswani et al. (2017)."
     )
+
+
+def info(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="Preset, recipe, or the folder of a model or of a run.",
+            show_default="all models of Table 3 of the paper",
+        ),
+    ] = None,
+    vocab: Annotated[
+        int | None,
+        typer.Option(min=5, help="Vocabulary size.", show_default="the model's, or the largest that the recipe allows"),
+    ] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Count the parameters of a model by kind: attention, feed-forward, embeddings, norms.
+
+    Without a model, all models of Table 3 of "Attention Is All You Need" are
+    counted, beside the numbers that the paper prints.
+    """
+    from heedful.tasks.model_size import count_model
+
+    if model is None:
+        if vocab or overrides:
+            raise InputError("--vocab and --set need one model: name a preset, a recipe or a model as well")
+        print_table(paper_table(TABLE_3))
+        return
+    recipe, vocabs = describe(model, overrides or [])
+    vocabs = (vocab, vocab) if vocab else vocabs
+    counts = count_model(recipe, *vocabs)
+    typer.echo(f"{summary(recipe, vocabs)}\n")
+    print_table(kinds_table(counts))
+    if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
+        typer.echo("\nin the paper, Table 3:\n")
+        print_table(paper_table(rows))
+
+
+def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
+    """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run."""
+    from heedful.checkpoint import find_model
+    from heedful.checkpoint.model_folder import read_description
+    from heedful.tasks.model_size import vocabulary_sizes
+
+    path = Path(name)
+    if name in PRESETS or path.suffix == ".toml" or (path / "config.toml").is_file():
+        recipe = recipe_or_preset(name, overrides)
+        return recipe, vocabulary_sizes(recipe)
+    try:
+        folder = find_model(name)
+    except InputError as error:
+        near = " or ".join(map(str, near_paths(path, is_recipe)))
+        raise InputError(
+            f"{str(error).removesuffix('?')}. Nor is it a recipe or a preset (`heedful config presets`)"
+            + (f"; did you mean {near}?" if near else "")
+        ) from error
+    if overrides:
+        raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
+    recipe, tokenizers = read_description(read_manifest(folder))
+    return recipe, tokenizers.sizes
+
+
+def summary(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
+    """Describe the shape of a model in one line, with the size of its vocabulary if it reads or writes text."""
+    config = recipe.model
+    apart = recipe.data.modality == "text" and FAMILIES[config.family].pairs and not config.one_vocabulary
+    vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
+    return f"{config.shape()}, vocabulary {vocabulary}" if any(vocabs) else config.shape()
+
+
+def kinds_table(counts: "ParameterCounts") -> "Table":
+    table = plain_table("", "weights", "biases", "all", "share")
+    for kind in sorted(counts.weights, key=lambda kind: -counts.weights[kind]):
+        weights, biases = counts.weights[kind], counts.biases[kind]
+        share = (weights + biases) / counts.total
+        table.add_row(kind, f"{weights:,}", f"{biases:,}", f"{weights + biases:,}", f"{share:.1%}")
+    table.add_section()
+    table.add_row("all", f"{counts.weights.total():,}", f"{counts.biases.total():,}", f"{counts.total:,}", "100.0%")
+    return table
+
+
+def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
+    """Make a table of the parameter counts in Vaswani et al. (2017), Table 3, beside exact counts by convention."""
+    from heedful.architectures.transformer.model import CONVENTIONS
+
+    table = plain_table("preset", "printed", *(f"{c.name}\n{c.vocab:,} tokens" for c in CONVENTIONS))
+    for row in rows:
+        config = load_preset(f"vaswani-{row.name}").model
+        printed = f"{row.millions},000,000" if row.millions else ""
+        table.add_row(f"vaswani-{row.name}", printed, *(f"{c.count(config):,}" for c in CONVENTIONS))
+    return table
+
+
+def plain_table(first: str, *numbers: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(first)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table

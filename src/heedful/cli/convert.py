@@ -1,8 +1,10 @@
-"""`heedful convert`: convert models from and to the formats of Hugging Face and CTranslate2."""
+"""`heedful convert` and `export`: models from and to other toolkits, and without the paths of this machine."""
 
 import json
+import os
 import re
 from collections import Counter
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,16 +13,17 @@ import typer
 
 from heedful.cli.options import Force, folder_to_write
 from heedful.cli.output import writing_folder
+from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.storage.manifest import MANIFEST
+from heedful.tasks import find_task
 
 if TYPE_CHECKING:
     from heedful.convert.weights import Weights
 
 
 class Source(StrEnum):
-    """Model formats that `heedful convert` reads."""
-
     HEEDFUL = "heedful"
     BERT = "bert"
     CLIP = "clip"
@@ -33,8 +36,6 @@ class Source(StrEnum):
 
 
 class Target(StrEnum):
-    """Model formats that `heedful convert` writes."""
-
     HEEDFUL = "heedful"
     BERT = "bert"
     CLIP = "clip"
@@ -47,17 +48,17 @@ class Target(StrEnum):
 HUGGING_FACE = ("bert", "clip", "gpt2", "marian", "vit", "whisper")  # types that a config.json may name
 
 
-def target_of(name: str) -> Target:
-    """Parse the value of `--to`, the name of the model format to write.
+class Dtype(StrEnum):
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
 
-    Raises:
-        InputError: There is no such format, or heedful only reads it.
-    """
-    written = [target.value for target in Target]
-    if name in written:
+
+def target_of(name: str) -> Target:
+    formats = [target.value for target in Target]
+    if name in formats:
         return Target(name)
-    known = "heedful reads this format and does not write it" if name in list(Source) else "there is no such format"
-    raise InputError(f"--to {name}: {known}; choose one of {', '.join(written)}")
+    problem = "heedful reads this format and does not write it" if name in list(Source) else "there is no such format"
+    raise InputError(f"--to {name}: {problem}; choose one of {', '.join(formats)}")
 
 
 def convert(
@@ -88,35 +89,46 @@ def convert(
     faster-whisper are in CTranslate2's format. What a format cannot express is
     refused, and weights that are not used are named.
     """
-    source = source or guess(model)
-    check_direction(model, source, target)
+    source = source or format_of(model)
+    if source is Source.HEEDFUL and target is Target.HEEDFUL:
+        others = ", ".join(each.value for each in Target if each is not Target.HEEDFUL)
+        raise InputError(f"{model} is a model of heedful already; to take it elsewhere give --to with one of {others}")
+    if source is not Source.HEEDFUL and target is not Target.HEEDFUL:
+        raise InputError(
+            f"{model} is a {source.value} model, and --to {target.value} takes one of heedful; leave --to out, which "
+            "makes it one"
+        )
     if source is Source.HEEDFUL and task is not None:
         raise InputError(f"--task {task}: is for a model that becomes one of heedful's; leave it out")
     if source is Source.HEEDFUL:
-        away(model, target, out)
+        to_other(model, target, out)
     else:
-        home(Path(model), source, task, out)
+        to_heedful(Path(model), source, task, out)
 
 
-def home(folder: Path, source: Source, task: str | None, out: Path) -> None:
+def to_heedful(folder: Path, source: Source, task: str | None, out: Path) -> None:
     """Convert a model of another toolkit into a heedful model folder, and print which weights were not used."""
     from heedful.checkpoint import write_model
     from heedful.convert import FORMATS
     from heedful.convert.model import count
 
     with writing_folder(out, "--out") as free, show_progress(f"converting {folder}"):
-        found = FORMATS[source.value].read(folder, task)
-        write_model(free, found.recipe, found.tokenizers, found.weights)
-    typer.echo(f'{out}: a model for the task "{found.recipe.task}" with {count(found.weights):,} parameters')
-    for weight, times in unused(found.left_out).items():
+        model = FORMATS[source.value].read(folder, task)
+        write_model(free, model.recipe, model.tokenizers, model.weights)
+    typer.echo(f'{out}: a model for the task "{model.recipe.task}" with {count(model.weights):,} parameters')
+    for weight, times in unused(model.left_out).items():
         often = f", {times} times" if times > 1 else ""
-        typer.echo(f'not used for the task "{found.recipe.task}": {weight}{often}', err=True)
-    for note in found.notes:
+        typer.echo(f'not used for the task "{model.recipe.task}": {weight}{often}', err=True)
+    for note in model.notes:
         typer.echo(f"note: {note}", err=True)
 
 
-def away(name: str, target: Target, out: Path) -> None:
-    """Convert a heedful model into a model folder of another toolkit."""
+def unused(weights: "Weights") -> Counter[str]:
+    """Count unused weights by name and shape; `#` in a name stands for the number of a layer."""
+    return Counter(f"{re.sub(r'(?<=[.])[0-9]+(?=[.])', '#', name)} {tuple(weights[name].shape)}" for name in weights)
+
+
+def to_other(name: str, target: Target, out: Path) -> None:
     from heedful.architectures import weights
     from heedful.checkpoint import load_model
     from heedful.convert import FORMATS, Model
@@ -130,33 +142,8 @@ def away(name: str, target: Target, out: Path) -> None:
         typer.echo(f"note: {change}", err=True)
 
 
-def unused(weights: "Weights") -> Counter[str]:
-    """Count unused weights by name and shape; `#` in a name stands for the number of a layer."""
-    return Counter(f"{re.sub(r'(?<=[.])[0-9]+(?=[.])', '#', name)} {tuple(weights[name].shape)}" for name in weights)
-
-
-def check_direction(model: str, source: Source, target: Target) -> None:
-    """Refuse conversions of heedful's format into itself, and of one foreign format into another.
-
-    Raises:
-        InputError: The conversion is of one of these kinds.
-    """
-    if source is Source.HEEDFUL and target is Target.HEEDFUL:
-        others = ", ".join(each.value for each in Target if each is not Target.HEEDFUL)
-        raise InputError(f"{model} is a model of heedful already; to take it elsewhere give --to with one of {others}")
-    if source is not Source.HEEDFUL and target is not Target.HEEDFUL:
-        raise InputError(
-            f"{model} is a {source.value} model, and --to {target.value} takes one of heedful; leave --to out, which "
-            "makes it one"
-        )
-
-
-def guess(model: str) -> Source:
-    """Guess the format of a model from the files in its folder.
-
-    Raises:
-        InputError: There is no such folder, or its files belong to no known format.
-    """
+def format_of(model: str) -> Source:
+    """Find the format of a model by the files in its folder."""
     from heedful.checkpoint.load import find_model
     from heedful.convert.ctranslate2 import read_specification
     from heedful.convert.faster_whisper import SPEC
@@ -166,7 +153,13 @@ def guess(model: str) -> Source:
     if (folder / "model.bin").is_file():
         return Source.FASTER_WHISPER if read_specification(folder / "model.bin") == SPEC else Source.OPENNMT
     if (folder / CONFIG).is_file():
-        return named(read_config(folder).get("model_type"), folder / CONFIG)
+        kind, file = read_config(folder).get("model_type"), folder / CONFIG
+        if kind is None:
+            raise InputError(f"{file}: has no model_type; if it is {' or '.join(HUGGING_FACE)}, say so with --from")
+        if kind not in HUGGING_FACE:
+            types = ", ".join(HUGGING_FACE)
+            raise InputError(f"{file}: model_type is {json.dumps(kind)}, and heedful converts {types}")
+        return Source(kind)
     try:
         find_model(model)
     except InputError as error:
@@ -177,15 +170,52 @@ def guess(model: str) -> Source:
     return Source.HEEDFUL
 
 
-def named(kind: object, where: Path) -> Source:
-    """Return the model format that the model_type of a Hugging Face config.json names.
+def export(
+    model: Annotated[
+        str, typer.Argument(help="Folder of a model, a checkpoint or a run, or the name of a built-in model.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            help="Model folder to write; a model of heedful that is there is replaced.", callback=folder_to_write
+        ),
+    ],
+    dtype: Annotated[
+        Dtype, typer.Option(help="Data type of the weights; bfloat16 halves the size and has 8 bits of precision.")
+    ] = Dtype.FLOAT32,
+    _force: Force = False,
+) -> None:
+    """Write a model folder to share: all files that the model needs, without the paths of this machine."""
+    from heedful.architectures import weights
+    from heedful.checkpoint import load_model, write_model
+    from heedful.tasks.task import usage
 
-    Raises:
-        InputError: config.json has no model_type, or one that heedful does not read.
-    """
-    if kind is None:
-        raise InputError(f"{where}: has no model_type; if it is {' or '.join(HUGGING_FACE)}, say so with --from")
-    if kind not in HUGGING_FACE:
-        known = ", ".join(HUGGING_FACE)
-        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts {known}")
-    return Source(kind)
+    replaced = ", in place of the model that was there" if (out / MANIFEST).is_file() else ""
+    with writing_folder(out, "OUT") as folder, show_progress(f"exporting {model}"):
+        loaded = load_model(model)
+        write_model(folder, without_paths(loaded.recipe), loaded.tokenizers, weights(loaded.model), dtype.value)
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {usage(find_task(loaded.recipe.task), out)}")
+
+
+def without_paths(recipe: "Recipe") -> "Recipe":
+    """Copy a recipe without the paths of data, tokenizer, word vectors and start models on this machine."""
+
+    def by_name(corpus: "CorpusConfig") -> "CorpusConfig":
+        sides = {side: Path(path) for side in ("source", "target") if (path := getattr(corpus, side)) is not None}
+        absolute = {side: path for side, path in sides.items() if path.is_absolute()}
+        names = {side: path.name for side, path in absolute.items()}
+        if len(set(names.values())) < len(names):  # en/test.txt and de/test.txt
+            common = os.path.commonpath(absolute.values())
+            names = {side: str(path.relative_to(common)) for side, path in absolute.items()}
+        return replace(corpus, **names)
+
+    data = recipe.data
+    parts = {part: by_name(corpus) for part in ("valid", "test") if (corpus := getattr(data, part))}
+    return replace(
+        recipe,
+        data=replace(data, root=".", train=tuple(map(by_name, data.train)), **parts),
+        train=replace(recipe.train, start=None, start_decoder=None),
+        tokenizer=replace(recipe.tokenizer, path=None),
+        model=replace(recipe.model, source_vectors=None, target_vectors=None, freeze_vectors=False),
+    )

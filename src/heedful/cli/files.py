@@ -1,4 +1,4 @@
-"""Files of pictures or sounds that a command reads: found, decoded one by one, and told of if they cannot be read."""
+"""Files of images, audio or videos that a command reads: listed, decoded, and named if they cannot be read."""
 
 import os
 import sys
@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
-from heedful.cli.tables import columns_of
+from heedful.cli.inputs import columns_of
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.data.readers.columns import columns_of as columns_in
+from heedful.data.readers.files import made_folders
+from heedful.data.readers.labelled import is_table
+from heedful.data.readers.rows import names_columns
+from heedful.data.readers.text_columns import first_names
 from heedful.errors import InputError
 from heedful.storage.paths import no_file, nothing_at
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
-    from heedful.config.schema import DataConfig, Recipe
     from heedful.data.readers.media_files import MediaFile
     from heedful.tasks.task import Task
 
@@ -45,26 +50,18 @@ class FileOptions:
     channel: int | None = None
 
     def check(self, model: str, recipe: "Recipe") -> None:
-        """Check that the model reads what the options are about.
-
-        Raises:
-            InputError: It does not.
-        """
+        """Refuse options about files that the model does not read."""
         kinds = {
             "--skip-bad": (self.skip_bad, ("image", "audio", "video")),
             "--truncated": (self.truncated, ("image", "audio")),
             "--channel": (self.channel is not None, ("audio",)),
         }
-        for option, (given, modalities) in kinds.items():
-            if given and recipe.data.modality not in modalities:
+        for option, (is_set, modalities) in kinds.items():
+            if is_set and recipe.data.modality not in modalities:
                 raise InputError(f"{option}: {model} reads {recipe.data.modality}, for which there is no such option")
 
     def applied(self, model: str, loaded: "LoadedModel") -> "LoadedModel":
-        """Return a model that reads files as the options say.
-
-        Raises:
-            InputError: The model does not read what the options are about.
-        """
+        """Return a model that reads files as the options say."""
         self.check(model, loaded.recipe)
         recipe = loaded.recipe
         if self.truncated:
@@ -76,13 +73,7 @@ class FileOptions:
 
 @dataclass
 class ScoredFiles:
-    """Files of a test set: how they are read, and what is wrong with those that cannot be read.
-
-    Attributes:
-        options: How they are read.
-        bad: What is wrong with each bad file, once.
-        count: The number of all files.
-    """
+    """Files of a test set: how they are read, what is wrong with each that cannot be read, and the number of all."""
 
     options: FileOptions
     bad: dict[str, None] = field(default_factory=dict)
@@ -103,34 +94,16 @@ class ScoredFiles:
                 self.count = len(bad) + len(examples.valid or ())
             yield task
 
-    def check(self) -> None:
-        """Check that no file was bad; see `check_bad_files`.
-
-        Raises:
-            InputError: Some were.
-        """
-        check_bad_files(list(self.bad), self.count, skip_bad=self.options.skip_bad)
-
 
 class ReadFiles(Generic[T]):
-    """Files that are decoded one after another; a bad one is left out, and named at the end.
-
-    Args:
-        files: The files.
-        decode: Decodes a file, or raises an InputError.
-
-    Attributes:
-        read: The files that were decoded so far.
-        places: Their places among all files.
-        bad: The errors of the others.
-    """
+    """Files that are decoded one after another; a bad one is left out, and named at the end."""
 
     def __init__(self, files: Sequence[Path], decode: Callable[[Path], T]) -> None:
         self.files = files
         self.decode = decode
-        self.read: list[Path] = []
-        self.places: list[int] = []
-        self.bad: list[str] = []
+        self.read: list[Path] = []  # decoded so far
+        self.places: list[int] = []  # of these among all files
+        self.bad: list[str] = []  # errors of the others
 
     def __iter__(self) -> Iterator[T]:
         for place, file in enumerate(self.files):
@@ -143,25 +116,15 @@ class ReadFiles(Generic[T]):
                 self.places.append(place)
                 yield decoded
 
-    def check(self, *, skip_bad: bool = False) -> None:
-        """Check that no file was bad; see `check_bad_files`.
-
-        Raises:
-            InputError: Some were.
-        """
+    def check(self, *, skip_bad: bool) -> None:
+        """Name the bad files; see `check_bad_files`."""
         check_bad_files(self.bad, len(self.files), skip_bad=skip_bad)
 
 
 def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
-    """Name all files that could not be read, at the end of a command that read the others.
+    """Name all of `count` files that could not be read, at the end of a command that read the others.
 
-    Args:
-        bad: What is wrong with each of them, with its name.
-        count: The number of all files.
-        skip_bad: True if they are to be left out, so that the command did what it was asked for.
-
-    Raises:
-        InputError: There are some, and they are not to be left out.
+    That is an error unless they are to be left out.
     """
     if not bad:
         return
@@ -175,33 +138,28 @@ def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
 def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     """List the files that are named on the command line, those below folders, and those that tables name.
 
-    Args:
-        names: Files, folders and tables; "-" stands for the names on the lines of standard input.
-        recipe: The recipe of the model, which says what it reads, and which column of a table names files.
-
-    Raises:
-        InputError: None is named, there is no such file or folder, or a folder holds no files of the right kind; the
-            message has a line for each. Or a table cannot be read.
+    "-" stands for the names on the lines of standard input. The recipe of the model says what it reads, and which
+    column of a table names files. The error about bad names has a line for each.
     """
     from heedful.data.readers.media_files import ENDINGS, NOUNS
 
     modality = recipe.data.modality
-    names = [given for name in names or () for given in (names_on_stdin() if name == "-" else [name])]
+    names = [each for name in names or () for each in (names_on_stdin() if name == "-" else [name])]
     if not names:
         raise InputError(f"the model reads {NOUNS[modality]}: name files, folders of them, or a table of files")
-    found: list[Path] = []
+    files: list[Path] = []
     problems = []
     for name in names:
         path = Path(name)
         if not path.exists():
             problems.append(nothing_at(path))
-        elif files := files_at(path, recipe):
-            found += files
+        elif some := files_at(path, recipe):
+            files += some
         else:
             problems.append(f"{name}: no file below this folder ends in {', '.join(ENDINGS[modality])}")
     if problems:
         raise InputError("\n  ".join(problems))
-    return found
+    return files
 
 
 def names_on_stdin() -> list[str]:
@@ -216,12 +174,7 @@ def names_on_stdin() -> list[str]:
 
 
 def files_at(path: Path, recipe: "Recipe") -> list[Path]:
-    """List the files below a folder, those that a table names, or the one file itself.
-
-    Raises:
-        InputError: A table cannot be read.
-    """
-    from heedful.data.readers.labelled import is_table
+    """List the files below a folder, those that a table names, or the one file itself."""
     from heedful.data.readers.media_files import files_below, other_files
 
     if path.is_dir():
@@ -229,64 +182,44 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
         if others := other_files(path, recipe.data.modality):
             typer.echo(f"heedful: {others}", err=True)
         return files_below(path, recipe.data)
-    return files_in_table(path, recipe) if is_table(path) else [path]
+    return [file.path for file in rows_of_files(path, recipe)] if is_table(path) else [path]
 
 
 def note_made_folders(folder: Path) -> None:
-    """Report the folders of runs, models and recipes below a folder, which are not read, on standard error.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
-    from heedful.data.readers.files import made_folders
-
-    if made := made_folders(folder):
-        shown = ", ".join(map(str, made[:3])) + ", ..." * (len(made) > 3)
-        typer.echo(f"heedful: not read, as they hold runs, models or recipes: {shown}", err=True)
+    """Report the folders of runs, models and recipes below a folder, which are not read, on standard error."""
+    if folders := made_folders(folder):
+        names = ", ".join(map(str, folders[:3])) + ", ..." * (len(folders) > 3)
+        typer.echo(f"heedful: not read, as they hold runs, models or recipes: {names}", err=True)
 
 
-def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> list[Path]:
-    """List the files that a column of a table names; see `rows_of_files`."""
-    return [file.path for file in rows_of_files(table, recipe, field)]
-
-
-def rows_of_files(table: Path, recipe: "Recipe", field: str | None = None) -> "list[MediaFile]":
-    """List the files that a column of a table names, or else the column that the recipe names; classes are not read.
-
-    Raises:
-        InputError: There is no such table, it cannot be read, has no such column, or no rows.
-    """
-    from heedful.config.schema import CorpusConfig
+def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "list[MediaFile]":
+    """List the files that a column of a table names, or else the column that the recipe names; classes are not read."""
     from heedful.data.readers.media_files import media_files
 
     if not table.exists():
         raise InputError(no_file(table))
-    corpus = CorpusConfig(source=str(table), source_field=file_field(table, recipe, field))
-    found = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
-    if not found:
+    corpus = CorpusConfig(source=str(table), source_field=column_of_files(table, recipe, column))
+    files = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
+    if not files:
         raise InputError(f"{table}: has no rows that name files")
-    return found
+    return files
 
 
-def file_field(table: Path, recipe: "Recipe", named: str | None) -> str:
+def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
     """Return the column of a table that names files: as the option or the recipe says, or whose values end like files.
 
     A recipe that names no column, or a number, means the first one of a table without a header; if another column has
     the files, such as where the class comes first, that one is read, and is named on standard error.
     """
-    from heedful.config.schema import DataConfig
-    from heedful.data.readers.columns import columns_of as columns_in
-    from heedful.data.readers.rows import names_columns
-    from heedful.data.readers.text_columns import first_names
     from heedful.tools.proposals.media_survey import file_column
 
     own = columns_of(recipe).source_field
-    if named or names_columns((own,), first_names(table)):
-        return named or own
+    if column or names_columns((own,), first_names(table)):
+        return column or own
     columns = columns_in(table, DataConfig())
-    found = file_column(columns, (recipe.data.modality,)) if recipe.data.modality != "text" else None
-    if found is None or found[0] == own:
+    guess = file_column(columns, (recipe.data.modality,)) if recipe.data.modality != "text" else None
+    if guess is None or guess[0] == own:
         return own
-    if found[0] != columns[0].name or not own.isdecimal():
-        typer.echo(f"heedful: {table}: files are read from column {found[0]!r}; name another with --column", err=True)
-    return found[0]
+    if guess[0] != columns[0].name or not own.isdecimal():
+        typer.echo(f"heedful: {table}: files are read from column {guess[0]!r}; name another with --column", err=True)
+    return guess[0]

@@ -1,83 +1,34 @@
 """`heedful fill`: predict words for the gaps ([MASK]) of a text, or the masked patches of an image."""
 
-import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.evaluate import recipe_of
+from heedful.cli.answering import AnswerForm, TextCommand, load, recipe_of
 from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
-from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
-from heedful.cli.output import check_output, writing
-from heedful.cli.tables import (
-    check_columns,
-    check_json_output,
-    given_texts,
-    one_line,
-    wanted_texts,
-    whole_lines,
-    writing_answers,
-)
+from heedful.cli.inputs import place_of, texts_argument, wanted_texts, warning_if_unknown
+from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
+from heedful.cli.output import check_output, one_line, writing
+from heedful.data.readers.labelled import WholeRow
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.predictors.filler import MaskCandidate
+    from heedful.progress import ProgressReporter
 
-
-def fill_pictures(model: str, names: list[str] | None, output: Path | None, device: str, reading: FileOptions) -> None:
-    """Write a PNG with a row for each picture: as it is, with patches hidden, and with these filled in.
-
-    Args:
-        model: A model folder or a run.
-        names: Pictures, or folders of pictures.
-        output: The PNG to write.
-        device: The device to compute on.
-        reading: How files are read.
-
-    Raises:
-        InputError: No pictures are named, some cannot be read, or `output` is not the name of a PNG, or is one
-            of the pictures.
-    """
-    import numpy as np
-
-    from heedful.checkpoint import load_model
-    from heedful.machine import prepare_process
-    from heedful.media.images import png
-    from heedful.predictors.patch_filler import GAP, WHITE, PatchFiller
-
-    prepare_process()
-    loaded = reading.applied(model, load_model(model, device))
-    filler = loaded.use_as(PatchFiller)
-    if output is None or output.suffix.lower() != ".png":
-        raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
-    files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
-    check_output(output, *files.files)
-    with show_progress("filling", "files", len(files.files)) as progress:
-        rows = []
-        for found in filler.answers(files):
-            rows.append(np.pad(found.side_by_side(), ((0, GAP), (0, 0), (0, 0)), constant_values=WHITE))
-            progress.advance()
-    if rows:
-        with writing(output) as stream:
-            stream.write(png(np.concatenate(rows)))
-        typer.echo(f"{output}: {counted(len(rows), 'pictures')}, each as it is, with hidden patches, and filled in")
-    files.check(skip_bad=reading.skip_bad)
-
+    FilledText = tuple[str, list[list[MaskCandidate]]]
 
 COUNT = 5  # candidates for each gap
 
 
 def fill(
     model: Model,
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(help="Texts with gaps; or pictures.", show_default=STDIN, callback=texts_or_stdin),
-    ] = None,
+    text: Annotated[list[str] | None, texts_argument("Texts with gaps; or pictures.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,
@@ -105,71 +56,82 @@ def fill(
     the columns of the input, the text with the most likely words as "filled",
     and "candidates", as with --json.
     """
-    from heedful.checkpoint import load_model
-    from heedful.machine import prepare_process
-    from heedful.predictors.filler import Filler
+    from heedful.predictors.filler import GAP, Filler
 
     reading = FileOptions(skip_bad, truncated)
     reading.check(model, recipe := recipe_of(model))
     if recipe.data.modality == "image":
-        given = {"--input": source, "--input-format": input_form, "--column": source_field}
-        refuse_text_options({**given, "--count": count, "--json": as_json})
+        options = {
+            "--input": source,
+            "--input-format": input_form,
+            "--column": source_field,
+            "--count": count,
+            "--json": as_json,
+        }
+        if names := [option for option, value in options.items() if value]:
+            raise InputError(
+                f"{' and '.join(names)}: for gaps in texts, and this model fills in pictures; leave it out"
+            )
         fill_pictures(model, text, output, device, reading)
         return
-    check_output(output, source)
-    check_json_output(output, as_json=as_json)
-    source = input_file(text, source, input_form)
-    check_columns(source, "--input", source_field)
-    lines = whole_lines(input_lines(text, source))
-    prepare_process()
-    loaded = load_model(model, device)
+
+    command = TextCommand("filling", text, source, input_form, output, source_field, as_json=as_json)
+    texts = command.lines()
+    loaded = load(model, device)
     filler = loaded.use_as(Filler)
-    given = given_texts(lines, source, wanted_texts(loaded.recipe, source_field))
-    rows = warning_if_unknown(given.rows, filler.tokenizer, lambda row: without_gaps(row.texts[0]))
-    columns = () if as_json else ("filled", "candidates")
-    with (
-        progress_of("filling", text, source, output, f"{given.unit}s", count=given.count) as progress,
-        writing_answers(output, source, given, columns) as results,
-    ):
-        for row in progress.over(rows):
-            line = row.texts[0]
+
+    def answers(read: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[FilledText]":
+        for row in progress.over(warning_if_unknown(read, filler.tokenizer, without_gaps)):
             try:
-                gaps = filler.fill(line, count or COUNT)
+                yield row.texts[0], filler.fill(row.texts[0], count or COUNT)
             except InputError as error:
-                raise InputError(f"{place_of(source, row.line)}: {error}") from error
-            candidates = [[asdict(candidate) for candidate in gap] for gap in gaps]
-            if as_json:
-                shown = json.dumps(candidates, ensure_ascii=False)
-            else:
-                shown = f"{one_line(line)}\n" + "\n".join(table(gap) for gap in gaps)
-            results.write(row, shown, {"filled": filled(line, gaps), "candidates": candidates})
+                raise InputError(f"{place_of(command.source, row.line)}: {error}") from error
+
+    def without_gaps(row: "WholeRow") -> str:  # they are not words of any vocabulary
+        return " ".join(part.strip() for part in GAP.split(row.texts[0])).strip()
+
+    def cells(answer: "FilledText") -> dict[str, object]:
+        words = iter(answer[1])
+        filled = GAP.sub(lambda gap: " " * gap[0].startswith(" ") + next(words)[0].text.strip(), answer[0])
+        return {"filled": filled, "candidates": as_dicts(answer)}
+
+    form = AnswerForm[Any](("filled", "candidates"), lines, cells, as_dicts)
+    command.answer(command.rows(texts, wanted_texts(loaded.recipe, source_field)), answers, form)
 
 
-def filled(text: str, gaps: "list[list[MaskCandidate]]") -> str:
-    """Return a text with the most likely word in each of its gaps."""
-    from heedful.predictors.filler import GAP
-
-    words = iter(gaps)
-    return GAP.sub(lambda gap: " " * gap[0].startswith(" ") + next(words)[0].text.strip(), text)
-
-
-def without_gaps(text: str) -> str:
-    """Return a text without its gaps, which are not words of any vocabulary."""
-    from heedful.predictors.filler import GAP
-
-    return " ".join(part.strip() for part in GAP.split(text)).strip()
+def lines(answer: "FilledText") -> str:
+    """Format a text, and the candidates for each of its gaps as lines of probability and word."""
+    text, gaps = answer
+    tables = (
+        "".join(f"{candidate.probability:7.2%}  {one_line(candidate.text)}\n" for candidate in gap) for gap in gaps
+    )
+    return f"{one_line(text)}\n" + "\n".join(tables)
 
 
-def refuse_text_options(given: dict[str, object]) -> None:
-    """Refuse options that are for texts only.
-
-    Raises:
-        InputError: one is given.
-    """
-    if named := [option for option, value in given.items() if value]:
-        raise InputError(f"{' and '.join(named)}: for gaps in texts, and this model fills in pictures; leave it out")
+def as_dicts(answer: "FilledText") -> list[list[dict[str, Any]]]:
+    return [[asdict(candidate) for candidate in gap] for gap in answer[1]]
 
 
-def table(gap: list["MaskCandidate"]) -> str:
-    """Format the candidates for a gap ([MASK]) as lines: probability and text."""
-    return "".join(f"{candidate.probability:7.2%}  {one_line(candidate.text)}\n" for candidate in gap)
+def fill_pictures(model: str, names: list[str] | None, output: Path | None, device: str, reading: FileOptions) -> None:
+    """Write a PNG with a row for each picture: as it is, with patches hidden, and with these filled in."""
+    import numpy as np
+
+    from heedful.media.images import png
+    from heedful.predictors.patch_filler import GAP, WHITE, PatchFiller
+
+    loaded = reading.applied(model, load(model, device))
+    filler = loaded.use_as(PatchFiller)
+    if output is None or output.suffix.lower() != ".png":
+        raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
+    files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
+    check_output(output, *files.files)
+    with show_progress("filling", "files", len(files.files)) as progress:
+        rows = [
+            np.pad(answer.side_by_side(), ((0, GAP), (0, 0), (0, 0)), constant_values=WHITE)
+            for answer in progress.over(filler.answers(files))
+        ]
+    if rows:
+        with writing(output) as stream:
+            stream.write(png(np.concatenate(rows)))
+        typer.echo(f"{output}: {counted(len(rows), 'pictures')}, each as it is, with hidden patches, and filled in")
+    files.check(skip_bad=reading.skip_bad)

@@ -1,4 +1,4 @@
-"""Helpers of `heedful init` for all tasks: the output folder, the recipe in it, and the next commands to type."""
+"""What `heedful init` does for all tasks: the output folder, the recipe in it, and the next commands to type."""
 
 import json
 import os
@@ -8,32 +8,34 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+import numpy as np
 import typer
 
+from heedful.config.load import load_recipe
 from heedful.errors import InputError
+from heedful.storage.atomic import atomic_file, atomic_folder, named_write_errors
+from heedful.tools.proposals.proposal import Machine
 from heedful.wording import counted, singular
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from heedful.config.schema import Recipe
     from heedful.data.readers.filters import DropReport
-    from heedful.tools.proposals.proposal import Machine
-
-BadUtf8 = Literal["error", "skip", "replace"]
+    from heedful.tools.proposals.pairs import Side
 
 HALF = ".complete-recipe"  # in an output folder: what is whole, and about to be moved up into the folder
 LONG = 100_000  # characters; a longer line is pointed out
 
 
-def check_free(folder: Path) -> None:
-    """Refuse an output folder that has a recipe or data already, so that no file is overwritten.
+def free_folder(source: Path, out: Path | None, task: str) -> Path:
+    """Choose the output folder: `out`, or else a folder named after the text and the task."""
+    folder = out or Path(f"{source.resolve().name.split('.')[0]}-{task.replace('_', '-')}")
+    check_free(folder)
+    return folder
 
-    Raises:
-        InputError: The folder has a recipe or data.
-    """
+
+def check_free(folder: Path) -> None:
+    """Refuse an output folder that has a recipe or data already, so that no file is overwritten."""
     if (folder / HALF).is_dir():  # of an `init` that was killed
         move_up(folder)
     for path in (folder / "config.toml", folder / "data"):
@@ -46,12 +48,7 @@ def new_recipe(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder for config.toml and data/, which get into their folder at the end, both or neither.
 
     Whatever a kill leaves has a hidden name, and the next `init` removes it, or moves up what was whole already.
-
-    Raises:
-        RunError: The folder cannot be written.
     """
-    from heedful.storage.atomic import atomic_folder, named_write_errors
-
     is_there = folder.exists()
     with named_write_errors(folder), atomic_folder(folder / HALF if is_there else folder) as writer:
         yield writer.path
@@ -61,108 +58,23 @@ def new_recipe(folder: Path) -> Iterator[Path]:
 
 
 def move_up(folder: Path) -> None:
-    """Move a whole recipe from its hidden folder up into the output folder, the recipe last.
-
-    Raises:
-        OSError: Moving failed.
-    """
+    """Move a whole recipe from its hidden folder up into the output folder, the recipe last."""
     for path in sorted((folder / HALF).iterdir(), key=lambda path: path.name == "config.toml"):
         path.rename(folder / path.name)
     (folder / HALF).rmdir()
 
 
-@contextmanager
-def printed_at_the_end() -> Iterator[None]:
-    """Keep back what a block prints until it has succeeded, so that a proposal that is refused is not printed."""
-    kept = StringIO()
-    with redirect_stdout(kept):
-        yield
-    typer.echo(kept.getvalue(), nl=False)
-
-
-def relative_path(path: str | Path, folder: Path) -> str:
-    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one.
-
-    Raises:
-        InputError: It has bytes that are no UTF-8, and a recipe cannot name it.
-    """
-    found = os.path.relpath(os.path.abspath(path), folder.resolve())
-    try:
-        found.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"{found!a}: the name has bytes that are no UTF-8; rename it") from error
-    return found
-
-
-def free_folder(source: Path, out: Path | None, task: str) -> Path:
-    """Choose the output folder: `out`, or else a folder named after the text and the task.
-
-    Raises:
-        InputError: The folder has a recipe or data already.
-    """
-    folder = out or Path(f"{source.resolve().name.split('.')[0]}-{task.replace('_', '-')}")
-    check_free(folder)
-    return folder
-
-
-def this_machine() -> "Machine":
-    """Describe the hardware of this machine, to size a model for it: cores, bfloat16 support, GPU memory."""
-    import torch
-
-    from heedful.machine import choose_precision
-    from heedful.tools.proposals.proposal import Machine
-
-    if torch.cuda.is_available():
-        memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-        return Machine(os.cpu_count() or 1, torch.cuda.is_bf16_supported(), memory)
-    return Machine(os.cpu_count() or 1, choose_precision(torch.device("cpu")).precision == "bfloat16")
-
-
 def write(file: Path, text: str) -> None:
-    """Write a recipe to a TOML file, whose folder is made if it is not there.
-
-    Raises:
-        RunError: The file cannot be written.
-    """
-    from heedful.storage.atomic import atomic_file, named_write_errors
-
     with named_write_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(file) as stream:
             stream.write(text.encode())
 
 
-def tell_dropped(drops: "DropReport", *, copied: bool = False) -> None:
-    """Print on standard error how many rows are left out and why; a header is not one of them.
-
-    Args:
-        drops: The counts.
-        copied: True if the places are lines of a temporary copy, and so numbers of records for the user.
-    """
-    for reason, count, first in drops.rows():
-        if reason != "header":
-            place = f"record {first.rpartition(' ')[2]}" if copied else first
-            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {place})", err=True)
-
-
 def write_parts(
     folder: Path, parts: Iterable[tuple[str, tuple[str, ...]]], names: Mapping[str, tuple[str, ...]]
 ) -> dict[str, int]:
-    """Write lines to the files of their parts (train, valid, test), all files or none.
-
-    Args:
-        folder: The folder for the files; nothing may be there.
-        parts: For each item, the name of its part, and its line in each file of that part.
-        names: The file names of each part.
-
-    Returns:
-        The number of items in each part.
-
-    Raises:
-        RunError: The folder cannot be written.
-    """
-    from heedful.storage.atomic import atomic_folder, named_write_errors
-
+    """Write lines to the files of their parts (train, valid, test), all files or none; return the number of each."""
     counts: Counter[str] = Counter()
     with named_write_errors(folder), atomic_folder(folder) as writer, ExitStack() as stack:
         streams = {
@@ -176,7 +88,52 @@ def write_parts(
     return {part: counts[part] for part in names}
 
 
-def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, shared: str, example: str = "") -> None:
+def json_line(values: Mapping[str, object]) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+def relative_path(path: str | Path, folder: Path) -> str:
+    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one."""
+    relative = os.path.relpath(os.path.abspath(path), folder.resolve())
+    try:
+        relative.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{relative!a}: the name has bytes that are no UTF-8; rename it") from error
+    return relative
+
+
+def this_machine() -> Machine:
+    """Describe the hardware of this machine, to size a model for it: cores, bfloat16 support, GPU memory."""
+    import torch
+
+    from heedful.machine import choose_precision
+
+    if torch.cuda.is_available():
+        memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+        return Machine(os.cpu_count() or 1, torch.cuda.is_bf16_supported(), memory)
+    return Machine(os.cpu_count() or 1, choose_precision(torch.device("cpu")).precision == "bfloat16")
+
+
+@contextmanager
+def printed_at_the_end() -> Iterator[None]:
+    """Keep back what a block prints until it has succeeded, so that a proposal that is refused is not printed."""
+    output = StringIO()
+    with redirect_stdout(output):
+        yield
+    typer.echo(output.getvalue(), nl=False)
+
+
+def report_dropped(drops: "DropReport", *, copied: bool = False) -> None:
+    """Print on standard error how many rows are left out and why; a header is not one of them."""
+    for reason, count, first in drops.rows():
+        if reason != "header":
+            place = f"record {first.rpartition(' ')[2]}" if copied else first
+            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {place})", err=True)
+
+
+def report_parts(
+    folder: Path, counts: Mapping[str, int], unit: str, total: int, shared: str, example: str = ""
+) -> None:
     """Print how many items are in each part (train, valid, test), and how many are left out of all parts.
 
     Items are left out whose `shared`, such as the text, is in validation or test already; `example` names one of them.
@@ -184,40 +141,37 @@ def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, s
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
         typer.echo(f"  {part:6}{count:>11,} {singular(unit) if count == 1 else unit}")
-    if left := total - sum(counts.values()):
-        typer.echo(f"  and {left:,} left out, as their {shared} is held out already{example}")
+    if rest := total - sum(counts.values()):
+        typer.echo(f"  and {rest:,} left out, as their {shared} is held out already{example}")
 
 
-def json_line(values: Mapping[str, str]) -> str:
-    """Format an object with string values as a line of JSON."""
-    return json.dumps(values, ensure_ascii=False)
+def lengths_of(side: "Side") -> "tuple[str, np.ndarray]":
+    """Return the unit in which texts of this script are measured, and the length of each."""
+    return ("characters", side.characters) if side.is_spaceless else ("words", side.words)
 
 
-def script_of(script: str | None) -> str:
-    """Name the script of a text in words, such as "latin script"."""
-    return f"{script} script" if script else "a script without a filter"
-
-
-def tell_lengths(name: str, unit: str, lengths: "np.ndarray") -> None:
+def report_lengths(what: str, lengths: np.ndarray) -> None:
     """Print the median, the 99 % quantile and the maximum of the lengths of texts."""
-    import numpy as np
-
     half, most, longest = np.quantile(lengths, [0.5, 0.99, 1]).astype(int)
-    typer.echo(f"  {name}{unit}: median {half}, 99 % up to {most}, longest {longest:,}")
+    typer.echo(f"  {what}: median {half}, 99 % up to {most}, longest {longest:,}")
 
 
-def tell_longest(item: str, characters: int, place: str) -> None:
+def report_longest(item: str, characters: int, place: str) -> None:
     """Print the place of the longest item of a text, if the item is suspiciously long."""
     if characters > LONG:
         typer.echo(f"  the longest {item} has {characters:,} characters: {place}")
 
 
-def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> None:
-    """Print the size of a recipe's model, and the commands to train, evaluate and use it."""
-    from heedful.cli.info import summary
+def script_of(script: str | None) -> str:
+    return f"{script} script" if script else "a script without a filter"
+
+
+def report_recipe(folder: Path, example: str | None = None) -> None:
+    from heedful.cli.config import summary
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model, vocabulary_sizes
 
+    recipe = load_recipe(folder)
     vocabs = vocabulary_sizes(recipe)
     total = count_model(recipe, *vocabs).total
     run = folder / "run"

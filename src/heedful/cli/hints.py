@@ -3,7 +3,7 @@
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -12,162 +12,72 @@ from typer.core import TyperGroup
 from heedful.cli.commands import TABLE, Commands
 
 SMALLEST = 20  # columns that a line has at least
-
-
-def narrow_help(context: Any, columns: int) -> str:
-    """Format the help of a command in lines of at most `columns` columns, of which only longer words stick out."""
-    command = context.command
-    parts = [f"Usage: {context.command_path} {' '.join(command.collect_usage_pieces(context))}"]
-    parts += (command.help or "").split("\n\n")
-    lines = [line for part in parts for line in (*wrapped(part, columns), "")]
-    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-    entries = [record for record in records if record]
-    if hasattr(command, "commands"):
-        listed = {name: command.get_command(context, name) for name in command.list_commands(context)}
-        entries += [(name, inner.get_short_help_str(columns * 9)) for name, inner in listed.items()]
-    return "\n".join([*lines, *(line for entry in entries for line in described(entry, columns))])
-
-
-def described(entry: tuple[str, str], columns: int) -> Iterable[str]:
-    """Format an option, an argument or a command: its name, and below it, indented, what it does."""
-    name, text = entry
-    return (*wrapped(name, columns), *wrapped(text, columns, "    "))
-
-
-def wrapped(text: str, columns: int, indent: str = "") -> list[str]:
-    """Wrap a text between words; no word is cut."""
-    return textwrap.wrap(
-        " ".join(text.split()),
-        columns,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 NARROW = 60  # columns of a terminal; with fewer, a table would cut the names of options
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
 
-COMMANDS = {  # by names in other toolkits, without - and _: the words after `heedful`
-    "answer": "predict",
-    "apply": "predict",
-    "average": "train RECIPE --set train.average_last=5",
-    "avgcheckpoints": "train RECIPE --set train.average_last=5",
-    "ask": "predict",
-    "bleu": "evaluate",
-    "chat": "write",
-    "classify": "predict",
-    "complete": "generate",
-    "create": "init",
-    "decode": "translate",
-    "embed": "encode",
-    "embeddings": "encode",
-    "eval": "evaluate",
-    "finetune": "train RECIPE --set train.start=MODEL",
-    "fit": "train",
-    "heatmap": "attention",
-    "help": "--help",
-    "index": "search",
-    "infer": "predict",
-    "inference": "predict",
-    "interactive": "translate",
-    "learn": "train",
-    "mask": "fill",
-    "new": "init",
-    "preprocess": "init",
-    "prepare": "init",
-    "pretrain": "train",
-    "quickstart": "init",
-    "recipes": "config presets",
-    "resume": "train",
-    "retrieve": "search",
-    "run": "train",
-    "sample": "generate",
-    "score": "evaluate",
-    "serve": "inspect",
-    "setup": "init",
-    "similar": "vectors nearest",
-    "start": "init",
-    "summarise": "write",
-    "summarize": "write",
-    "tag": "predict",
-    "test": "evaluate",
-    "tokenise": "tokenizer encode",
-    "tokenize": "tokenizer encode",
-    "transcript": "transcribe",
-    "ui": "inspect",
-    "validate": "evaluate",
-    "version": "--version",
-    "visualise": "inspect",
-    "visualize": "inspect",
-    "web": "inspect",
+# The words after `heedful`: names in other toolkits of the command that does this, without - and _.
+OTHER_COMMANDS = {
+    "--help": "help",
+    "--version": "version",
+    "attention": "heatmap",
+    "config presets": "recipes",
+    "encode": "embed embeddings",
+    "evaluate": "bleu eval score test validate",
+    "fill": "mask",
+    "generate": "complete sample",
+    "init": "create new preprocess prepare quickstart setup start",
+    "inspect": "serve ui visualise visualize web",
+    "predict": "answer apply ask classify infer inference tag",
+    "search": "index retrieve",
+    "tokenizer encode": "tokenise tokenize",
+    "train": "fit learn pretrain resume run",
+    "train RECIPE --set train.average_last=5": "average avgcheckpoints",
+    "train RECIPE --set train.start=MODEL": "finetune",
+    "transcribe": "transcript",
+    "translate": "decode interactive",
+    "vectors nearest": "similar",
+    "write": "chat summarise summarize",
 }
-# By names in other toolkits: the options that do this, of which a command has one at most. Names of settings are not
-# here: an option that overrides a setting has the other names of the setting.
-OPTIONS = {
-    "b": ("--batch-tokens",),
-    "beams": ("--beam",),
-    "checkpoint": ("--model",),
-    "ckpt": ("--model",),
-    "column": ("--source-field",),
-    "compute_type": ("--precision",),
-    "confusion": ("--plot",),
-    "confusion_matrix": ("--plot",),
-    "data_dir": ("--data",),
-    "dataset": ("--data",),
-    "gpus": ("--processes",),
-    "half": ("--precision",),
-    "hypothesis": ("--hypotheses",),
-    "i": ("--input",),
-    "input": ("--input", "--source"),
-    "input_file": ("--input", "--source"),
-    "k": ("--count", "--top-k"),
-    "label": ("--target-field",),
-    "label_column": ("--target-field",),
-    "lang": ("--language", "--source-language"),
-    "language": ("--language", "--source-language"),
-    "length": ("--max-tokens",),
-    "m": ("--model",),
-    "max_length": ("--max-tokens", "--max-extra"),
-    "max_new_tokens": ("--max-tokens", "--max-extra"),
-    "metric": ("--metrics",),
-    "min_length": ("--min-tokens",),
-    "model_name_or_path": ("--model",),
-    "model_path": ("--model",),
-    "model_type": ("--kind", "--from"),
-    "n": ("--samples", "--n-best", "--count"),
-    "n_gpu": ("--processes",),
-    "nproc_per_node": ("--processes",),
-    "num_gpus": ("--processes", "--gpus"),
-    "num_return_sequences": ("--samples", "--n-best"),
-    "num_samples": ("--samples", "--n-best"),
-    "o": ("--output", "--out"),
-    "out": ("--output", "--out"),
-    "outfile": ("--output", "--out"),
-    "output": ("--output", "--out"),
-    "output_dir": ("--out", "--output"),
-    "output_file": ("--output", "--out"),
-    "overwrite": ("--force",),
-    "overwrite_output_dir": ("--force",),
-    "ref": ("--reference",),
-    "references": ("--reference",),
-    "s": ("--source", "--seed"),
-    "save_dir": ("--out", "--output"),
-    "source_lang": ("--source-language", "--language"),
-    "src": ("--input", "--source"),
-    "src_lang": ("--source-language", "--language"),
-    "target_lang": ("--target-language", "--language"),
-    "test_file": ("--input", "--source"),
-    "text_column": ("--source-field",),
-    "tgt": ("--reference",),
-    "tgt_lang": ("--target-language", "--language"),
-    "topk": ("--top-k", "--count"),
-    "topp": ("--top-p",),
-    "world_size": ("--processes",),
-    "y": ("--yes", "--force"),
+COMMANDS = {name: words for words, names in OTHER_COMMANDS.items() for name in names.split()}
+
+# Options, of which a command has one at most: their names in other toolkits. Names of settings are not here: an option
+# that overrides a setting has the other names of the setting.
+OTHER_OPTIONS = {
+    "--batch-tokens": "b",
+    "--beam": "beams",
+    "--count --top-k": "k",
+    "--data": "data_dir dataset",
+    "--force": "overwrite overwrite_output_dir",
+    "--hypotheses": "hypothesis",
+    "--input": "i",
+    "--input --source": "input input_file src test_file",
+    "--kind --from": "model_type",
+    "--language --source-language": "lang language",
+    "--max-tokens": "length",
+    "--max-tokens --max-extra": "max_length max_new_tokens",
+    "--metrics": "metric",
+    "--min-tokens": "min_length",
+    "--model": "checkpoint ckpt m model_name_or_path model_path",
+    "--out --output": "output_dir save_dir",
+    "--output --out": "o out outfile output output_file",
+    "--plot": "confusion confusion_matrix",
+    "--precision": "compute_type half",
+    "--processes": "gpus n_gpu nproc_per_node world_size",
+    "--processes --gpus": "num_gpus",
+    "--reference": "ref references tgt",
+    "--samples --n-best": "num_return_sequences num_samples",
+    "--samples --n-best --count": "n",
+    "--source --seed": "s",
+    "--source-field": "column text_column",
+    "--source-language --language": "source_lang src_lang",
+    "--target-field": "label label_column",
+    "--target-language --language": "target_lang tgt_lang",
+    "--top-k --count": "topk",
+    "--top-p": "topp",
+    "--yes --force": "y",
 }
+OPTIONS = {name: tuple(options.split()) for options, names in OTHER_OPTIONS.items() for name in names.split()}
 
 
 class TerminalContext(typer.Context):
@@ -194,7 +104,6 @@ class HintedGroup(TyperGroup):
         self.commands = Commands(TABLE)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List the names of the commands, in the order of help."""
         del ctx
         return list(self.commands)
 
@@ -209,7 +118,7 @@ class HintedGroup(TyperGroup):
             name, listed, rest = super().resolve_command(ctx, args)
         except USAGE_ERROR as error:
             if meant := meant_command(args[0], self):
-                _explain(error, f"No such command '{args[0]}'.", f"`heedful {meant}`")
+                explain(error, f"No such command '{args[0]}'.", f"`heedful {meant}`")
             raise
         if name is None or listed is None:  # while a shell completes
             return name, listed, rest
@@ -226,13 +135,40 @@ class HintedGroup(TyperGroup):
         except USAGE_ERROR as error:
             option, command = getattr(error, "option_name", None), getattr(error, "ctx", None)
             if option and command and hasattr(error, "possibilities"):
-                written = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
-                if meant := meant_option(written, command.command, self, getattr(error, "possibilities", None)):
-                    _explain(error, f"No such option: {written}", meant)
+                spelling = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
+                if meant := meant_option(spelling, command.command, self, getattr(error, "possibilities", None)):
+                    explain(error, f"No such option: {spelling}", meant)
             raise
 
 
-def _explain(error: Any, problem: str, meant: str) -> None:
+def narrow_help(context: Any, columns: int) -> str:
+    """Format the help of a command in lines of at most `columns` columns, of which only longer words stick out."""
+
+    def wrapped(text: str, indent: str = "") -> list[str]:
+        return textwrap.wrap(
+            " ".join(text.split()),
+            columns,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    command = context.command
+    parts = [f"Usage: {context.command_path} {' '.join(command.collect_usage_pieces(context))}"]
+    parts += (command.help or "").split("\n\n")
+    lines = [line for part in parts for line in (*wrapped(part), "")]
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    entries = [record for record in records if record]
+    if hasattr(command, "commands"):
+        listed = {name: command.get_command(context, name) for name in command.list_commands(context)}
+        entries += [(name, inner.get_short_help_str(columns * 9)) for name, inner in listed.items()]
+    for name, text in entries:
+        lines += [*wrapped(name), *wrapped(text, "    ")]
+    return "\n".join(lines)
+
+
+def explain(error: Any, problem: str, meant: str) -> None:
     error.message = f"{problem.rstrip('.')}. Did you mean {meant}?"
     error.possibilities = None
 
@@ -247,13 +183,9 @@ def meant_command(name: str, group: Any) -> str | None:
 
 
 def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | None) -> str | None:
-    """Find what is meant by an option that a command does not have, as the end of a question; None: nothing is known.
+    """Find what is meant by an option that a command does not have, as the end of a question; None: unknown.
 
-    Args:
-        option: The option as it is written, such as --batch_size.
-        command: The command.
-        group: All commands.
-        near: Options of the command with a similar spelling.
+    `near` are options of the command with a similar spelling.
     """
     from heedful.cli.options import option_of
     from heedful.config.keys import nearest, same_name
@@ -261,37 +193,25 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
     name = option.lstrip("-").replace("-", "_").lower()
     spelled, own = f"--{name.replace('_', '-')}", options_of(command)
     keys = sorted(same_name(name), key=lambda key: not key.startswith(("train.", "optimizer.")))
-    others = (*OPTIONS.get(name, ()), *(option_of(key.rpartition(".")[2]) for key in keys))
-    same = [each for each in (spelled, *others) if each in own]
-    same += [f"the argument {name.upper()}, without {option}"] if name in arguments_of(command) else []
-    if same:
-        return same[0]
+    others = (spelled, *OPTIONS.get(name, ()), *(option_of(key.rpartition(".")[2]) for key in keys))
+    for other in others:
+        if other in own:
+            return other
+    if any(each.name == name and each.param_type_name == "argument" for each in command.params):
+        return f"the argument {name.upper()}, without {option}"
     if keys and "--set" in own:
         return f"--set {keys[0]}=VALUE"
-    if owned := [found for each in (spelled, *others) if (found := elsewhere(each, group))]:
-        return owned[0]
+    for other in others:
+        if owners := [" ".join(words) for words, each in commands_of(group) if other in options_of(each)]:
+            return f"{other} of `heedful {'`, `heedful '.join(owners)}`"
     if keys:
         return f"`heedful train RECIPE --set {keys[0]}=VALUE`"
-    if near:
-        return " or ".join(near)
-    close = nearest(name) if "--set" in own else []
-    return f"--set {close[0]}=VALUE" if close else None
-
-
-def elsewhere(option: str, group: Any) -> str:
-    """Name an option together with the commands that have it; "" if none has."""
-    owners = [" ".join(words) for words, command in commands_of(group) if option in options_of(command)]
-    return f"{option} of `heedful {'`, `heedful '.join(owners)}`" if owners else ""
+    settings = [f"--set {key}=VALUE" for key in nearest(name)[:1]] if "--set" in own else []
+    return " or ".join(near or settings) or None
 
 
 def options_of(command: Any) -> list[str]:
-    """List the options of a command, in all their spellings."""
     return [spelling for parameter in command.params for spelling in parameter.opts if spelling.startswith("-")]
-
-
-def arguments_of(command: Any) -> list[str]:
-    """List the names of the arguments of a command, which are given without an option."""
-    return [parameter.name for parameter in command.params if parameter.param_type_name == "argument"]
 
 
 def all_commands(group: Any) -> Iterator[Any]:

@@ -1,18 +1,13 @@
 """`heedful init`: survey the user's own text, hold some of it out, and write a first recipe."""
 
-from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from heedful.cli.first_recipe import BadUtf8, printed_at_the_end
-from heedful.cli.options import folder_to_write
+from heedful.cli.options import BadUtf8, folder_to_write
 from heedful.errors import InputError
-
-if TYPE_CHECKING:
-    from heedful.tools.proposals.table_task import TaskChoice
 
 Files = tuple[Path, Path]
 
@@ -107,83 +102,52 @@ def init(
     GIF, WebP or PNG) add --task video_classification. Your files are left as
     they are, and nothing is overwritten.
     """
-    from heedful.cli.init_pairs import PairsRequest, init_pairs
-    from heedful.cli.init_source import InitRequest, Reading, init_file, settled
-    from heedful.cli.init_text import init_folder
+    from heedful.cli.first_recipe import printed_at_the_end
+    from heedful.cli.init_source import InitRequest, Reading, init_file, init_folder, settled
+    from heedful.cli.init_text import PairsRequest, init_pairs
     from heedful.config.schema import CorpusConfig
-    from heedful.tools.proposals.table_task import TaskChoice
+    from heedful.storage.paths import nothing_at
+    from heedful.text.languages import check_language
+    from heedful.tools.proposals.table_task import ELSEWHERE, TaskChoice
 
-    languages = {"--source-language": source_language, "--target-language": target_language}
-    check_codes(languages)
+    for option, code in (("--source-language", source_language), ("--target-language", target_language)):
+        if code:
+            check_language(code, option)
     files = [file for file in (source, target, *(valid or ()), *(test or ())) if file]
-    check_files(files)
+    refuse_same_files(files)
     for file in files if target else [source]:
-        check_there(file)
-    wanted = TaskChoice(task, source_field, pair_field, target_field)
-    given = {
+        if not file.exists():
+            raise InputError(nothing_at(file))
+    choice = TaskChoice(task, source_field, pair_field, target_field)
+    parts = {
         part: CorpusConfig(source=str(pair[0]), target=str(pair[1]))
         for part, pair in (("valid", valid), ("test", test))
         if pair
     }
     with printed_at_the_end():
         if target is None:
-            check_task(task)
-            request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
+            if task not in (None, *TASKS):
+                raise InputError(
+                    f"--task {task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
+                    "copy for ranking, and recipes/ more of them"
+                )
+            request = InitRequest(source, choice, out, bad_utf8, parts, (source_language, target_language))
             (init_folder if source.is_dir() else init_file)(request)
             return
-        check_two_files(source, target, wanted)
+        if task not in (None, "translation") or choice.columns:
+            raise InputError(
+                "two files are a text and its translation, line by line: leave --task and the fields out; texts and "
+                "their labels belong into one .tsv, .csv or .jsonl file"
+            )
+        refuse_tables(source, target)
         content = f"line n of {target} is the translation of line n"
         settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
         corpus = CorpusConfig(source=str(source), target=str(target))
-        init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
+        init_pairs(PairsRequest(corpus, parts, out, source_language, target_language, bad_utf8))
 
 
-def check_task(task: str | None) -> None:
-    """Refuse a task for which `heedful init` writes no recipe.
-
-    Raises:
-        InputError: It is such a task.
-    """
-    from heedful.tools.proposals.table_task import ELSEWHERE
-
-    if task not in (None, *TASKS):
-        raise InputError(
-            f"--task {task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
-            "copy for ranking, and recipes/ more of them"
-        )
-
-
-def check_there(source: Path) -> None:
-    """Refuse a file or folder that is not there, with the names next to it that are nearest to its own.
-
-    Raises:
-        InputError: It is not there.
-    """
-    from heedful.storage.paths import nothing_at
-
-    if not source.exists():
-        raise InputError(nothing_at(source))
-
-
-def check_codes(languages: Mapping[str, str | None]) -> None:
-    """Make sure that the languages given as options are known language codes.
-
-    Raises:
-        InputError: A language code is unknown.
-    """
-    from heedful.text.languages import check_language
-
-    for option, code in languages.items():
-        if code:
-            check_language(code, option)
-
-
-def check_files(files: Sequence[Path]) -> None:
-    """Refuse input files of which two are the same file, even under different names.
-
-    Raises:
-        InputError: Two of the files are the same.
-    """
+def refuse_same_files(files: list[Path]) -> None:
+    """Refuse input files of which two are the same file, even under different names."""
     for earlier, file in combinations(files, 2):
         if file.exists() and earlier.exists() and file.samefile(earlier):
             raise InputError(
@@ -192,20 +156,10 @@ def check_files(files: Sequence[Path]) -> None:
             )
 
 
-def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
-    """Refuse files and options that do not suit a text and its translation in two files.
-
-    Raises:
-        InputError: One of the files is a table, or an option is for one file only.
-    """
+def refuse_tables(*files: Path) -> None:
     from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 
-    if wanted.task not in (None, "translation") or wanted.source or wanted.pair or wanted.target:
-        raise InputError(
-            "two files are a text and its translation, line by line: leave --task and the fields out; texts and their "
-            "labels belong into one .tsv, .csv or .jsonl file"
-        )
-    for file in (source, target):
+    for file in files:
         if ending_of(file) in READERS:
             raise InputError(f"{file}: holds both sides of what is to be learned; name it alone")

@@ -6,36 +6,61 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from heedful.cli.first_recipe import (
-    BadUtf8,
     free_folder,
     json_line,
+    lengths_of,
     new_recipe,
     relative_path,
-    tell_dropped,
-    tell_lengths,
-    tell_parts,
-    tell_recipe,
+    report_dropped,
+    report_lengths,
+    report_parts,
+    report_recipe,
     this_machine,
     write,
     write_parts,
 )
-from heedful.cli.init_labelled import FEW, PARTS, RARE, SHARE, SHOWN, tell_lookalikes, tell_only_trained
-from heedful.cli.init_pairs import SCRIPTS
+from heedful.cli.init_labelled import FEW, PARTS, SHARE, report_classes, report_only_trained
 from heedful.cli.init_source import Reading, settled
+from heedful.cli.init_text import SCRIPTS
+from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.files import ending_of, visible_folders
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.labelled import MOST_LABELS, in_order, whole_labels
+from heedful.data.readers.media_files import NOUNS, files_below, media_files, other_files
+from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.tools.proposals.media_proposal import PROPOSALS, propose_captions, propose_transcripts
+from heedful.tools.proposals.media_survey import (
+    GUESSED,
+    LOOKS,
+    UNLABELLED,
+    column_of,
+    file_column,
+    group_column,
+    groups_of,
+    hashes_of,
+    is_unlabelled,
+    kind_of_folder,
+    other_kinds,
+    parts_of_folder,
+    survey_media,
+    target_of,
+)
+from heedful.tools.proposals.pairs import FEWEST_GROUPS, Split, only_trained, split_by_class
+from heedful.tools.proposals.proposal import Corpora, Texts
 from heedful.tools.proposals.table_task import TaskChoice
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.readers.columns import Column
     from heedful.data.readers.media_files import MediaFile
-    from heedful.tools.proposals.media_survey import Groups, Kind, MediaSurvey, PictureFacts, SoundFacts, VideoFacts
-    from heedful.tools.proposals.proposal import Corpora, Texts
+    from heedful.tools.proposals.media_survey import Kind, MediaSurvey, PictureFacts, SoundFacts, VideoFacts
 
 TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
@@ -53,6 +78,10 @@ class MediaRequest:
     bad_utf8: BadUtf8
 
     @property
+    def source(self) -> Path:
+        return self.reading.source
+
+    @property
     def corpus(self) -> CorpusConfig:
         """The folder, or the table with its columns."""
         choice = self.reading.choice
@@ -62,18 +91,7 @@ class MediaRequest:
 
     @property
     def task(self) -> str:
-        """The task."""
         return str(self.reading.choice.task)
-
-    @property
-    def data(self) -> DataConfig:
-        """The settings by which the files are found."""
-        from heedful.data.readers.labelled import MOST_LABELS, whole_labels
-
-        target = [column for column in self.columns if column.name == self.reading.choice.target and not self.writes]
-        labels = [label for column in target for label in whole_labels(map(str.strip, column.values))]
-        known = tuple(labels) if len(labels) <= MOST_LABELS else ()
-        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=known)
 
     @property
     def writes(self) -> bool:
@@ -81,9 +99,11 @@ class MediaRequest:
         return self.task in TEXT_TASKS.values()
 
     @property
-    def source(self) -> Path:
-        """The folder, or the table."""
-        return self.reading.source
+    def data(self) -> DataConfig:
+        target = [column for column in self.columns if column.name == self.reading.choice.target and not self.writes]
+        labels = tuple(label for column in target for label in whole_labels(map(str.strip, column.values)))
+        known = labels if len(labels) <= MOST_LABELS else ()
+        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=known)
 
 
 def media_request(
@@ -92,14 +112,7 @@ def media_request(
     """Make the request for a folder or a table of pictures, sounds or videos; None if there are none, or another task.
 
     `columns` are those of a table.
-
-    Raises:
-        InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts; or
-            it is unsure what they are for.
     """
-    from heedful.data.readers.media_files import NOUNS
-    from heedful.tools.proposals.media_survey import GUESSED, file_column, kind_of_folder
-
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
     kinds: tuple[Kind, ...] = ("video",) if wanted.task == TASKS["video"] else GUESSED
@@ -124,14 +137,6 @@ def media_request(
 
 
 def reading_of_folder(source: Path, kind: "Kind") -> Reading:
-    """Say what a folder of pictures, sounds or videos is taken for.
-
-    Raises:
-        InputError: It has parts without classes.
-    """
-    from heedful.data.readers.media_files import NOUNS, files_below
-    from heedful.tools.proposals.media_survey import other_kinds, parts_of_folder
-
     parts = parts_of_folder(source, DataConfig(modality=kind))
     loose = sum(path.parent == source for path in files_below(source, DataConfig(modality=kind)))
     content = f"{NOUNS[kind]}, a folder for each class"
@@ -152,14 +157,7 @@ def reading_of_folder(source: Path, kind: "Kind") -> Reading:
 def reading_of_table(
     source: Path, columns: "Sequence[Column]", files: str, kind: "Kind", wanted: TaskChoice
 ) -> Reading:
-    """Say what a table of pictures, sounds or videos is taken for: their classes, or the texts about them.
-
-    Raises:
-        InputError: The columns do not tell, or are wanted and not there.
-    """
-    from heedful.data.readers.media_files import NOUNS
-    from heedful.tools.proposals.media_survey import group_column, target_of
-
+    """Say what a table of pictures, sounds or videos is taken for: their classes, or the texts about them."""
     target, writes, certainty, other = target_of(columns, files, wanted.target, str(source))
     writes = writes if wanted.task is None else wanted.task in TEXT_TASKS.values()
     tasks = TEXT_TASKS if writes else TASKS
@@ -175,18 +173,7 @@ def reading_of_table(
 
 
 def init_media(request: MediaRequest) -> None:
-    """Write the recipe of a model of pictures, sounds or videos, and hold some of the files out.
-
-    Raises:
-        InputError: The files cannot be used, or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
-    from heedful.config.load import load_recipe
-    from heedful.data.readers.filters import DropReport
-    from heedful.data.readers.media_files import media_files
-    from heedful.tools.proposals.media_survey import LOOKS, UNLABELLED, parts_of_folder, survey_media
-    from heedful.tools.proposals.proposal import Texts
-
+    """Write the recipe of a model of pictures, sounds or videos, and hold some of the files out."""
     request = replace(request, reading=replace(request.reading, choice=settled(request.reading)))
     folder = free_folder(request.source, request.out, request.task)
     parts = parts_of_folder(request.source, request.data).folders if request.source.is_dir() else {}
@@ -194,69 +181,57 @@ def init_media(request: MediaRequest) -> None:
     with show_progress(f"reading {surveyed.source}", "files") as progress:
         every = media_files(surveyed, request.data, drops := DropReport())
         files = [file for file in progress.over(every) if not parts or file.target.lower() not in UNLABELLED]
-        found: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
-    tell_dropped(drops)
-    tell_files(found, request, are_given=len(parts) > 1)
-    tell_moving([file.path for file in files], request)
+        survey: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
+    report_dropped(drops)
+    report_files(survey, request, are_given=len(parts) > 1)
+    moving = [file.path for file in files if file.path.suffix.lower() in MOVING]
+    if request.kind == "image" and moving:
+        typer.echo(
+            f"  {counted(len(moving), 'files')} ending in {' or '.join(MOVING)}: only the first frame is read; for "
+            f"videos add --task {TASKS['video']}"
+        )
     with new_recipe(folder) as place:
-        corpora = hold_out(files, found, request, parts, folder, place)
+        corpora = hold_out(files, survey, request, parts, folder, place)
         texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
-        write(place / "config.toml", (proposed_text if request.writes else proposed)(found, request, texts))
-    tell_recipe(load_recipe(folder), folder, str(files[0].path))
-
-
-def proposed(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
-    """Write the recipe of a classifier, in TOML."""
-    from heedful.data.readers.labelled import in_order
-    from heedful.tools.proposals.media_proposal import PROPOSALS
-
-    return PROPOSALS[request.kind](found, in_order(found.labels), this_machine(), texts)
-
-
-def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
-    """Write the recipe of a model that writes texts, in TOML."""
-    from heedful.tools.proposals.media_proposal import propose_captions, propose_transcripts
-
-    propose: Any = propose_captions if request.kind == "image" else propose_transcripts
-    return propose(found, SCRIPTS.get(found.side.script or ""), this_machine(), texts)
+        if request.writes:
+            propose: Any = propose_captions if request.kind == "image" else propose_transcripts
+            recipe = propose(survey, SCRIPTS.get(survey.side.script or ""), this_machine(), texts)
+        else:
+            recipe = PROPOSALS[request.kind](survey, in_order(survey.labels), this_machine(), texts)
+        write(place / "config.toml", recipe)
+    report_recipe(folder, str(files[0].path))
 
 
 def hold_out(
     files: "Sequence[MediaFile]",
-    found: "MediaSurvey[Any]",
+    survey: "MediaSurvey[Any]",
     request: MediaRequest,
-    parts: "Mapping[str, Path]",
+    parts: Mapping[str, Path],
     folder: Path,
     place: Path,
-) -> "Corpora":
+) -> Corpora:
     """Write tables of the files of each part, and say how they are drawn; folders of parts that are given stay.
 
-    They are written to `place`, the temporary folder of what is to be in `folder`.
-
-    No file is in two parts, nor a copy of it, nor another file of its speaker or its folder, where these are known.
-
-    Raises:
-        InputError: There are too few files.
+    They are written to `place`, the temporary folder of what is to be in `folder`. No file is in two parts, nor a copy
+    of it, nor another file of its speaker or its folder, where these are known.
     """
-    from heedful.data.readers.files import visible_folders
-    from heedful.tools.proposals.media_survey import hashes_of, is_unlabelled
-    from heedful.tools.proposals.pairs import FEWEST_GROUPS, Split, only_trained, split_by_class
-    from heedful.tools.proposals.proposal import Corpora
-
     corpus = request.corpus
     given = {part: path for part, path in parts.items() if part != "train"}
     source_field, target_field = ("file", "label") if parts else (corpus.source_field, corpus.target_field)
-    readable = [(file, digest) for file, digest in zip(files, found.digests, strict=True) if digest]
-    groups, what = groups_in([file for file, _ in readable], request, parts.get("train"))
+    readable = [(file, digest) for file, digest in zip(files, survey.digests, strict=True) if digest]
+
+    # Files of a group, such as a speaker, are kept in one part.
+    column = None if parts else group_column(request.columns, request.reading.choice.columns)
+    values = column_of(corpus, request.data, column) if column else None
+    groups, what = groups_of([file for file, _ in readable], parts.get("train"), request.kind, values)
     hashes = hashes_of(groups, [digest for _, digest in readable])
     members: dict[int, set[str]] = {}
     for hashed, (file, _) in zip(hashes, readable, strict=True):
         members.setdefault(hashed, set()).add("" if request.writes else file.target)
     missing = {"valid", "test"} - given.keys()
-    division = (
-        split_by_class(members, SHARE, FEWEST_GROUPS if what else None) if missing else Split(frozenset(), frozenset())
-    )
-    division = division.without(given.keys())
+    division = Split(frozenset(), frozenset())
+    if missing:
+        division = split_by_class(members, SHARE, FEWEST_GROUPS if what else None).without(given.keys())
     divided = division.divide(
         zip(hashes, readable, strict=True), lambda item: item[1][1], lambda _: True, lambda item: item[0]
     )
@@ -265,8 +240,12 @@ def hold_out(
         path = relative_path(file.path, folder / "data")
         return (json_line({source_field: path, target_field: file.target}),)
 
-    listed = {
-        part: listed_files(path, request)
+    listed = {  # of folders of given parts, the files that have a class
+        part: [
+            file
+            for file in media_files(CorpusConfig(source=str(path)), request.data)
+            if file.target.lower() not in UNLABELLED
+        ]
         for part, path in given.items()
         if any(map(is_unlabelled, visible_folders(path)))
     }
@@ -274,125 +253,65 @@ def hold_out(
     lines = [(part, line(file)) for part, (_, (file, _)) in divided]
     lines += [(part, line(file)) for part, of_part in listed.items() for file in of_part]
     counts = write_parts(place / "data", lines, names)
-    tell_parts(folder / "data", counts, "files", len(readable) + sum(map(len, listed.values())), "content")
+    report_parts(folder / "data", counts, "files", len(readable) + sum(map(len, listed.values())), "content")
     if missing:
         typer.echo(
             f"  drawn by {what}; none is in two parts" if what else "  shuffled, as no speaker or group is named"
         )
-        tell_only_trained([] if given else only_trained(members, division))
+        report_only_trained([] if given else only_trained(members, division))
     fields = {"source_field": source_field, "target_field": target_field}
     corpora = {part: {"source": f"data/{part}.jsonl", **fields} for part in names}
-    for part, path in ((part, path) for part, path in given.items() if part not in listed):
-        typer.echo(f"{part:6}{path}")
-        corpora[part] = {"source": relative_path(path, folder)}
+    for part, path in given.items():
+        if part not in listed:
+            typer.echo(f"{part:6}{path}")
+            corpora[part] = {"source": relative_path(path, folder)}
     return Corpora(**corpora)
 
 
-def listed_files(folder: Path, request: MediaRequest) -> "list[MediaFile]":
-    """The files of a folder of classes, without those that have no class.
-
-    Raises:
-        InputError: The folder cannot be read.
-    """
-    from heedful.data.readers.media_files import media_files
-    from heedful.tools.proposals.media_survey import UNLABELLED
-
-    files = media_files(CorpusConfig(source=str(folder)), request.data)
-    return [file for file in files if file.target.lower() not in UNLABELLED]
-
-
-def groups_in(files: "Sequence[MediaFile]", request: MediaRequest, folder: Path | None) -> "Groups":
-    """Find the groups of files, such as speakers, which are kept in one part; `folder` is that of the classes, if any.
-
-    Raises:
-        InputError: The table cannot be read.
-    """
-    from heedful.tools.proposals.media_survey import column_of, group_column, groups_of
-
-    if folder:
-        return groups_of(files, folder, request.kind, None)
-    name = group_column(request.columns, request.reading.choice.columns)
-    return groups_of(files, None, request.kind, column_of(request.corpus, request.data, name) if name else None)
-
-
-def tell_files(found: "MediaSurvey[Any]", request: MediaRequest, *, are_given: bool) -> None:
-    """Print what the files look like, and what is odd about them.
-
-    Raises:
-        InputError: There is one class only, or there are too many.
-    """
-    from heedful.data.readers.media_files import NOUNS, other_files
-
+def report_files(survey: "MediaSurvey[Any]", request: MediaRequest, *, are_given: bool) -> None:
+    """Print what the files look like, and what is odd about them; refuse one class, or too many."""
     corpus = request.corpus
     where = "a folder for each class"
     if not request.source.is_dir():
         what = "text" if request.writes else "class"
         where = f"file in {corpus.source_field!r}, {what} in {corpus.target_field!r}"
-    typer.echo(f"{counted(len(found.facts), NOUNS[request.kind])}: {where}")
-    tell_facts = {"image": tell_sizes, "audio": tell_seconds, "video": tell_frames}
-    tell_facts[request.kind](found.facts)
-    (tell_texts if request.writes else tell_classes)(found, request)
-    if found.copies:
-        typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, in bytes, pixels or samples")
-    if found.bad:
-        typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
+    typer.echo(f"{counted(len(survey.facts), NOUNS[request.kind])}: {where}")
+    {"image": report_sizes, "audio": report_seconds, "video": report_frames}[request.kind](survey.facts)
+    if request.writes:
+        report_lengths(*lengths_of(survey.side))
+        typer.echo(f"  {len(survey.labels):,} different texts")
+    else:
+        check_classes(survey, request.source, corpus.source)
+        report_classes(survey.labels, "files")
+        if survey.torn:
+            typer.echo(f"  equal files of different classes: {survey.torn}; correct one of them")
+    if survey.copies:
+        typer.echo(f"  {counted(survey.copies, 'files')} equal to an earlier one, in bytes, pixels or samples")
+    if survey.bad:
+        typer.echo(f"  {counted(len(survey.bad), 'files')} cannot be read; the first: {survey.bad[0]}")
         of_training = "they are left out of training; repair or remove such files in the other parts, too"
         typer.echo(f"    {of_training if are_given else 'they are left out of all parts'}")
     if request.source.is_dir() and (others := other_files(request.source, request.kind)):
         typer.echo(f"  {others}")
-    if len(found.facts) < FEW:
+    if len(survey.facts) < FEW:
         typer.echo(f"  fewer than {FEW:,} files teach little from scratch; find more if you can")
 
 
-def tell_texts(found: "MediaSurvey[Any]", _request: MediaRequest) -> None:
-    """Print how long the texts are, and how many of them are different."""
-    side = found.side
-    unit, lengths = ("characters", side.characters) if side.is_spaceless else ("words", side.words)
-    tell_lengths("", unit, lengths)
-    typer.echo(f"  {len(found.labels):,} different texts")
-
-
-def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
-    """Print the classes, and what is odd about them.
-
-    Raises:
-        InputError: There is one class only, or there are too many.
-    """
-    from heedful.data.readers.labelled import MOST_LABELS, dominance_line
-
-    source = request.corpus.source
-    if len(found.labels) < 2:
-        remedy = remedy_for_one_class(request.source)
-        raise InputError(f"{source}: all files are of the class {next(iter(found.labels))!r}; {remedy}")
-    if len(found.labels) > MOST_LABELS:
+def check_classes(survey: "MediaSurvey[Any]", source: Path, shown: str) -> None:
+    if len(survey.labels) < 2:
+        tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
+        remedy = "two are needed"
+        if tables:  # they may tell more of the files
+            remedy = f"if a table there tells the classes, name it, as in: heedful init {tables[0]}"
+        raise InputError(f"{shown}: all files are of the class {next(iter(survey.labels))!r}; {remedy}")
+    if len(survey.labels) > MOST_LABELS:
         raise InputError(
-            f"{source}: {len(found.labels):,} different classes, and more than {MOST_LABELS:,} are none; name "
+            f"{shown}: {len(survey.labels):,} different classes, and more than {MOST_LABELS:,} are none; name "
             "another column with --target-field"
         )
-    shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
-    typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
-    if line := dominance_line(found.labels):
-        typer.echo(f"  {line}")
-    if rare := [label for label, count in found.labels.items() if count < RARE]:
-        typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
-    tell_lookalikes(found.labels)
-    if found.torn:
-        typer.echo(f"  equal files of different classes: {found.torn}; correct one of them")
 
 
-def remedy_for_one_class(source: Path) -> str:
-    """Say what to do about files of a single class: in their folder may lie tables that tell more of them."""
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
-
-    tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
-    if not tables:
-        return "two are needed"
-    return f"if a table there tells the classes, name it, as in: heedful init {tables[0]}"
-
-
-def tell_sizes(facts: "Sequence[PictureFacts]") -> None:
-    """Print the sizes of pictures, and whether they are grey."""
+def report_sizes(facts: "Sequence[PictureFacts]") -> None:
     sizes = Counter((one.height, one.width) for one in facts)
     [((height, width), count)] = sizes.most_common(1)
     colours = "grey" if all(one.is_grey for one in facts) else "in colour"
@@ -400,29 +319,13 @@ def tell_sizes(facts: "Sequence[PictureFacts]") -> None:
     typer.echo(f"  {colours}, {height} x {width} pixels (height x width){others}")
 
 
-def tell_frames(facts: "Sequence[VideoFacts]") -> None:
-    """Print the sizes of videos, and how many frames they have."""
-    import numpy as np
-
-    tell_sizes(facts)
+def report_frames(facts: "Sequence[VideoFacts]") -> None:
+    report_sizes(facts)
     shortest, half, longest = np.quantile([one.frames for one in facts], [0, 0.5, 1]).round().astype(int)
     typer.echo(f"  frames: fewest {shortest:,}, median {half:,}, most {longest:,}")
 
 
-def tell_moving(paths: "Sequence[Path]", request: MediaRequest) -> None:
-    """Print that files which are usually animated are read as still pictures, if they are."""
-    moving = [path for path in paths if path.suffix.lower() in MOVING]
-    if request.kind == "image" and moving:
-        typer.echo(
-            f"  {counted(len(moving), 'files')} ending in {' or '.join(MOVING)}: only the first frame is read; for "
-            f"videos add --task {TASKS['video']}"
-        )
-
-
-def tell_seconds(facts: "Sequence[SoundFacts]") -> None:
-    """Print the lengths and the rates of sounds."""
-    import numpy as np
-
+def report_seconds(facts: "Sequence[SoundFacts]") -> None:
     half, most, longest = np.quantile([one.seconds for one in facts], [0.5, 0.99, 1])
     rates = [f"{rate:,}" for rate, _ in Counter(one.rate for one in facts).most_common(3)]
     typer.echo(f"  seconds: median {half:.1f}, 99 % up to {most:.1f}, longest {longest:.1f}")

@@ -1,5 +1,6 @@
-"""What `heedful init` is given: files, folders, archives and standard input, read to learn their shape."""
+"""What `heedful init` takes data for: files and folders are read to learn their shape, and their task is settled."""
 
+import json
 import shlex
 import sys
 from collections.abc import Mapping
@@ -10,18 +11,34 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from heedful.cli.first_recipe import BadUtf8
+from heedful.cli.files import note_made_folders
+from heedful.cli.init_labelled import LabelledRequest, init_answers, init_labelled, init_replies, init_tagged
+from heedful.cli.init_text import PairsRequest, init_pairs, init_text
+from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.columns import columns_of
+from heedful.data.readers.documents import document_files
+from heedful.data.readers.files import RECIPE, RUN, ending_of, is_made, read_lines
+from heedful.data.readers.labelled import MOST_LABELS, whole_labels
+from heedful.data.readers.rows import READERS, separator_of
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.storage.compression import OPENERS
-from heedful.tools.proposals.table_task import ELSEWHERE, OF_LABELS, OF_ONE_TEXT, OF_REPLIES, Certainty, TaskChoice
+from heedful.tools.proposals.table_task import (
+    ELSEWHERE,
+    OF_LABELS,
+    OF_ONE_TEXT,
+    OF_REPLIES,
+    Certainty,
+    TaskChoice,
+    choose,
+    one_class,
+)
+from heedful.tools.proposals.text_shapes import records_of, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from heedful.cli.init_labelled import LabelledRequest
     from heedful.data.readers.columns import Column
+    from heedful.tools.proposals.folder_layout import FolderLayout
     from heedful.tools.proposals.text_shapes import TextShape
 
 
@@ -57,25 +74,15 @@ SHOWN = 12  # columns that are listed at most
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file or a folder is taken for.
-
-    Attributes:
-        source: The file or folder.
-        content: What it holds, in words.
-        choice: The task, and the columns that it reads.
-        certainty: How certain that is.
-        second: The next best choice; None: there is no other.
-        unused: Columns or folders that are not read.
-        command: The arguments of the next best reading, if they are not those of `second` for the same source.
-    """
+    """What a file or a folder is taken for."""
 
     source: Path
-    content: str
-    choice: TaskChoice
+    content: str  # in words
+    choice: TaskChoice  # the task, and the columns that it reads
     certainty: Certainty
-    second: TaskChoice | None = None
-    unused: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
+    second: TaskChoice | None = None  # the next best choice
+    unused: tuple[str, ...] = ()  # columns or folders that are not read
+    command: tuple[str, ...] = ()  # arguments of the next best reading, if not those of `second` for the same source
 
     def command_of(self, choice: TaskChoice) -> str:
         """The command that asks for a choice."""
@@ -85,35 +92,25 @@ class Reading:
         """The first line that `heedful init` prints."""
         other = shlex.join(["heedful", "init", *self.command]) if self.command else ""
         other = other or (self.command_of(self.second) if self.second else "")
+        unused = ", ".join(map(repr, self.unused[:SHOWN])) + ", ..." * (len(self.unused) > SHOWN) or "nothing"
         return (
             f"{self.source}: {self.content}, taken for {MODELS[str(self.choice.task)]} ({self.certainty})"
-            f"{columns_read(self.choice)}; not used: {listed_names(self.unused)}"
-            + (f"; if that is wrong: {other}" if other else "")
+            f"{columns_read(self.choice)}; not used: {unused}" + (f"; if that is wrong: {other}" if other else "")
         )
 
 
 def columns_read(choice: TaskChoice) -> str:
-    """Say which columns a choice reads, and for what."""
     if choice.source is None:
         return ""
-    read = "texts" if choice.task in ("translation", *OF_LABELS, *OF_ONE_TEXT, *OF_REPLIES) else "files"
-    read = "dialogues" if choice.task == "dialogue" else read
+    inputs = "texts" if choice.task in ("translation", *OF_LABELS, *OF_ONE_TEXT, *OF_REPLIES) else "files"
+    inputs = "dialogues" if choice.task == "dialogue" else inputs
     pair = f" and {choice.pair!r}" if choice.pair else ""
     target = f", {TARGETS.get(str(choice.task), 'classes')} in {choice.target!r}" if choice.target else ""
-    return f": {read} in {choice.source!r}{pair}{target}"
-
-
-def listed_names(names: "Sequence[str]") -> str:
-    """List names, at most a dozen of them; "nothing" if there are none."""
-    return ", ".join(map(repr, names[:SHOWN])) + ", ..." * (len(names) > SHOWN) or "nothing"
+    return f": {inputs} in {choice.source!r}{pair}{target}"
 
 
 def settled(reading: Reading) -> TaskChoice:
-    """Print what data is taken for; where that is unsure, ask on a terminal, and refuse elsewhere.
-
-    Raises:
-        InputError: It is unsure, and nobody can be asked.
-    """
+    """Print what data is taken for; where that is unsure, ask on a terminal, and refuse elsewhere."""
     if reading.certainty != "unsure":
         typer.echo(
             reading.line().encode(errors="backslashreplace").decode()
@@ -138,9 +135,6 @@ def settled(reading: Reading) -> TaskChoice:
         f"for search {ELSEWHERE} has a recipe to copy):{commands}"
     )
 
-
-Files = tuple[Path, Path]
-Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they are there
 
 OF_SHAPES = {
     "tagged": "tagging",
@@ -170,11 +164,7 @@ class InitRequest:
     languages: tuple[str | None, str | None] = (None, None)  # of a translator
 
     def check_options(self, task: str | None) -> None:
-        """Refuse options for translations if the task is another one, as they would be ignored.
-
-        Raises:
-            InputError: An option for translations is given for another task.
-        """
+        """Refuse options for translations if the task is another one, as they would be ignored."""
         languages = zip(("source-language", "target-language"), self.languages, strict=True)
         for option, value in {**self.given, **dict(languages)}.items():
             if value is not None and task != "translation":
@@ -183,19 +173,12 @@ class InitRequest:
 
 @dataclass(frozen=True)
 class UnderstoodFile:
-    """A file in a form that heedful trains on, and what the user's file holds.
+    """A file in a form that heedful trains on, and what the user's file holds."""
 
-    Attributes:
-        path: The file: the user's, or a temporary one with the same records.
-        source: The user's file.
-        content: What that holds, in words.
-        shape: Its shape, if it is not what its name says.
-    """
-
-    path: Path
-    source: Path
-    content: str
-    shape: "TextShape | None" = None
+    path: Path  # the user's file, or a temporary one with the same records
+    source: Path  # the user's file
+    content: str  # of that, in words
+    shape: "TextShape | None" = None  # if it is not what its name says
 
     @property
     def is_copy(self) -> bool:
@@ -212,31 +195,119 @@ class UnderstoodFile:
     @property
     def is_table(self) -> bool:
         """True if the file has columns."""
-        from heedful.data.readers.files import ending_of
-        from heedful.data.readers.rows import READERS
-
         return ending_of(self.path) in READERS and self.task is None
 
 
-def init_file(request: InitRequest, parts: Parts | None = None, unused: tuple[str, ...] = ()) -> None:
-    """Write the recipe for one file.
+def init_folder(request: InitRequest) -> None:
+    """Write the recipe for a folder."""
+    from heedful.cli.init_media import init_media, media_request
+    from heedful.tools.proposals.folder_layout import check_documents, layout_of
 
-    Args:
-        request: The arguments.
-        parts: The files of validation and test, as far as they are there.
-        unused: The names of other files that are there, and are not read.
+    if is_made(request.source):
+        if not any((request.source / name).exists() for name in (RUN, "recipe.json", RECIPE)):
+            raise InputError(
+                f"{request.source}: holds a model of another toolkit, not data; to use it in heedful: heedful convert "
+                f"{request.source} --out FOLDER"
+            )
+        raise InputError(f"{request.source}: holds a run, a model or a recipe, not data; name the folder of the data")
+    note_made_folders(request.source)
+    if request.wanted.task not in OF_ONE_TEXT and (table := table_of_files(request)):
+        init_file(replace(request, source=table))
+        return
+    if media := media_request(request.source, request.wanted, request.out, request.bad_utf8):
+        request.check_options(media.task)
+        init_media(media)
+        return
+    as_text = request.wanted.task in OF_ONE_TEXT
+    layout = layout_of(request.source, request.bad_utf8)
+    if layout.kind == "languages" and not as_text:
+        init_languages(request, layout)
+    elif layout.kind == "parts" and not as_text:
+        files = {part: file for part, (file,) in layout.files.items()}
+        init_file(replace(request, source=files.pop("train")), files, layout.unused)
+    elif layout.classes and not as_text and (layout.kind == "classes" or request.wanted.task == "classification"):
+        init_classes(request, layout)
+    else:
+        if not as_text:
+            check_documents(request.source, request.bad_utf8)
+        init_understood(UnderstoodFile(request.source, request.source, "a folder of texts"), {}, request)
 
-    Raises:
-        InputError: The file cannot be used, or it is unsure what for; or something would be overwritten.
-        RunError: The folder cannot be written.
-    """
+
+def table_of_files(request: InitRequest) -> Path | None:
+    """The table that names the pictures, sounds or videos of a folder without folders of classes, if there is one."""
+    from heedful.tools.proposals.folder_layout import loose_media, nothing_tells, several_tables, tables_of
+
+    media = loose_media(request.source)
+    if media is None:
+        return None
+    tables = tables_of(media, request.bad_utf8)
+    if len(tables) > 1:
+        raise several_tables(media, tables)
+    folders = {path.parent for path in media.files}
+    if not tables and request.source in folders:
+        raise nothing_tells(media)
+    if len(folders) == 1 and not any(ending_of(path) in READERS for path in request.source.iterdir()):
+        return table_of_files(replace(request, source=folders.pop()))  # all are in one inner folder, which decides
+    return tables[0] if tables else None
+
+
+def init_languages(request: InitRequest, layout: "FolderLayout") -> None:
+    """Write the recipe of a translator for a folder of files of two languages."""
+    if request.wanted.task not in (None, "translation") or request.wanted.columns:
+        raise InputError(
+            f"{request.source}: holds texts and their translations, which are for --task translation alone"
+        )
+    parts = {part: CorpusConfig(source=str(a), target=str(b)) for part, (a, b) in layout.files.items()}
+    train = parts.pop("train")
+    content = f"{Path(train.source).name} with the translation {Path(str(train.target)).name}"
+    content += "".join(f", {part} {Path(pair.source).name}" for part, pair in parts.items())
+    command = (str(train.target), train.source)
+    choice = TaskChoice("translation")
+    settled(Reading(request.source, content, choice, "certain", None, layout.unused, command))
+    init_pairs(PairsRequest(train, {**parts, **request.given}, request.out, *request.languages, request.bad_utf8))
+
+
+def init_classes(request: InitRequest, layout: "FolderLayout") -> None:
+    """Write the recipe of a classifier for a folder with a folder of texts for each class."""
+    if request.wanted.task not in (None, "classification") or request.wanted.columns:
+        raise InputError(f"{request.source}: holds a folder of texts for each class, for --task classification alone")
+    parts = {part: sum(map(len, classes.values())) for part, classes in layout.classes.items()}
+    content = "a folder of texts for each class" + (f" in {', '.join(parts)}" if len(parts) > 1 else "")
+    certainty = "certain" if request.wanted.task else layout.certainty
+    second = TaskChoice("language_model")
+    choice = settled(Reading(request.source, content, TaskChoice("classification"), certainty, second, layout.unused))
+    request.check_options(choice.task)
+    if choice.task in OF_ONE_TEXT:
+        init_folder(replace(request, wanted=choice))
+        return
+    with TemporaryDirectory(prefix="heedful-") as temporary:
+        name = request.source.resolve().name.split(".")[0]
+        corpora = {}
+        for part, classes in layout.classes.items():
+            table = Path(temporary, part, f"{name}.jsonl")
+            table.parent.mkdir()
+            with table.open("w", encoding="utf-8") as stream:
+                for label, files in classes.items():
+                    for file in files:
+                        text = "\n".join(read_lines(file, bad_utf8=request.bad_utf8))
+                        stream.write(json.dumps({"text": text, "label": label}, ensure_ascii=False) + "\n")
+            corpora[part] = CorpusConfig(source=str(table), source_field="text", target_field="label")
+        train = corpora.pop("train")
+        try:
+            init_labelled(LabelledRequest(train, "classification", request.out, request.bad_utf8, corpora))
+        except InputError as error:
+            raise InputError(str(error).replace(train.source, str(request.source))) from error
+
+
+def init_file(request: InitRequest, parts: Mapping[str, Path] | None = None, unused: tuple[str, ...] = ()) -> None:
+    """Write the recipe for one file; `parts` are the files of validation and test, `unused` names of other files."""
     with TemporaryDirectory(prefix="heedful-") as temporary:
         files = [request.source, *(parts or {}).values()]
         folders = [Path(temporary, str(number)) for number in range(len(files))]
         try:
-            understood = [understood_file(file, request, place) for file, place in zip(files, folders, strict=True)]
-            given = dict(zip(parts or {}, (file.path for file in understood[1:]), strict=True))
-            init_understood(understood[0], given, request, unused)
+            forms = [understood_file(file, request, place) for file, place in zip(files, folders, strict=True)]
+            others = dict(zip(parts or {}, (file.path for file in forms[1:]), strict=True))
+            init_understood(forms[0], others, request, unused)
         except InputError as error:
             message = str(error)
             for file, place in zip(files, folders, strict=True):
@@ -254,24 +325,18 @@ def copy_name(source: Path, ending: str) -> str:
 
 
 def understood_file(path: Path, request: InitRequest, place: Path) -> UnderstoodFile:
-    """Recognise the shape of a file; one that heedful does not train on as it is is written to a temporary file.
-
-    Raises:
-        InputError: The file cannot be read, or is of a shape for which there is no task.
-    """
-    from heedful.data.readers.files import ending_of
-    from heedful.tools.proposals.folder_layout import PACKED
-    from heedful.tools.proposals.text_shapes import records_of, shape_of
+    """Recognise the shape of a file; one that heedful does not train on as it is is written to a temporary file."""
+    from heedful.tools.proposals.folder_layout import PACKED, packed_content
 
     if ending_of(path) in PACKED:
-        raise InputError(f"{path}: holds packed or binary data, not text; unpack it, and give what comes out of it")
+        raise InputError(f"{path}: holds {packed_content(path)}")
     task, bad_utf8 = request.wanted.task, request.bad_utf8
     shape = shape_of(path, bad_utf8)
     if shape and shape.remedy and task is None:
         commands = [TaskChoice("language_model"), *([TaskChoice("regression")] if shape.kind == "tabs" else [])]
-        shown = " or ".join(Reading(path, "", choice, "unsure").command_of(choice) for choice in commands)
+        examples = " or ".join(Reading(path, "", choice, "unsure").command_of(choice) for choice in commands)
         raise InputError(
-            f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {shown}"
+            f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {examples}"
         )
     as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, *OF_SHAPES, "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.wanted.source):
@@ -293,41 +358,30 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
 
 
 def content_of(path: Path, bad_utf8: BadUtf8) -> str:
-    """Say what a file holds by its name: a table, or running text.
-
-    Raises:
-        InputError: The file cannot be read, or holds JSON objects under the name of a table.
-    """
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS, separator_of
-
+    """Say what a file holds by its name: a table, or running text."""
     if ending_of(path) not in READERS:
         return "running text"
     is_table = ending_of(path) != ".jsonl"
     return f"a table with {separator_of(path, bad_utf8)}" if is_table else "JSON objects, one a line"
 
 
-def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, unused: tuple[str, ...] = ()) -> None:
-    """Settle the task of a file, and write its recipe.
-
-    Raises:
-        InputError: As in `init_file`.
-    """
-    from heedful.cli.init_labelled import LabelledRequest, init_answers, init_tagged
+def init_understood(
+    file: UnderstoodFile, given: Mapping[str, Path], request: InitRequest, unused: tuple[str, ...] = ()
+) -> None:
+    """Settle the task of a file, and write its recipe; `given` are the files of validation and test, if any."""
     from heedful.cli.init_media import init_media, media_request
-    from heedful.cli.init_pairs import PairsRequest, init_pairs
-    from heedful.cli.init_text import init_text
-    from heedful.data.readers.columns import columns_of
 
     wanted, bad_utf8 = request.wanted, request.bad_utf8
     columns: list[Column] = []
     if file.is_table:
         with show_progress(f"looking at the columns of {file.source}"):
             columns = columns_of(file.path, DataConfig(bad_utf8=bad_utf8))
-        if media := media_request(
-            file.source if not file.is_copy else file.path, wanted, request.out, bad_utf8, columns
-        ):
-            check_place_of(file)
+        if media := media_request(file.path, wanted, request.out, bad_utf8, columns):
+            if file.is_copy:  # names of files are relative to a table
+                raise InputError(
+                    f"{file.source}: {file.content} that name files; write one object a line into "
+                    f"{file.source.with_suffix('.jsonl').name} next to it, and give that"
+                )
             request.check_options(media.task)
             init_media(media)
             return
@@ -338,12 +392,26 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     request.check_options(task)
     if task in OF_ONE_TEXT and not file.is_table and file.source.suffix not in TEXTS and file.source.is_file():
         typer.echo("  for a translator, name its translation as a second file")
-    corpus = corpus_of(file.path, choice)
-    corpora = {part: corpus_of(path, choice) for part, path in given.items()}
+
+    def corpus_of(path: Path) -> CorpusConfig:
+        return CorpusConfig(
+            source=str(path),
+            source_field=choice.source or CorpusConfig.source_field,
+            pair_field=choice.pair,
+            target_field=choice.target or CorpusConfig.target_field,
+        )
+
+    corpus = corpus_of(file.path)
+    corpora = {part: corpus_of(path) for part, path in given.items()}
     if task in OF_ONE_TEXT:
         init_text(corpus, task, request.out, bad_utf8, copied=file.is_copy)
-    elif task in (*OF_LABELS, *OF_REPLIES):
-        init_targets(file, LabelledRequest(corpus, task, request.out, bad_utf8, corpora, copied=file.is_copy), columns)
+    elif task in OF_REPLIES:
+        init_replies(LabelledRequest(corpus, task, request.out, bad_utf8, corpora, copied=file.is_copy))
+    elif task in OF_LABELS:
+        [target] = [column for column in columns if column.name == corpus.target_field]
+        labels = labels_of(target, task, file.source)
+        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, file.is_copy, labels)
+        init_labelled(labelled)
     elif task in ("tagging", "span_qa"):
         (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
     else:
@@ -353,70 +421,20 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
         init_pairs(PairsRequest(corpus, corpora, request.out, *request.languages, bad_utf8))
 
 
-def init_targets(file: UnderstoodFile, request: "LabelledRequest", columns: "list[Column]") -> None:
-    """Write the recipe for texts with labels, numbers, replies or other answers.
-
-    Raises:
-        InputError: As in `init_labelled` and `init_replies`; or it is unclear how numbers are written.
-    """
-    from heedful.cli.init_labelled import init_labelled
-    from heedful.cli.init_replies import init_replies
-    from heedful.data.readers.labelled import MOST_LABELS, whole_labels
-
-    if request.task in OF_REPLIES:
-        init_replies(request)
-        return
-    [target] = [column for column in columns if column.name == request.corpus.target_field]
-    check_notation(target, request.task, file.source)
-    labels = tuple(whole_labels(map(str.strip, target.values))) if request.task == "classification" else ()
-    init_labelled(replace(request, notation=target.notation, labels=labels if len(labels) <= MOST_LABELS else ()))
-
-
-def corpus_of(path: Path, choice: TaskChoice) -> CorpusConfig:
-    """The corpus of a file, with the columns that are chosen."""
-    return CorpusConfig(
-        source=str(path),
-        source_field=choice.source or CorpusConfig.source_field,
-        pair_field=choice.pair,
-        target_field=choice.target or CorpusConfig.target_field,
-    )
-
-
-def check_place_of(file: UnderstoodFile) -> None:
-    """Refuse a list of files that is not a table as it is: names in it are relative to a table.
-
-    Raises:
-        InputError: It is such a list.
-    """
-    if file.is_copy:
-        raise InputError(
-            f"{file.source}: {file.content} that name files; write one object a line into "
-            f"{file.source.with_suffix('.jsonl').name} next to it, and give that"
-        )
-
-
-def check_notation(target: "Column", task: str, source: Path) -> None:
-    """Refuse numbers of which it is unclear whether a comma is a decimal point.
-
-    Raises:
-        InputError: It is unclear.
-    """
+def labels_of(target: "Column", task: str, source: Path) -> tuple[str, ...]:
+    """Return the classes of a column; none of a regression, whose numbers are refused if their commas are unclear."""
     if task == "regression" and target.notation == "unclear":
-        shown = next((value for value in sorted(target.values) if "," in value), "")
+        example = next((value for value in sorted(target.values) if "," in value), "")
         raise InputError(
-            f"{source}: the numbers in {target.name!r} have commas, as in {shown}, which may be decimal points or "
+            f"{source}: the numbers in {target.name!r} have commas, as in {example}, which may be decimal points or "
             "separate thousands; write them with a decimal point and without separators"
         )
+    labels = tuple(whole_labels(map(str.strip, target.values))) if task == "classification" else ()
+    return labels if len(labels) <= MOST_LABELS else ()
 
 
 def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRequest) -> Reading:
-    """Choose the task of a table and its columns.
-
-    Raises:
-        InputError: No reading suits the columns, or all labels are equal.
-    """
-    from heedful.tools.proposals.table_task import choose, one_class
-
+    """Choose the task of a table and its columns."""
     wanted, shape = request.wanted, file.shape
     if wanted.task in ("tagging", "span_qa"):
         raise wrong_task(file, request)
@@ -435,14 +453,7 @@ def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRe
 
 
 def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
-    """Choose the task of a file without columns: of running text, tagged words, or questions on passages.
-
-    Raises:
-        InputError: Another task or columns are asked for.
-    """
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
-
+    """Choose the task of a file without columns: of running text, tagged words, or questions on passages."""
     wanted = request.wanted
     if file.task:
         if wanted.task not in (None, file.task):
@@ -470,29 +481,13 @@ def wrong_task(file: UnderstoodFile, request: InitRequest) -> InputError:
     return InputError(f"--task {request.wanted.task}: {file.source} holds {file.content}, {good}")
 
 
-def check_tables(folder: Path) -> None:
-    """Make sure that a column can be chosen of the files of a folder.
-
-    Raises:
-        InputError: None of them has columns.
-    """
-    from heedful.data.readers.documents import document_files
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
-
-    if not any(ending_of(file) in READERS for file in document_files(CorpusConfig(source=str(folder)), DataConfig())):
-        raise InputError(f"{folder}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
-
-
 def check_running(source: Path, wanted: TaskChoice) -> None:
-    """Refuse columns, and tasks of labelled text, for running text.
-
-    Raises:
-        InputError: They are asked for.
-    """
-    if source.is_dir() and wanted.source and not (wanted.pair or wanted.target):
-        check_tables(source)
-    elif wanted.columns:
+    """Refuse columns, and tasks of labelled text, for running text."""
+    one_column = source.is_dir() and wanted.source and not (wanted.pair or wanted.target)
+    has_tables = one_column and any(
+        ending_of(file) in READERS for file in document_files(CorpusConfig(source=str(source)), DataConfig())
+    )
+    if wanted.columns and not has_tables:
         raise InputError(f"{source}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
     if wanted.task not in (None, *OF_ONE_TEXT):
         raise InputError(

@@ -1,21 +1,29 @@
-"""Input of a command, line by line, with progress: texts on the command line, a file, or standard input."""
+"""Input of a command: texts of the command line, lines of a file or of standard input, or rows of a table."""
 
 import atexit
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
 import typer
 
-from heedful.cli.options import InputFormat
+from heedful.cli.options import STDIN, InputFormat
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.readers.files import decode_lines, ending_of, open_bytes, read_lines
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.labelled import WholeRow, is_table, names_of_cells, read_texts, read_whole_rows
+from heedful.data.readers.rows import CHARACTERS, separator_of
+from heedful.data.readers.text_columns import WantedTexts, choose_columns
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress, silent
+from heedful.text.coverage import measure_coverage
 
 if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
@@ -23,22 +31,49 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STANDARD_INPUT = Path("-")
-PLAIN = ".txt"  # the ending of a copy of lines, which no table has
-BLOCK = 1 << 20  # bytes that are copied at a time
+BLOCK = 1 << 20  # bytes that are read at a time
+LINE = "text"  # the name of the column that holds the line of a plain text file, where a table is written
 LOOKED_AT = 1000  # characters of a line that tell whether the vocabulary knows its script
 UNFAMILIAR = 0.25  # the share of unknown characters or words that a text in the right language does not reach
 ENOUGH = 20  # unknown characters or words, from which the share in the text read so far counts
 
 
-def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
-    """Return the input of a command: the texts given, or else the lines of a file, or else of standard input.
+def texts_argument(help: str) -> Any:
+    """Make the argument for the texts of a command, of which "-" alone is standard input, as in other programs."""
+    return typer.Argument(help=help, show_default=STDIN, callback=lambda texts: None if texts == ["-"] else texts)
 
-    Raises:
-        InputError: there are texts and a file, an input cannot be read, or a text is the name of a file or of a
-            model.
+
+def input_file(text: list[str] | None, source: Path | None, form: InputFormat | None) -> Path | None:
+    """Return the file to read the input from; None: the texts given, or else the lines of standard input.
+
+    A table is read more than once, and its name says its format. So a table on standard input or in a pipe, and a file
+    whose name says another format, is copied to a temporary file, which is deleted at the end.
     """
-    from heedful.data.readers.files import decode_lines, read_lines
+    if text and (source or form):
+        raise InputError(f"there are texts and {'--input' if source else '--input-format'}; give one of them")
+    source = None if source == STANDARD_INPUT else source
+    if source and (source.is_dir() or not source.exists()):
+        return source  # its reader says what is wrong
+    if form in (None, InputFormat.LINES) and not (source and is_table(source)):
+        return source
+    # No table has the ending .txt, so a copy with it is read as lines.
+    ending = ending_of(source) if source and not form else ".txt" if form is InputFormat.LINES else f".{form}"
+    if source and source.is_file() and ending_of(source) == ending:
+        return source
+    if source is None and sys.stdin is None:
+        raise InputError("standard input is closed; give texts or --input")
 
+    folder = TemporaryDirectory(prefix="heedful-")
+    atexit.register(folder.cleanup)
+    copy = Path(folder.name) / f"{source.name if source else 'standard-input'}{ending}"
+    with open_bytes(source) if source else nullcontext(sys.stdin.buffer) as stream, copy.open("wb") as file:
+        while block := stream.read(BLOCK):
+            file.write(block)
+    return copy
+
+
+def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
+    """Return the input of a command: the texts given, or else the lines of a file, or else of standard input."""
     if text and source:
         raise InputError("there are texts and --input; give one of them")
     if text:
@@ -51,56 +86,8 @@ def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     return (line for line in decode_lines(sys.stdin.buffer, "standard input", bad_utf8="error") if line is not None)
 
 
-def input_file(text: list[str] | None, source: Path | None, form: InputFormat | None) -> Path | None:
-    """Return the file to read the input from; None: the texts given, or else the lines of standard input.
-
-    A table is read more than once, and its name says its format. So a table on standard input or in a pipe, and a file
-    whose name says another format, is copied to a temporary file, which is deleted at the end.
-
-    Raises:
-        InputError: There are texts and a file or a format, or the input cannot be read.
-    """
-    from heedful.data.readers.files import ending_of, open_bytes
-    from heedful.data.readers.labelled import is_table
-
-    if text and (source or form):
-        raise InputError(f"there are texts and {'--input' if source else '--input-format'}; give one of them")
-    source = None if source == STANDARD_INPUT else source
-    named_table = source is not None and is_table(source)
-    if source and (source.is_dir() or not source.exists()):
-        return source  # its reader says what is wrong
-    if form in (None, InputFormat.LINES) and not named_table:
-        return source
-    ending = ending_of(source) if source and not form else PLAIN if form is InputFormat.LINES else f".{form}"
-    if source and source.is_file() and ending_of(source) == ending:
-        return source
-    if source is None and sys.stdin is None:
-        raise InputError("standard input is closed; give texts or --input")
-    folder = TemporaryDirectory(prefix="heedful-")
-    atexit.register(folder.cleanup)
-    copy = Path(folder.name) / f"{source.name if source else 'standard-input'}{ending}"
-    with open_bytes(source) if source else nullcontext(sys.stdin.buffer) as stream, copy.open("wb") as file:
-        while block := stream.read(BLOCK):
-            file.write(block)
-    return copy
-
-
-def texts_or_stdin(texts: list[str] | None) -> list[str] | None:
-    """Read "-" alone among the texts of a command as standard input, as other programs do."""
-    return None if texts == ["-"] else texts
-
-
-def place_of(source: Path | None, line: int) -> str:
-    """Name a line of the input of a command, for messages: by its file, if it comes from one, and its number from 1."""
-    return f"{source or 'input'}, line {line:,}"
-
-
 def refuse_names(texts: list[str]) -> None:
-    """Refuse a text that is the name of a file or of a model, whose lines, or which itself, are meant.
-
-    Raises:
-        InputError: There is such a text.
-    """
+    """Refuse a text that is the name of a file or of a model, whose lines, or which itself, are meant."""
     from heedful.checkpoint.load import model_in, names_in_box
 
     for text in texts:
@@ -113,7 +100,94 @@ def refuse_names(texts: list[str]) -> None:
         raise InputError(f"{text} {remedy}. A text that is such a name can come from standard input")
 
 
-def is_typed(text: list[str] | None, source: Path | Sequence[Path] | None) -> bool:
+def place_of(source: Path | None, line: int) -> str:
+    """Name a line of the input of a command, for messages: by its file, if it comes from one, and its number from 1."""
+    return f"{source or 'input'}, line {line:,}"
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Input texts of a command: the texts of each row, with all cells of the row."""
+
+    rows: Iterator["WholeRow"]
+    count: int | None  # of the rows, if known
+    unit: str  # "line", or "row" of a table, for messages
+    columns: tuple[str, ...] = (LINE,)  # names of the cells
+    separator: str = ","  # of the columns of a .csv file that is read
+
+
+def line_rows(lines: Iterable[str], source: Path | None, most: int = 1) -> TextRows:
+    """Return a row for each line, which has one text, or up to `most` with tabs between them."""
+
+    def rows() -> "Iterator[WholeRow]":
+        for number, line in enumerate(lines, start=1):
+            texts = (line,) if most == 1 else tuple(line.split("\t"))
+            if len(texts) > most:
+                raise InputError(
+                    f"{place_of(source, number)}: {len(texts)} texts with tabs between them; give one, or a pair"
+                )
+            yield WholeRow(number, texts, (line,))
+
+    return TextRows(rows(), None, "line")
+
+
+def table_rows(source: Path, wanted: "WantedTexts") -> TextRows:
+    """Read the texts in some columns of a table; all rows are read once beforehand, so that errors show at once."""
+    choice = choose_columns(source, wanted)
+    report = DropReport()
+    first, count = None, 0
+    for row in read_texts(source, choice.fields, report, turns=wanted.turns):
+        first, count = first or row.line, count + 1
+    if choice.guessed:
+        texts = "text is" if len(choice.fields) == 1 else "texts are"
+        names = (f"column {field}" if field.isdecimal() else f"column {field!r}" for field in choice.fields)
+        typer.echo(
+            f"heedful: {source}: the {texts} read from {', '.join(names)}; name another with {wanted.option}", err=True
+        )
+    elif "header" in report.counts and any(map(str.isdecimal, choice.fields)):
+        typer.echo(f"heedful: {source}: its first line is taken for a header, and is not read", err=True)
+    columns = names_of_cells(source, first)
+    rows = read_whole_rows(source, choice.fields, columns, turns=wanted.turns)
+    return TextRows(rows, count, "row", columns, separator_of_csv(source))
+
+
+def separator_of_csv(source: Path) -> str:
+    """Return what separates the columns of a .csv file; a comma for other tables."""
+    return CHARACTERS[separator_of(source, "replace")] if ending_of(source) == ".csv" else ","
+
+
+def wanted_texts(recipe: "Recipe | None", *named: str | None, fields: tuple[str, ...] | None = None) -> "WantedTexts":
+    """Return what a recipe says about the texts that a model reads from a table.
+
+    `named` are the columns that options name, one for each text; None where an option is not given. `fields` are the
+    recipe's names of the columns; None: its `source_field`.
+    """
+    recipe = recipe or Recipe()
+    columns, data = columns_of(recipe), recipe.data
+    own = (columns.source_field,) if fields is None else fields
+    target = None if columns.target_field in own else columns.target_field
+    facts = (own, named or (None,) * len(own), data.labels, target, data.source_language)
+    return WantedTexts(*facts, turns=recipe.task == "dialogue")
+
+
+def columns_of(recipe: "Recipe") -> "CorpusConfig":
+    """Return the corpus of a recipe, test, valid or train, whose column names other tables are expected to have."""
+    data = recipe.data
+    return next((corpus for corpus in (data.test, data.valid, *data.train) if corpus), CorpusConfig(source=""))
+
+
+def check_columns(file: Path | None, option: str, *fields: str | None) -> None:
+    """Refuse column names for an input file that is no table; `option` is the option that gives the file."""
+    if any(fields) and (file is None or not is_table(file)):
+        names = ", ".join(filter(None, fields))
+        lacks = f"there is no {option} FILE" if file is None else f"{option} {file} is no table"
+        raise InputError(
+            f"columns are named ({names}), but {lacks}; give one whose name ends in .tsv, .csv or .jsonl, say with "
+            "--input-format which of these it is, or leave the names of columns out"
+        )
+
+
+def is_typed(text: list[str] | None, source: Path | list[Path] | None) -> bool:
     """True if the input lines are typed at a terminal, so that each needs its result at once."""
     return not (text or source) and sys.stdin is not None and sys.stdin.isatty()
 
@@ -122,7 +196,7 @@ def is_typed(text: list[str] | None, source: Path | Sequence[Path] | None) -> bo
 def progress_of(
     work: str,
     text: list[str] | None,
-    source: Path | Sequence[Path] | None,
+    source: Path | list[Path] | None,
     output: Path | None,
     unit: str = "lines",
     each: int = 1,
@@ -130,14 +204,7 @@ def progress_of(
 ) -> Iterator[ProgressReporter]:
     """Show how many input lines of a command are done; for typed lines, print how to end the input instead.
 
-    Args:
-        work: The work in words, such as "translating".
-        text: The texts of the command line.
-        source: The file, or files, that are read if no texts are given.
-        output: The file for the results; None: standard output.
-        unit: The name of the things that are counted, in the plural: lines, or results of lines.
-        each: The number of counted things for each line.
-        count: The number of lines, or of rows of a table; None: count them.
+    `each` results are counted for a line, and `count` is the number of lines; None: count them.
     """
     if is_typed(text, source):
         typer.echo("Type one line at a time; Ctrl-D ends.", err=True)
@@ -150,16 +217,6 @@ def progress_of(
         yield progress
 
 
-@contextmanager
-def progress_of_stream(work: str, unit: str, total: int, output: Path | None) -> Iterator[ProgressReporter]:
-    """Show the progress of one result, unless its parts appear at the terminal as they come."""
-    if shows_bar(output):
-        with show_progress(work, unit, total) as progress:
-            yield progress
-    else:
-        yield silent(work, unit, total)
-
-
 def shows_bar(output: Path | None) -> bool:
     """True if a progress bar has the terminal to itself, because results go elsewhere."""
     return output is not None or not sys.stdout.isatty()
@@ -167,15 +224,13 @@ def shows_bar(output: Path | None) -> bool:
 
 def count_lines(*files: Path) -> int | None:
     """Count the lines of all files; None if one of the files can be read only once, such as a pipe."""
-    from heedful.data.readers.files import open_bytes
-
     count = 0
     for file in files:
         if not file.is_file():
             return None
         with open_bytes(file) as stream:
             last = b"\n"
-            for block in iter(partial(stream.read, 1 << 20), b""):
+            for block in iter(partial(stream.read, BLOCK), b""):
                 count += block.count(b"\n")
                 last = block
             count += not last.endswith(b"\n")
@@ -188,37 +243,33 @@ def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callab
     Text is unknown if it becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes. An item that
     is no string, such as a row of a table, is turned into a string by `spell`.
     """
-    from heedful.text.coverage import measure_coverage
-
     unknown = units = 0
-    told = len(tokenizer) == tokenizer.byte_ids.stop  # nothing but bytes: no script is less known than another
-    apart = False
+    has_warned = len(tokenizer) == tokenizer.byte_ids.stop  # nothing but bytes: no script is less known than another
+    has_decomposed = False
     for text in texts:
-        if not told:
-            shown = spell(text)[:LOOKED_AT]
-            coverage = measure_coverage(tokenizer, [shown])
+        if not has_warned:
+            beginning = spell(text)[:LOOKED_AT]
+            coverage = measure_coverage(tokenizer, [beginning])
             unknown, units = unknown + coverage.unfamiliar, units + coverage.units
-            composed = normalize("NFC", shown)
-            if not apart and composed != shown:
-                apart = tell_apart(coverage.unfamiliar - measure_coverage(tokenizer, [composed]).unfamiliar)
-            told = unknown >= ENOUGH and tell_unknown(unknown, units)
+
+            # Accents apart from their letters may be all that the vocabulary does not know.
+            composed = normalize("NFC", beginning)
+            if not has_decomposed and composed != beginning:
+                has_decomposed = coverage.unfamiliar > measure_coverage(tokenizer, [composed]).unfamiliar
+                if has_decomposed:
+                    typer.echo(
+                        "heedful: the text has accents apart from their letters (Unicode NFD), and the model's "
+                        "vocabulary has them in one character; convert the text to NFC, for example with "
+                        "`uconv -x any-nfc`",
+                        err=True,
+                    )
+            has_warned = unknown >= ENOUGH and warn_of_unknown(unknown, units)
         yield text
-    if not told:
-        tell_unknown(unknown, units)
+    if not has_warned:
+        warn_of_unknown(unknown, units)
 
 
-def tell_apart(fewer: int) -> bool:
-    """Warn of accents apart from their letters, and return True, if fewer units are unknown once they are composed."""
-    if fewer > 0:
-        typer.echo(
-            "heedful: the text has accents apart from their letters (Unicode NFD), and the model's vocabulary has them "
-            "in one character; convert the text to NFC, for example with `uconv -x any-nfc`",
-            err=True,
-        )
-    return fewer > 0
-
-
-def tell_unknown(unknown: int, units: int) -> bool:
+def warn_of_unknown(unknown: int, units: int) -> bool:
     """Warn if the share of unknown text is too large, and return True; else return False."""
     if unknown <= UNFAMILIAR * units:
         return False

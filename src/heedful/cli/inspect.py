@@ -1,8 +1,9 @@
-"""`heedful inspect`: serve the inspector, a web page that looks inside a model, or write one HTML file of it."""
+"""`heedful inspect`: the inspector, as a web page or one HTML file; `heedful attention`: heat maps of attention."""
 
 import secrets
 import socket
 import webbrowser
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -10,9 +11,10 @@ from urllib.parse import urlencode
 
 import typer
 
-from heedful.cli.evaluate import recipe_of, recipe_test_set
+from heedful.cli.answering import recipe_of
+from heedful.cli.evaluate import recipe_test_set
 from heedful.cli.options import Device, Force, folder_to_read
-from heedful.cli.output import check_output, writing
+from heedful.cli.output import check_output, check_picture, draw_picture, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
@@ -20,6 +22,7 @@ from heedful.storage.paths import unreadable
 from heedful.wording import counted, shown_name
 
 if TYPE_CHECKING:
+    from heedful.inspector.capture.sources import Writer
     from heedful.inspector.capture.trace import Trace
 
 INPUTS = {
@@ -91,11 +94,11 @@ def inspect(
         from heedful.text.tokenizer import checked
 
         opened = opened_file(model, text)
-        shown = {name: value for name, value in (("text", None if opened else text), ("target", target)) if value}
-        for value in shown.values():
+        address = {name: value for name, value in (("text", None if opened else text), ("target", target)) if value}
+        for value in address.values():
             checked(value)
-        look = Opening(shown, opened, sample_of(model, data))
-        serve(list(map(served_name, [model, *(beside or [])])), look, host, port, open_browser, device)
+        opening = Opening(address, opened, sample_of(model, data))
+        serve(list(map(served_name, [model, *(beside or [])])), opening, host, port, open_browser, device)
         return
     if beside or data:
         raise InputError("--beside and --data are for the live page; a file shows one look at one model")
@@ -107,12 +110,12 @@ def inspect(
     from heedful.inspector.page import view
 
     question = Question(text=text, target=target, reference=reference)
-    chosen = head_of(head) if head else None
+    block_and_head = head_of(head) if head else None
     with show_progress(f"looking into {model}"):
-        shown = view(model, question, chosen, device)
-        if chosen:
-            check_head(chosen, shown.trace)
-        html = shown.html
+        page = view(model, question, block_and_head, device)
+        if block_and_head:
+            check_head(block_and_head, page.trace)
+        html = page.html
     with writing(out) as stream:
         stream.write(html.encode())
     typer.echo(f"{out}: open it in a browser; it needs no internet", err=True)
@@ -124,25 +127,15 @@ def served_name(model: str) -> str:
 
 
 class Opening(NamedTuple):
-    """First look of the live page: the text or file that it opens with.
+    """First inspection of the live page: the text or file that it opens with."""
 
-    Attributes:
-        shown: text and target, for the address.
-        file: name and content of a picture or sound; None: a text.
-        sample: sentences and references that heads are weighed on.
-    """
-
-    shown: dict[str, str]
-    file: tuple[str, bytes] | None
-    sample: tuple[list[str], list[str]]
+    address: dict[str, str]  # text and target
+    file: tuple[str, bytes] | None  # name and content of a picture or sound; None: a text
+    sample: tuple[list[str], list[str]]  # sentences and references that heads are weighed on
 
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
-    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file.
-
-    Raises:
-        InputError: there is no such model, or the file cannot be read.
-    """
+    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file."""
     if text is None or recipe_of(model).data.modality == "text":
         return None
     try:
@@ -152,11 +145,7 @@ def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
 
 
 def head_of(text: str) -> tuple[str, int]:
-    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0.
-
-    Raises:
-        InputError: the text names no head.
-    """
+    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0."""
     block, _, number = text.rpartition(".")
     if block.count(".") != 2 or not number.isdecimal() or len(number) > 9 or int(number) < 1:
         raise InputError(f"--head {text}: a head is a block and a number from 1, such as dec.1.cross.1")
@@ -164,11 +153,7 @@ def head_of(text: str) -> tuple[str, int]:
 
 
 def check_head(head: tuple[str, int], trace: "Trace") -> None:
-    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked.
-
-    Raises:
-        InputError: the block has fewer heads.
-    """
+    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked."""
     block, number = head
     attention = f"{block}.attn"
     if attention in trace and number >= (heads := len(trace[attention])):
@@ -176,11 +161,7 @@ def check_head(head: tuple[str, int], trace: "Trace") -> None:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here.
-
-    Raises:
-        InputError: there is no such model, or the test set cannot be read in the folder `data`.
-    """
+    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here."""
     recipe = recipe_of(model)
     if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []
@@ -196,24 +177,11 @@ def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
     return sources[:SAMPLE], references[:SAMPLE]
 
 
-def serve(
-    models: list[str],
-    opening: Opening,
-    host: str,
-    port: int,
-    open_browser: bool,
-    device: str,
-) -> None:
-    """Serve the inspector's web page until the user presses Ctrl-C.
-
-    Raises:
-        InputError: the extra heedful[serve] is not installed, or a model is not there.
-        RunError: the server cannot listen at that address.
-    """
+def serve(models: list[str], opening: Opening, host: str, port: int, open_browser: bool, device: str) -> None:
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
-        from heedful.server.inspector.questions import OpenedFile
+        from heedful.server.inspector.inspections import OpenedFile
         from heedful.server.inspector.routes import inspector_routes
         from heedful.server.limits import Server
     except ModuleNotFoundError as error:
@@ -227,7 +195,7 @@ def serve(
         engine = Engine.load(models, device)
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
-        address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(opening.shown)}" * bool(opening.shown)
+        address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(opening.address)}" * bool(opening.address)
 
         def ready() -> None:
             typer.echo(f"looking into {', '.join(models)} at {address}   (Ctrl-C ends it)", err=True)
@@ -240,12 +208,6 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a TCP socket that listens at a host and a port.
-
-    Raises:
-        InputError: no host can have such a name, or it is empty.
-        RunError: the address is taken, or there is no such address.
-    """
     if not host.strip():
         raise InputError("--host is empty; give an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -258,3 +220,50 @@ def listen(host: str, port: int) -> socket.socket:
         raise RunError(
             f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 takes a free one"
         ) from error
+
+
+def attention(
+    text: Annotated[str, typer.Argument(help="Sentence in the source language; or the file of a picture or sound.")],
+    model: Annotated[
+        str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
+    ] = "en-de",
+    out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("attention.png"),
+    target: Annotated[
+        str | None, typer.Option(help="Translation or caption to draw.", show_default="the model's own")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Decoder layer, from 1.", show_default="the layer with the sharpest attention")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Attention head, from 1.", show_default="the mean of all heads")
+    ] = None,
+    device: Device = "auto",
+    _force: Force = False,
+) -> None:
+    """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
+    check_picture(out, "--out")
+    from heedful.checkpoint import load_model
+    from heedful.inspector.capture.forward_inputs import user_input
+    from heedful.inspector.capture.sources import PictureInput
+    from heedful.inspector.measures.attention import cross_attention, view
+    from heedful.inspector.plots import HeatMap, PictureMaps, draw, draw_maps
+    from heedful.predictors.captioner import Captioner
+    from heedful.predictors.transcriber import Transcriber
+    from heedful.predictors.translator import Translator
+
+    loaded = load_model(model, device)
+    kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
+    subject: Writer = loaded.use_as(kinds[loaded.recipe.data.modality])
+    weighed = cross_attention(subject, user_input(subject, text), target)
+    weights, title = view(weighed.by_word(), weighed.layers, layer, head)
+    subtitle = f"model {model}"
+    if isinstance(weighed.media, PictureInput):
+        maps = weighed.media.laid(weights.numpy())
+        subtitle += "\nframed: the largest weight, in brackets"
+        pictures = PictureMaps(weighed.media.pixels, maps, weighed.target.words, title, subtitle)
+        drawing = partial(draw_maps, pictures)
+    else:
+        heat_map = HeatMap(weights.numpy(), weighed.source.words, weighed.target.words, title, subtitle)
+        drawing = partial(draw, heat_map)
+    draw_picture(out, drawing, "Words", title)
+    typer.echo(subject.tokenizers.target.decode(weighed.target.ids))

@@ -3,7 +3,7 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,14 +14,7 @@ STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # de
 
 
 def mirrored(key: object, *spellings: str, more: str = "", show_default: str = MODELS) -> Any:
-    """Make the option that overrides a setting of a model's recipe; its help is the description of the setting.
-
-    Args:
-        key: the setting, as an attribute of `KEYS`.
-        spellings: the names of the option, unless it has that of the setting.
-        more: what the command adds to the description.
-        show_default: the default as help shows it.
-    """
+    """Make the option that overrides a setting of a model's recipe; its help is the description of the setting."""
     text, others = description_of(str(key))
     text = re.sub(r" Not set: [^.]*\.", "", text)  # the value is that of the model then
     text = re.sub(r"`(\w+)`", lambda name: option_of(name[1]) if name[1] in others else name[0], text)
@@ -32,6 +25,8 @@ def option_of(name: str) -> str:
     """The option that overrides a setting of this name."""
     return f"--{name.replace('_', '-')}"
 
+
+BadUtf8 = Literal["error", "skip", "replace"]
 
 Model = Annotated[str, typer.Option(help="Folder of a model or of a run.")]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
@@ -55,11 +50,7 @@ def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | Non
 
 
 def refuse_file_in_the_way(folder: Path, named: str) -> None:
-    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages.
-
-    Raises:
-        InputError: The folder, or one that it is in, is a file.
-    """
+    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages."""
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
             raise InputError(f"{named}: {'' if named.endswith(str(place)) else f'{place} '}is a file; name a folder")
@@ -74,6 +65,23 @@ def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | No
     return value
 
 
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
+    ),
+]
+
+
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the data files that the recipe names.",
+        show_default="the folder of the recipe",
+        callback=folder_to_read,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
 Force = Annotated[
     bool,
     typer.Option(
@@ -106,8 +114,6 @@ TextsOrTable = Annotated[
 
 
 class InputFormat(StrEnum):
-    """Formats of the input of a command that answers texts."""
-
     LINES = "lines"
     CSV = "csv"
     TSV = "tsv"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.config import Data, Overrides
+from heedful.cli.options import AsJson, Data, Overrides
 from heedful.wording import counted, duration, speed
 
 if TYPE_CHECKING:
@@ -22,23 +22,38 @@ WIDTH = 34
 def lines(plan: "Plan") -> Iterator[str]:
     """Format a plan: the model, the memory of a GPU in two layouts, the work, its speed, checkpoints and data."""
     accelerator, count = plan.accelerator, counted(plan.gpus, "GPUs")
-    machine = accelerator.name if plan.gpus == 1 else f"{count}, {accelerator.name}"
     yield f"{plan.name}: {plan.shape}"
     yield row("parameters", f"{plan.parameters:,}")
     yield row("precision", plan.precision)
-    yield row("machine", machine)
+    yield row("machine", accelerator.name if plan.gpus == 1 else f"{count}, {accelerator.name}")
     yield row("", f"{si(accelerator.flops)}FLOP/s, {size(accelerator.memory)} ({accelerator.source})")
     yield ""
     yield from memory_lines(plan)
     yield ""
-    yield from work_lines(plan)
+
+    work, pace = plan.work, plan.speed
+    epochs = "" if work.epochs is None else f", {work.epochs:.3g} epochs"
+    time = f"{pace.hours / 24:.3g} days" if pace.hours >= 48 else duration(3600 * pace.hours)
+    yield row("updates", f"{work.updates:,}{epochs}")
+    yield row("an update", f"{counted(work.batches, 'batches')}, {work.tokens:,.0f} tokens, {si(work.flops)}FLOP")
+    yield row("", work.origin)
+    yield row("in all", f"{work.updates * work.flops:.3g} FLOP, {work.updates * work.tokens:.3g} tokens")
+    yield row("utilisation, assumed", f"{pace.utilisation:.0%}")
+    yield row("an update takes, est.", f"{pace.seconds:.3g} s, {pace.layout}")
+    yield row("speed, est.", f"{speed(pace.tokens_per_second)} tokens/s")
+    yield row("time, est.", f"{time}, {pace.gpu_hours:,.3g} GPU hours")
     yield ""
-    yield from checkpoint_lines(plan)
-    yield from data_lines(plan)
+
+    saved = plan.checkpoints
+    yield row("a checkpoint", f"{size(saved.bytes)}, written in {saved.seconds:.3g} s")
+    yield row("on disk", f"{size(saved.disk)}: {counted(saved.kept, 'checkpoints')} at most, and the model")
+    yield row("a checkpoint every, est.", f"{duration(saved.interval)} loses the least time")
+    if data := plan.data:
+        yield row("data", f"{counted(data.files, 'files')}, {size(data.bytes)}, {counted(data.lines, 'lines')}")
+        yield row("", f"about {data.tokens:,} tokens ({data.how})")
 
 
 def memory_lines(plan: "Plan") -> Iterator[str]:
-    """Format the memory of a GPU, in columns for each layout."""
     yield row("memory of each, in GB", "DDP", "FSDP2 (estimate)")
     for title, key in (
         ("weights, float32", "weights"),
@@ -57,51 +72,19 @@ def memory_lines(plan: "Plan") -> Iterator[str]:
 
 
 def advice(plan: "Plan") -> Iterator[str]:
-    """Say what helps if all weights on each GPU do not fit."""
     from heedful.tools.plan.plan import USABLE
 
-    first, memory = plan.layouts[0], plan.memory
-    if first.fits:
+    if plan.layouts[0].fits:
         return
-    room = USABLE * plan.accelerator.memory - memory.states
+    room = USABLE * plan.accelerator.memory - plan.memory.states
     if room > 0:
-        times = int(-(-memory.work // room))
+        times = int(-(-plan.memory.work // room))
         yield f"fits with batches of 1/{times}: train.batch_tokens / {times}, train.accumulate x {times}"
     else:
-        yield f"weights, gradients and optimiser alone need {size(memory.states)}: only shards of them fit"
-
-
-def work_lines(plan: "Plan") -> Iterator[str]:
-    """Format the work and its speed."""
-    work, pace = plan.work, plan.speed
-    epochs = "" if work.epochs is None else f", {work.epochs:.3g} epochs"
-    yield row("updates", f"{work.updates:,}{epochs}")
-    yield row("an update", f"{counted(work.batches, 'batches')}, {work.tokens:,.0f} tokens, {si(work.flops)}FLOP")
-    yield row("", work.origin)
-    yield row("in all", f"{work.updates * work.flops:.3g} FLOP, {work.updates * work.tokens:.3g} tokens")
-    yield row("utilisation, assumed", f"{pace.utilisation:.0%}")
-    yield row("an update takes, est.", f"{pace.seconds:.3g} s, {pace.layout}")
-    yield row("speed, est.", f"{speed(pace.tokens_per_second)} tokens/s")
-    yield row("time, est.", f"{long_time(pace.hours)}, {pace.gpu_hours:,.3g} GPU hours")
-
-
-def checkpoint_lines(plan: "Plan") -> Iterator[str]:
-    """Format the sizes of checkpoints, and how often to write one."""
-    saved = plan.checkpoints
-    yield row("a checkpoint", f"{size(saved.bytes)}, written in {saved.seconds:.3g} s")
-    yield row("on disk", f"{size(saved.disk)}: {counted(saved.kept, 'checkpoints')} at most, and the model")
-    yield row("a checkpoint every, est.", f"{duration(saved.interval)} loses the least time")
-
-
-def data_lines(plan: "Plan") -> Iterator[str]:
-    """Format the volume of the data, if it is here."""
-    if data := plan.data:
-        yield row("data", f"{counted(data.files, 'files')}, {size(data.bytes)}, {counted(data.lines, 'lines')}")
-        yield row("", f"about {data.tokens:,} tokens ({data.how})")
+        yield f"weights, gradients and optimiser alone need {size(plan.memory.states)}: only shards of them fit"
 
 
 def row(title: str, *values: str) -> str:
-    """Format a title and its values; several values are columns."""
     columns: Sequence[str] = values if len(values) == 1 else [f"{value:>18}" for value in values]
     return f"{title:{WIDTH}}  {''.join(columns)}".rstrip()
 
@@ -113,18 +96,11 @@ def si(number: float) -> str:
 
 
 def size(number: float) -> str:
-    """Format a number of bytes."""
     return f"{si(number)}B"
 
 
 def gigabytes(number: float | None) -> str:
-    """Format a number of bytes in GB; a dash where there is none."""
     return "-" if number is None else f"{number / 1e9:,.3f}"
-
-
-def long_time(hours: float) -> str:
-    """Format hours, in days where there are many."""
-    return f"{hours / 24:.3g} days" if hours >= 48 else duration(3600 * hours)
 
 
 def plan(
@@ -159,7 +135,7 @@ def plan(
         typer.Option(help="Folder of prepared data, such as RUN/data, whose batches are real.", show_default="none"),
     ] = None,
     overrides: Overrides = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a run on paper: memory, FLOPs, time, checkpoints and data. Nothing is trained, and no GPU is needed.
 
@@ -167,9 +143,9 @@ def plan(
     tensors without memory. Times are estimates from the utilisation.
     """
     from heedful.cli.config import recipe_or_preset
-    from heedful.tools.plan import Circumstances, make_plan
+    from heedful.tools.plan import Hardware, make_plan
 
-    circumstances = Circumstances(
+    hardware = Hardware(
         gpus=gpus,
         gpu=gpu,
         utilisation=utilisation,
@@ -178,5 +154,5 @@ def plan(
         disk=disk * 1e9,
         failure_hours=failure_hours,
     )
-    made = make_plan(recipe_or_preset(recipe, overrides or [], data), circumstances, prepared)
-    typer.echo(json.dumps(asdict(made), indent=2) if as_json else "\n".join(lines(made)))
+    result = make_plan(recipe_or_preset(recipe, overrides or [], data), hardware, prepared)
+    typer.echo(json.dumps(asdict(result), indent=2) if as_json else "\n".join(lines(result)))

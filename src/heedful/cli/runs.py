@@ -4,16 +4,11 @@ import json
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from heedful.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from heedful.tools.runs import Difference, RunSummary
 
 app = typer.Typer(
     name="runs",
@@ -35,29 +30,24 @@ def list_runs(
 
     summaries = [summary(run) for run in find_runs(folder)]
     if as_json:
-        for found in summaries:
-            typer.echo(json.dumps({**asdict(found), "folder": str(found.folder)}))
+        for run in summaries:
+            typer.echo(json.dumps({**asdict(run), "folder": str(run.folder)}))
         return
-    header = ["run", "state", "update", "MB", "changed", "scores"]
-    typer.echo(aligned([header, *map(row, summaries)]) if summaries else f"no runs in {folder}")
+    rows = [["run", "state", "update", "MB", "changed", "scores"]]
+    for run in summaries:
+        scores = ", ".join(f"{name} {value:.4g}" for name, value in run.scores.items() if value is not None)
+        changed = datetime.fromtimestamp(run.changed).strftime("%Y-%m-%d %H:%M")
+        rows.append([str(run.folder), run.state, f"{run.update:,}", megabytes(run.bytes), changed, scores])
+    typer.echo(aligned(rows) if summaries else f"no runs in {folder}")
 
 
-def aligned(rows: "Sequence[Sequence[str]]") -> str:
-    """Format rows of cells as lines, with all columns but the last as wide as their widest cell."""
+def aligned(rows: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def row(found: "RunSummary") -> list[str]:
-    """Format the summary of a run as the cells of a row."""
-    scores = ", ".join(f"{name} {value:.4g}" for name, value in found.scores.items() if value is not None)
-    changed = datetime.fromtimestamp(found.changed).strftime("%Y-%m-%d %H:%M")
-    return [str(found.folder), found.state, f"{found.update:,}", megabytes(found.bytes), changed, scores]
-
-
 def megabytes(size: int) -> str:
-    """Format a number of bytes in MB."""
     return f"{size / 1e6:,.1f}"
 
 
@@ -68,11 +58,11 @@ def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) 
 
     total = 0
     for run in runs:
-        found = list(damages(run))
-        total += len(found)
-        for damage in found:
+        damaged = list(damages(run))
+        total += len(damaged)
+        for damage in damaged:
             typer.echo(f"{run}: {damage}")
-        if not found:
+        if not damaged:
             saved = any(folder.parent != run / "data" for folder in sealed_folders(run))
             end = "" if saved else "; there is no checkpoint and no model yet"
             typer.echo(f"{run}: every file is the one that was saved{end}")
@@ -84,15 +74,13 @@ def diff(first: Run, second: Run) -> None:
     """Compare two runs: the settings in which their recipes differ, and their results."""
     from heedful.tools.runs import results, setting_differences
 
-    changed = setting_differences(first, second)
-    found = [*changed, *results(first, second)]
-    typer.echo(aligned([["", str(first), str(second)], *map(values, found)]))
-    typer.echo(f"{counted(len(changed), 'settings')} differ" if changed else "no setting differs")
-
-
-def values(found: "Difference") -> list[str]:
-    """Format a difference as the cells of a row."""
-    return [found.name, *("-" if value is None else str(value) for value in (found.first, found.second))]
+    settings = setting_differences(first, second)
+    rows = (
+        [each.name, *("-" if value is None else str(value) for value in (each.first, each.second))]
+        for each in [*settings, *results(first, second)]
+    )
+    typer.echo(aligned([["", str(first), str(second)], *rows]))
+    typer.echo(f"{counted(len(settings), 'settings')} differ" if settings else "no setting differs")
 
 
 @app.command()

@@ -1,32 +1,41 @@
 """`heedful search` and `heedful encode`: the nearest texts or pictures, and their vectors, with a model of vectors."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os.path import isdir, isfile  # False, and no error, for a sentence that is too long for a name
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from heedful.cli.answering import TextCommand, load
 from heedful.cli.files import ReadFiles, SkipBad, check_bad_files, named_files
-from heedful.cli.inputs import input_file, input_lines, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
-from heedful.cli.output import check_output, json_of_files, writing_results
-from heedful.cli.pictures import check_folder, queries
-from heedful.cli.tables import (
-    GivenTexts,
+from heedful.cli.inputs import (
+    TextRows,
     check_columns,
-    check_json_output,
     columns_of,
-    given_texts,
+    input_lines,
+    line_rows,
+    table_rows,
+    texts_argument,
+    wanted_texts,
+    warning_if_unknown,
+)
+from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
+from heedful.cli.output import (
+    check_output,
     is_table_output,
+    json_of_files,
     one_cell,
     one_line,
-    table_texts,
-    wanted_texts,
-    whole_lines,
-    writing_answers,
 )
+from heedful.data.preparation.prepared_data import files_digest, text_digest
+from heedful.data.readers.columns import PAIR_NAMES
+from heedful.data.readers.files import read_lines
+from heedful.data.readers.labelled import WholeRow, is_table
+from heedful.data.readers.text_columns import WantedTexts
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -34,8 +43,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.checkpoint import LoadedModel
-    from heedful.data.readers.labelled import WholeRow
-    from heedful.data.readers.text_columns import WantedTexts
     from heedful.predictors.image_text_retriever import ImageTextRetriever
     from heedful.predictors.retriever import Hit, Retriever
 
@@ -43,40 +50,30 @@ if TYPE_CHECKING:
 
 QUERY = "query"  # the column of a line of input, where a table is written
 VECTORS = (".jsonl", ".npy", ".npz")
+VECTORS_FROM = (
+    'Vectors come from a model for the task "ranking": train one on pairs of texts that belong together (see '
+    "docs/how-to/ranking-summaries-dialogue.md), or convert a sentence encoder (heedful convert FOLDER --task ranking)"
+    '. Those of pictures come from a model for the task "image_text_retrieval"'
+)
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Corpus to search: the lines of a file, a column of a table, or the pictures below a folder.
-
-    Attributes:
-        path: the file or folder.
-        items: the texts, or the paths of the pictures.
-        lines: the number of the line of each text, from 1; None for pictures.
-        digest: a digest of all that the vectors of the corpus depend on, beside the model.
-    """
+    """Corpus to search: the lines of a file, a column of a table, or the pictures below a folder."""
 
     path: Path
-    items: Sequence[Any]
-    lines: Sequence[int] | None
-    digest: str
+    items: Sequence[Any]  # the texts, or the paths of the pictures
+    lines: Sequence[int] | None  # number of the line of each text, from 1; None for pictures
+    digest: str  # of all that the vectors of the corpus depend on, next to the model
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a search hit in a table."""
         return ("rank", "score", "file") if self.lines is None else ("rank", "score", "line", "text")
 
-    def found(self, hit: "Hit") -> dict[str, object]:
-        """Describe a search hit for JSON: the text and its line, or the file of the picture."""
-        return {"file": str(hit.text)} if self.lines is None else {"line": self.lines[hit.number], "text": hit.text}
-
-
-@dataclass(frozen=True)
-class Queries:
-    """Inputs of a command that become vectors: the rows, and what gives the text or the picture of a row."""
-
-    given: GivenTexts
-    item: "Callable[[WholeRow], Any]"
+    def fields(self, rank: int, hit: "Hit") -> dict[str, object]:
+        """Describe a search hit for a table or JSON: with the text and its line, or the file of the picture."""
+        source = {"file": str(hit.text)} if self.lines is None else {"line": self.lines[hit.number], "text": hit.text}
+        return {"rank": rank, "score": hit.score, **source}
 
 
 def search(
@@ -87,10 +84,7 @@ def search(
             help="File with a text on each line, or a table, plain, .gz, .bz2 or .xz; or a folder of pictures."
         ),
     ],
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(help="Texts or pictures to search for.", show_default=STDIN, callback=texts_or_stdin),
-    ] = None,
+    query: Annotated[list[str] | None, texts_argument("Texts or pictures to search for.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,
@@ -133,49 +127,47 @@ def search(
     """
     check_output(output, source, corpus, index)
     check_output(index, source, corpus, option="--index", kept=True)
-    check_json_output(output, as_json=as_json)
-    source = input_file(query, source, input_form)
-    check_columns(source, "--input", source_field)
+    command = TextCommand("searching", query, source, input_form, output, source_field, as_json=as_json)
     check_columns(corpus, "--corpus", target_field)
     loaded, searcher = prepare(model, device)
-    check_folder(corpus, model, reads_pictures=reads_pictures(loaded))
-    searched = corpus_of(loaded, corpus, target_field)
-    whole, vectors = searched.items, vectors_of(loaded, searcher, searched, index)
-    searched, vectors = readable(searched, vectors)
-    asked = queries_of(loaded, query, source, source_field)
-    given, columns = asked.given, () if as_json else searched.columns
-    each = min(count, len(searched.items)) if columns and is_table_output(output) else 1
-    unread: list[str] = []
-    with (
-        progress_of("searching", query, source, output, "queries", count=given.count) as progress,
-        writing_answers(output, source, given, columns, each=each) as results,
-    ):
+    if corpus.is_dir() and not reads_pictures(loaded):
+        raise InputError(
+            f"--corpus {corpus}: is a folder, and {model} searches texts; name a file with a text on each line, or a "
+            'model for the task "image_text_retrieval", which searches pictures'
+        )
+    whole = corpus_of(loaded, corpus, target_field)
+    subset, vectors = readable(whole, vectors_of(loaded, searcher, whole, index))
+    rows, item = queries_of(loaded, command, source_field)
+    is_table = not as_json and is_table_output(output)
+    each = min(count, len(subset.items)) if is_table else 1
+    problems: list[str] = []
+    with command.writing(rows, subset.columns, "queries", each) as (progress, results):
         separator = ""
-        for row in progress.over(given.rows):
-            sought = asked.item(row)
+        for row in progress.over(rows.rows):
+            question = item(row)
             try:
-                [hits] = searcher.search([sought], searched.items, count, vectors)
+                [hits] = searcher.search([question], subset.items, count, vectors)
             except InputError as error:
-                if not isinstance(sought, Path):
+                if not isinstance(question, Path):
                     raise
-                unread.append(str(error))
+                problems.append(str(error))
                 continue
-            if results.table:
+            if is_table:
                 for rank, hit in enumerate(hits, start=1):
-                    results.write(row, "", {"rank": rank, "score": hit.score, **searched.found(hit)})
+                    results.write_answer(row.cells, "", subset.fields(rank, hit))
+            elif as_json:
+                results.write(json_of_files([subset.fields(rank, hit) for rank, hit in enumerate(hits, start=1)]))
             else:
-                results.write(row, json_line(hits, searched) if as_json else separator + table(hits), {})
+                results.write(separator + "\n".join(hit_line(rank, hit) for rank, hit in enumerate(hits, start=1)))
             separator = "\n"
-    kept = set(searched.items)
-    lost = [f"{item}: not searched" for item in whole if item not in kept] if len(kept) < len(whole) else []
-    check_bad_files([*unread, *lost], len(whole) + len(unread), skip_bad=skip_bad)
+    items = set(subset.items)
+    missing = [f"{item}: not searched" for item in whole.items if item not in items]
+    check_bad_files([*problems, *missing], len(whole.items) + len(problems), skip_bad=skip_bad)
 
 
 def encode(
     model: Model,
-    text: Annotated[
-        list[str] | None, typer.Argument(help="Texts to encode.", show_default=STDIN, callback=texts_or_stdin)
-    ] = None,
+    text: Annotated[list[str] | None, texts_argument("Texts to encode.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,
@@ -197,80 +189,36 @@ def encode(
     folders of pictures, instead of texts. A picture that cannot be read has no
     vector, and is named at the end.
     """
+    import numpy as np
+
     from heedful.predictors.retriever import Retriever
 
-    check_output(output, source)
+    command = TextCommand("encoding", text, source, input_form, output, source_field)
     if output and output.suffix not in VECTORS:
         raise InputError(f"--output {output}: the name of a file of vectors ends in {', '.join(VECTORS)}")
-    source = input_file(text, source, input_form)
-    check_columns(source, "--input", source_field)
     loaded, searcher = prepare(model, device)
-    asked = queries_of(loaded, text, source, source_field)
-    given = asked.given
-    items: Iterable[Any] = map(asked.item, given.rows)
-    unread: list[str] = []
-    write_array = ARRAYS.get(output.suffix) if output else None
-    with (
-        progress_of("encoding", text, source, output, f"{given.unit}s", count=given.count) as progress,
-        writing_results(output, source, unit=given.unit) as results,
-    ):
-        read = items if isinstance(searcher, Retriever) else readable_items(items, searcher, unread)
-        if write_array:
-            write_array(results.stream, searcher.encode(read, progress.advance))
+    rows, item = queries_of(loaded, command, source_field)
+    problems: list[str] = []
+    with command.writing(rows, ()) as (progress, results):
+        items: Iterable[Any] = map(item, rows.rows)
+        if not isinstance(searcher, Retriever):
+            items = readable_items(items, searcher, problems)
+        if output and output.suffix == ".npy":
+            np.save(results.stream, searcher.encode(items, progress.advance), allow_pickle=False)
+        elif output and output.suffix == ".npz":
+            np.savez(results.stream, vectors=searcher.encode(items, progress.advance))
         else:
-            for vector in searcher.encode_lines(read, progress.advance):
+            for vector in searcher.encode_lines(items, progress.advance):
                 results.write(json.dumps(vector.tolist()))
-    check_bad_files(unread, given.count or len(unread), skip_bad=skip_bad)
-
-
-def readable_items(items: Iterable[str | Path], searcher: "ImageTextRetriever", unread: list[str]) -> Iterator[Any]:
-    """Yield texts, and pictures decoded; the errors of pictures that cannot be read are added to `unread`."""
-    for item in items:
-        try:
-            yield searcher.read(item)
-        except InputError as error:
-            if not isinstance(item, Path):
-                raise
-            unread.append(str(error))
-
-
-def write_npy(stream: BinaryIO, vectors: "np.ndarray") -> None:
-    """Write text vectors to a stream as a .npy file of NumPy."""
-    import numpy as np
-
-    np.save(stream, vectors, allow_pickle=False)
-
-
-def write_npz(stream: BinaryIO, vectors: "np.ndarray") -> None:
-    """Write text vectors to a stream as a .npz archive of NumPy with one array, "vectors"."""
-    import numpy as np
-
-    np.savez(stream, vectors=vectors)
-
-
-ARRAYS = {".npy": write_npy, ".npz": write_npz}
-
-
-VECTORS_FROM = (
-    'Vectors come from a model for the task "ranking": train one on pairs of texts that belong together (see '
-    "docs/how-to/ranking-summaries-dialogue.md), or convert a sentence encoder (heedful convert FOLDER --task ranking)"
-    '. Those of pictures come from a model for the task "image_text_retrieval"'
-)
+    check_bad_files(problems, rows.count or len(problems), skip_bad=skip_bad)
 
 
 def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
-    """Load a model of vectors as a retriever of texts, or of pictures and texts.
-
-    Raises:
-        InputError: there is no such model or device, or the model is for another task; the message gives a remedy.
-    """
-    from heedful.checkpoint import load_model
-    from heedful.machine import prepare_process
+    """Load a model of vectors as a retriever of texts, or of pictures and texts."""
     from heedful.predictors.image_text_retriever import ImageTextRetriever
     from heedful.predictors.retriever import Retriever
 
-    prepare_process()
-    loaded = load_model(model, device)
+    loaded = load(model, device)
     try:
         return loaded, loaded.use_as(ImageTextRetriever if reads_pictures(loaded) else Retriever)
     except InputError as error:
@@ -278,86 +226,80 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
 
 
 def reads_pictures(loaded: "LoadedModel") -> bool:
-    """True if a model reads pictures."""
     return loaded.recipe.data.modality == "image"
 
 
 def queries_of(
-    loaded: "LoadedModel", texts: list[str] | None, source: Path | None, source_field: str | None
-) -> Queries:
-    """Return the inputs that become vectors: texts or, if the model reads them, names of pictures, or rows of a file.
+    loaded: "LoadedModel", command: TextCommand, source_field: str | None
+) -> "tuple[TextRows, Callable[[WholeRow], Any]]":
+    """Return the inputs that become vectors, and what gives the text or the picture of a row.
 
-    Raises:
-        InputError: the file cannot be read, or there is no such picture.
+    They are texts, rows of a table or, if the model reads them, names of pictures and of folders of pictures.
     """
-    from heedful.data.readers.labelled import is_table
-
     tokenizer, columns = loaded.tokenizers.source, columns_of(loaded.recipe)
-    if reads_pictures(loaded) and not (source and is_table(source)):
-        return with_pictures(loaded, texts, source)
-    field = columns.target_field if reads_pictures(loaded) else columns.source_field
-    wanted = wanted_texts(loaded.recipe, source_field, fields=(field,))
-    given = given_texts(whole_lines(input_lines(texts, source)), source, wanted)
-    rows = warning_if_unknown(given.rows, tokenizer, lambda row: row.texts[0])
-    columns_of_rows = (QUERY,) if given.unit == "line" else given.columns
-    return Queries(replace(given, rows=rows, columns=columns_of_rows), lambda row: row.texts[0])
+    if not reads_pictures(loaded) or (command.source and is_table(command.source)):
+        field = columns.target_field if reads_pictures(loaded) else columns.source_field
+        rows = command.rows(command.lines(), wanted_texts(loaded.recipe, source_field, fields=(field,)))
+        texts = warning_if_unknown(rows.rows, tokenizer, lambda row: row.texts[0])
+        names = (QUERY,) if rows.unit == "line" else rows.columns
+        return replace(rows, rows=texts, columns=names), lambda row: row.texts[0]
 
-
-def with_pictures(loaded: "LoadedModel", texts: list[str] | None, source: Path | None) -> Queries:
-    """Return the texts and pictures among the inputs of a command; each picture below a folder is one of them.
-
-    Raises:
-        InputError: the file of inputs cannot be read, or there is no such picture.
-    """
-    from heedful.data.readers.labelled import WholeRow
-
-    items: list[str | Path] = list(queries(texts or input_lines(None, source), loaded.recipe))
-    rows = (WholeRow(number, (str(item),), (str(item),)) for number, item in enumerate(items, start=1))
-    known = warning_if_unknown(
-        rows, loaded.tokenizers.source, lambda row: "" if isinstance(items[row.line - 1], Path) else row.texts[0]
+    items: list[str | Path] = []
+    for text in command.texts or input_lines(None, command.source):
+        if looks_like_a_picture(text) or isdir(text):
+            items += named_files([text], loaded.recipe)
+        else:
+            items.append(text)
+    item_rows = (WholeRow(number, (str(item),), (str(item),)) for number, item in enumerate(items, start=1))
+    texts = warning_if_unknown(
+        item_rows, tokenizer, lambda row: "" if isinstance(items[row.line - 1], Path) else row.texts[0]
     )
-    return Queries(GivenTexts(known, len(items), "line", (QUERY,)), lambda row: items[row.line - 1])
+    return TextRows(texts, len(items), "line", (QUERY,)), lambda row: items[row.line - 1]
 
 
-def corpus_of(loaded: "LoadedModel", path: Path, named: str | None) -> Corpus:
-    """Read the corpus to search: the pictures below a folder, the lines of a file, or a column of a table.
+def looks_like_a_picture(text: str) -> bool:
+    """True if a query is the name of a picture, be it there or not: by its ending, and as a path or without spaces."""
+    from heedful.media.images import ENDINGS
 
-    Raises:
-        InputError: the file cannot be read, or holds no text; or the folder holds no picture.
-    """
-    from heedful.data.preparation.prepared_data import files_digest, text_digest
-    from heedful.data.readers.columns import PAIR_NAMES
-    from heedful.data.readers.labelled import is_table
-    from heedful.data.readers.text_columns import WantedTexts
+    if not text.lower().endswith(ENDINGS):
+        return text.startswith(("./", "../", "/", "~/")) and not any(map(str.isspace, text))
+    return isfile(text) or "/" in text or os.sep in text or not any(map(str.isspace, text))
 
+
+def readable_items(items: Iterable[str | Path], searcher: "ImageTextRetriever", problems: list[str]) -> Iterator[Any]:
+    """Yield texts, and pictures decoded; the errors of pictures that cannot be read are added to `problems`."""
+    for item in items:
+        try:
+            yield searcher.read(item)
+        except InputError as error:
+            if not isinstance(item, Path):
+                raise
+            problems.append(str(error))
+
+
+def corpus_of(loaded: "LoadedModel", path: Path, column: str | None) -> Corpus:
+    """Read the corpus to search: the pictures below a folder, the lines of a file, or a column of a table."""
     if path.is_dir():
         pictures = named_files([str(path)], loaded.recipe)
         return Corpus(path, pictures, None, files_digest(pictures, path))
     columns, digest = columns_of(loaded.recipe), text_digest(path)
-    wanted = WantedTexts(
+    inputs = WantedTexts(
         (columns.target_field,),
-        (named,),
+        (column,),
         target=columns.source_field,
         language=loaded.recipe.data.target_language,
         usual=PAIR_NAMES,
         option="--target-field",
     )
-    lines, texts = zip(*read_corpus(path, wanted).items(), strict=True)
-    field = named or columns.target_field
+    lines, texts = zip(*read_corpus(path, inputs).items(), strict=True)
+    field = column or columns.target_field
     return Corpus(path, texts, lines, f"{digest}, {field}" if is_table(path) else digest)
 
 
 def read_corpus(corpus: Path, wanted: "WantedTexts") -> dict[int, str]:
-    """Read the texts of a corpus, a text file or a column of a table, by line number from 1, without blank texts.
-
-    Raises:
-        InputError: the file cannot be read, or has no text.
-    """
-    from heedful.data.readers.files import read_lines
-    from heedful.data.readers.labelled import is_table
-
-    rows = table_texts(corpus, wanted).rows if is_table(corpus) else whole_lines(read_lines(corpus))
-    every = {row.line: row.texts[0] for row in rows}
+    """Read the texts of a corpus, a text file or a column of a table, by line number from 1, without blank texts."""
+    rows = table_rows(corpus, wanted) if is_table(corpus) else line_rows(read_lines(corpus), corpus)
+    every = {row.line: row.texts[0] for row in rows.rows}
     texts = {number: line for number, line in every.items() if line.strip()}
     if not texts:
         raise InputError(f"{corpus}: has no text to search; give a file with a text on each line")
@@ -369,17 +311,13 @@ def read_corpus(corpus: Path, wanted: "WantedTexts") -> dict[int, str]:
 def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, index: Path | None) -> "np.ndarray":
     """Return the vectors of a corpus, read from its index file or computed and written to that file, if named.
 
-    The vector of a picture that cannot be read, which is told of on standard error, is not a number.
-
-    Raises:
-        InputError: the index was made with another model or corpus, or is no index.
+    The vector of a picture that cannot be read, which is reported on standard error, is not a number.
     """
-    from heedful.data.preparation.prepared_data import text_digest
     from heedful.predictors.retriever import read_index, write_index
 
-    made_of = {"model": text_digest(loaded.path / "manifest.json"), "corpus": corpus.digest}
+    ingredients = {"model": text_digest(loaded.path / "manifest.json"), "corpus": corpus.digest}
     if index and index.exists():
-        vectors = read_index(index, made_of)
+        vectors = read_index(index, ingredients)
         if len(vectors) != len(corpus.items):
             raise InputError(
                 f"{index}: was made with the blank lines of {corpus.path}; delete it, and it is made again without them"
@@ -392,7 +330,7 @@ def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, inde
         else:
             vectors = searcher.encode(corpus.items, progress.advance)
     if index:
-        write_index(index, vectors, made_of)
+        write_index(index, vectors, ingredients)
     return vectors
 
 
@@ -403,10 +341,10 @@ def vectors_of_pictures(
     import numpy as np
 
     files = ReadFiles(pictures, searcher.read)
-    found = list(searcher.vectors(files, done))
+    encodings = list(searcher.vectors(files, done))
     vectors = np.full((len(pictures), searcher.width), np.nan, np.float32)
     places = {path: place for place, path in enumerate(pictures)}
-    for path, vector in zip(files.read, found, strict=True):
+    for path, vector in zip(files.read, encodings, strict=True):
         vectors[places[path]] = vector
     for problem in files.bad:
         typer.echo(f"heedful: {problem}", err=True)
@@ -414,11 +352,7 @@ def vectors_of_pictures(
 
 
 def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray"]:
-    """Leave out of a corpus, and of its vectors, what could not be read.
-
-    Raises:
-        InputError: nothing is left.
-    """
+    """Leave out of a corpus, and of its vectors, what could not be read."""
     import numpy as np
 
     places = np.flatnonzero(~np.isnan(vectors).any(axis=1))
@@ -429,17 +363,6 @@ def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray
     return replace(corpus, items=[corpus.items[place] for place in places.tolist()]), vectors[places]
 
 
-def shown(found: str | Path) -> str:
-    """Write a text that is found, or the name of a file, on one line."""
-    return one_line(found) if isinstance(found, str) else one_cell(str(found))
-
-
-def table(hits: list["Hit"]) -> str:
-    """Format the search hits for a query as lines: rank, score, text."""
-    return "\n".join(f"{rank:>3}  {hit.score:7.4f}  {shown(hit.text)}" for rank, hit in enumerate(hits, start=1))
-
-
-def json_line(hits: list["Hit"], corpus: Corpus) -> str:
-    """Format the search hits for a query in a corpus as a line of JSON."""
-    found = [{"rank": rank, "score": hit.score, **corpus.found(hit)} for rank, hit in enumerate(hits, start=1)]
-    return json_of_files(found)
+def hit_line(rank: int, hit: "Hit") -> str:
+    text = one_line(hit.text) if isinstance(hit.text, str) else one_cell(str(hit.text))
+    return f"{rank:>3}  {hit.score:7.4f}  {text}"

@@ -27,9 +27,6 @@ class Stopping:
 
     Where that takes too long, because code that is not Python runs, a thread ends the process. A handler that is set
     within the block, such as that of training, is left in charge. Main thread only.
-
-    Args:
-        requeue: the exit code is that for a supervisor.
     """
 
     def __init__(self, requeue: bool) -> None:
@@ -38,9 +35,9 @@ class Stopping:
         self.ended = threading.Event()
 
     def __enter__(self) -> None:
-        known = [signal.Signals[name] for name in SIGNALS if name in signal.Signals.__members__]
-        heard = [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
-        self.before = {number: signal.signal(number, self.stop) for number in heard}
+        signals = [signal.Signals[name] for name in SIGNALS if name in signal.Signals.__members__]
+        numbers = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
+        self.before = {number: signal.signal(number, self.stop) for number in numbers}
         self.inner, self.outer = socket.socketpair()
         self.outer.setblocking(False)
         signal.set_wakeup_fd(self.outer.fileno(), warn_on_full_buffer=False)
@@ -60,11 +57,7 @@ class Stopping:
         self.inner.close()
 
     def stop(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: the first one ends the block.
-
-        Raises:
-            Interrupted: always, once.
-        """
+        """Handle a signal: the first one ends the block."""
         if not self.stopped:
             self.stopped = True
             error = Interrupted(stopped_by(number))
@@ -84,14 +77,14 @@ class Stopping:
 
     def abandon(self, training: Interruption, number: int) -> None:
         """Save a run and end the process once it does work that may be abandoned, unless the block ends before."""
-        said = "stopped and saved in the middle of an update or validation that takes long"
+        message = "stopped and saved in the middle of an update or validation that takes long"
         try:
             while not training.work.abandon():
                 if self.ended.wait(0.1):
                     return
         except RunError as error:
-            said = f"stopped, but NOT SAVED: {error}"
-        sys.stderr.write(f"heedful: {said} ({signal.Signals(number).name}); the same command resumes the run\n")
+            message = f"stopped, but NOT SAVED: {error}"
+        sys.stderr.write(f"heedful: {message} ({signal.Signals(number).name}); the same command resumes the run\n")
         sys.stderr.flush()
         os._exit(exit_code(128 + number, self.requeue))
 

@@ -9,15 +9,13 @@ import typer
 
 from heedful.cli.inputs import input_lines, progress_of
 from heedful.cli.options import STDIN, folder_to_write
-from heedful.cli.output import print_table, writing
-from heedful.cli.tables import one_line
+from heedful.cli.output import one_line, print_table, writing
+from heedful.config.load import recipe_from_dict
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
+from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from heedful.text.coverage import Coverage
     from heedful.text.tokenizer import Tokenizer
 
 app = typer.Typer(
@@ -56,8 +54,7 @@ def train(
     ] = TokenizerConfig.pretokenized,
 ) -> None:
     """Train a tokenizer: one vocabulary for all files."""
-    from heedful.config.load import recipe_from_dict
-    from heedful.text.tokenizer_folder import refuse_foreign
+    from heedful.text.tokenizer import refuse_foreign
     from heedful.text.training import train_tokenizer
 
     refuse_foreign(out)
@@ -97,29 +94,49 @@ def decode(tokenizer: Folder, files: Inputs = None) -> None:
     backslash before n, r or a backslash as \\.
     """
     codec = load(tokenizer)
+
+    def texts(rows: Iterable[str]) -> Iterator[str]:
+        for number, row in enumerate(rows, start=1):
+            try:
+                yield one_line(codec.decode([int(word) for word in row.split()]))
+            except ValueError as error:
+                raise InputError(f"line {number}: not all are ids; write whole numbers, separated by spaces") from error
+            except InputError as error:
+                raise InputError(f"line {number}: {error}") from error
+
     with progress_of("decoding", None, files, None) as progress:
-        rows = enumerate(progress.over(read(files)), start=1)
-        write(text_of(row, number, codec) for number, row in rows)
+        write(texts(progress.over(read(files))))
 
 
 @app.command()
 def stats(tokenizer: Folder, files: Texts) -> None:
     """Show how well a tokenizer fits a text: unknown tokens, characters spelled in bytes, tokens per word, and more."""
+    from rich.table import Table
+
     from heedful.text.coverage import measure_coverage
 
     with progress_of("measuring", None, files, None) as progress:
         coverage = measure_coverage(load(tokenizer), progress.over(read(files)))
-    print_table(table(coverage))
+    table = Table(box=None, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for name, count, share in (
+        ("lines", coverage.lines, ""),
+        ("words", coverage.words, f"{coverage.tokens_per_word:.3f} tokens each"),
+        ("characters", coverage.characters, f"{coverage.tokens_per_character:.3f} tokens each"),
+        ("  spelled in bytes", coverage.spelled_characters, f"{coverage.spelled_share:.3%} of the characters"),
+        ("tokens", coverage.tokens, ""),
+        ("  unknown", coverage.unknown_tokens, f"{coverage.unknown_share:.3%} of the tokens"),
+        ("ids used", coverage.used_ids, f"{coverage.used_share:.1%} of {coverage.vocabulary:,}"),
+        ("longest line", coverage.longest, f"tokens, in line {coverage.longest_line:,}"),
+    ):
+        table.add_row(name, f"{count:,}", share)
+    print_table(table)
 
 
 def load(folder: Path) -> "Tokenizer":
-    """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair.
-
-    Raises:
-        InputError: there is no tokenizer, it is damaged, or the folder holds two.
-    """
-    from heedful.text.tokenizer_pair import TokenizerPair
-
+    """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair."""
     pair = TokenizerPair.load(folder)
     if not pair.joint:
         raise InputError(f"{folder}: holds two tokenizers; name {folder / 'source'} or {folder / 'target'}")
@@ -127,51 +144,11 @@ def load(folder: Path) -> "Tokenizer":
 
 
 def read(files: list[Path] | None) -> Iterator[str]:
-    """Read the lines of all files, or of standard input."""
     return chain.from_iterable(input_lines(None, file) for file in files or [None])
 
 
 def write(texts: Iterable[str]) -> None:
-    """Write lines to standard output as they come."""
     with writing(None) as stream:
         for text in texts:
             stream.write(f"{text}\n".encode())
         stream.flush()
-
-
-def text_of(row: str, number: int, tokenizer: "Tokenizer") -> str:
-    """Decode a line of token ids, separated by spaces, into a line of text.
-
-    Raises:
-        InputError: a word is not an id.
-    """
-    try:
-        text = tokenizer.decode([int(word) for word in row.split()])
-    except ValueError as error:
-        raise InputError(f"line {number}: not all are ids; write whole numbers, separated by spaces") from error
-    except InputError as error:
-        raise InputError(f"line {number}: {error}") from error
-    return one_line(text)
-
-
-def table(coverage: "Coverage") -> "Table":
-    """Make a table of how well a tokenizer fits a text: counts, tokens per word, shares of unknown text."""
-    from rich.table import Table
-
-    rows = {
-        "lines": (coverage.lines, ""),
-        "words": (coverage.words, f"{coverage.tokens_per_word:.3f} tokens each"),
-        "characters": (coverage.characters, f"{coverage.tokens_per_character:.3f} tokens each"),
-        "  spelled in bytes": (coverage.spelled_characters, f"{coverage.spelled_share:.3%} of the characters"),
-        "tokens": (coverage.tokens, ""),
-        "  unknown": (coverage.unknown_tokens, f"{coverage.unknown_share:.3%} of the tokens"),
-        "ids used": (coverage.used_ids, f"{coverage.used_share:.1%} of {coverage.vocabulary:,}"),
-        "longest line": (coverage.longest, f"tokens, in line {coverage.longest_line:,}"),
-    }
-    shown = Table(box=None, show_header=False)
-    shown.add_column()
-    shown.add_column(justify="right")
-    shown.add_column()
-    for name, (count, share) in rows.items():
-        shown.add_row(name, f"{count:,}", share)
-    return shown

@@ -7,25 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import folder_to_read, folder_to_write
+from heedful.cli.options import Data, Overrides, folder_to_write
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from heedful.config.schema import Recipe
-    from heedful.training.loop import Outcome
 
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="Recipe: a TOML file, or a folder with a config.toml.")],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the data files that the recipe names.",
-            show_default="the folder of the recipe",
-            callback=folder_to_read,
-        ),
-    ] = None,
+    data: Data = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -34,12 +24,7 @@ def train(
             callback=folder_to_write,
         ),
     ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
-        ),
-    ] = None,
+    overrides: Overrides = None,
     processes: Annotated[
         int,
         typer.Option(
@@ -79,7 +64,7 @@ def train(
 
     from heedful.cli.stopping import Stopping, exit_code
     from heedful.config.load import load_recipe
-    from heedful.distributed import end_process, is_first_process, of_torchrun
+    from heedful.distributed import end_process, is_rank_zero, of_torchrun
     from heedful.training.loop import train as run
     from heedful.training.resume import Resumption
 
@@ -90,8 +75,14 @@ def train(
         raise typer.Exit(exit_code(in_processes(settings, processes), requeue))
     with Stopping(requeue):
         outcome = run(settings, folder, console, resumption=Resumption(strict, tuple(allowed or ())))
-    if is_first_process():
-        conclude(settings, folder, outcome, console)
+    if is_rank_zero():
+        if outcome.exit_code:
+            console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
+            command = f"  {shlex.join(['heedful', *sys.argv[1:]])}"
+            console.print(command, soft_wrap=True, highlight=False, markup=False)
+        else:
+            advice = f"the model is in {folder / 'model'}; try: {command_of_model(settings, folder)}"
+            console.print(advice, soft_wrap=True, highlight=False, markup=False)
     code = exit_code(outcome.exit_code, requeue)
     if of_torchrun():
         end_process(code)
@@ -108,19 +99,13 @@ def in_processes(recipe: "Recipe", count: int) -> int:
     return launch([sys.executable, "-m", "heedful", *sys.argv[1:]], count)
 
 
-def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Console") -> None:
-    """Say how an interrupted run goes on, or what can be done with the model."""
+def command_of_model(recipe: "Recipe", folder: Path) -> str:
+    """Return the command that uses the model of a run; it imports the modules of the user's own classes."""
     from heedful.config.user_code import own_code
     from heedful.tasks import find_task
     from heedful.tasks.task import usage
 
-    if outcome.exit_code:
-        console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
-        command = shlex.join(["heedful", *sys.argv[1:]])
-        console.print(f"  {command}", soft_wrap=True, highlight=False, markup=False)
-        return
     command = usage(find_task(recipe.task), folder)
     for module, colon, _ in (name.partition(":") for name in own_code(recipe).values()):
         command = command.replace("heedful ", f"heedful --import {module} ", 1) if colon else command
-    advice = f"the model is in {folder / 'model'}; try: {command}"
-    console.print(advice, soft_wrap=True, highlight=False, markup=False)
+    return command

@@ -1,47 +1,46 @@
-"""`heedful translate` and `heedful write`: translate, summarise or reply with an encoder-decoder, line by line."""
+"""`heedful translate` and `write`: translate, summarise or reply with an encoder-decoder, lines or whole folders."""
 
+import hashlib
 import json
-from dataclasses import dataclass
-from itertools import tee
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.inputs import input_file, input_lines, is_typed, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import (
-    STDIN,
-    STDOUT,
-    Beam,
-    Device,
-    Force,
-    InputForm,
-    MaxExtra,
-    NBest,
-    Precision,
-    SourceField,
-    mirrored,
+from heedful.cli import options
+from heedful.cli.answering import (
+    AnswerForm,
+    TextCommand,
+    changed,
+    check_n_best,
+    load,
+    settings,
+    warn_of_cut_outputs,
 )
-from heedful.cli.output import check_output
-from heedful.cli.tables import (
-    check_columns,
-    check_json_output,
-    given_texts,
-    one_line,
-    wanted_texts,
-    whole_lines,
-    writing_answers,
-)
+from heedful.cli.inputs import check_columns, texts_argument, wanted_texts, warning_if_unknown
+from heedful.cli.output import one_line
 from heedful.config.keys import KEYS
-from heedful.errors import InputError
+from heedful.data.readers.files import read_lines
+from heedful.data.readers.labelled import WholeRow, is_table
+from heedful.errors import InputError, Interrupted, Terminated
+from heedful.progress import show_progress
+from heedful.storage.manifest import MANIFEST
+from heedful.text.tokenizer import EOS
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.checkpoint.load import LoadedModel
-    from heedful.config.schema import Recipe
+    from heedful.jobs import FolderJob
     from heedful.predictors.literal_translator import LiteralTranslator
     from heedful.predictors.translator import Alternative, Translation, Translator
+    from heedful.progress import ProgressReporter
     from heedful.text.tokenizer import Tokenizer
+
+LOOKED_AT = 1000  # lines of the first file that tell whether the vocabulary knows the language
 
 WRITE = """Write a summary, a reply or an answer for each text; one line in, one line out.
 
@@ -58,10 +57,7 @@ backslash before n, r or a backslash as \\\\.
 
 
 def translate(
-    text: Annotated[
-        list[str] | None,
-        typer.Argument(help="Sentences to translate.", show_default=STDIN, callback=texts_or_stdin),
-    ] = None,
+    text: Annotated[list[str] | None, texts_argument("Sentences to translate.")] = None,
     model: Annotated[
         str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = "en-de",
@@ -73,18 +69,19 @@ def translate(
             "lines. Each plain, .gz, .bz2 or .xz. - is standard input.",
         ),
     ] = None,
-    input_form: InputForm = None,
-    source_field: SourceField = None,
+    input_form: options.InputForm = None,
+    source_field: options.SourceField = None,
     output: Annotated[
-        Path | None, typer.Option(help="File to write; for a folder, the folder of the results.", show_default=STDOUT)
+        Path | None,
+        typer.Option(help="File to write; for a folder, the folder of the results.", show_default=options.STDOUT),
     ] = None,
-    beam: Beam = None,
-    penalty: Annotated[str | None, mirrored(KEYS.decode.penalty)] = None,
-    alpha: Annotated[float | None, mirrored(KEYS.decode.alpha)] = None,
-    n_best: NBest = None,
-    patience: Annotated[float | None, mirrored(KEYS.decode.patience)] = None,
-    max_extra: MaxExtra = None,
-    batch_tokens: Annotated[int | None, mirrored(KEYS.decode.batch_tokens)] = None,
+    beam: options.Beam = None,
+    penalty: Annotated[str | None, options.mirrored(KEYS.decode.penalty)] = None,
+    alpha: Annotated[float | None, options.mirrored(KEYS.decode.alpha)] = None,
+    n_best: options.NBest = None,
+    patience: Annotated[float | None, options.mirrored(KEYS.decode.patience)] = None,
+    max_extra: options.MaxExtra = None,
+    batch_tokens: Annotated[int | None, options.mirrored(KEYS.decode.batch_tokens)] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each sentence, with tokens and scores.")
     ] = False,
@@ -105,9 +102,9 @@ def translate(
             "times in a row. Not with --json, nor for models that do not translate; `evaluate` scores without this."
         ),
     ] = True,
-    device: Device = "auto",
-    _force: Force = False,
-    precision: Precision = "float32",
+    device: options.Device = "auto",
+    _force: options.Force = False,
+    precision: options.Precision = "float32",
 ) -> None:
     r"""Translate sentences, the lines of files, a column of a table, or standard input; one in, one line out.
 
@@ -135,58 +132,57 @@ def translate(
     """
     from heedful.predictors.translator import WINDOW
 
-    if n_best and n_best > 1 and not as_json:
-        raise InputError(f"--n-best {n_best}: plain output is one translation a line; add --json")
-    changes = {
-        "beam": beam,
-        "penalty": penalty,
-        "alpha": alpha,
-        "n_best": n_best,
-        "patience": patience,
-        "max_extra": max_extra,
-        "batch_tokens": batch_tokens,
-    }
-    chosen = {key: value for key, value in changes.items() if value is not None}
+    check_n_best(n_best, "translation", as_json=as_json)
+    search = settings(
+        beam=beam,
+        penalty=penalty,
+        alpha=alpha,
+        n_best=n_best,
+        patience=patience,
+        max_extra=max_extra,
+        batch_tokens=batch_tokens,
+    )
     if shard_lines or ray or (source and source.is_dir()):
-        from heedful.cli.translate_folder import FolderTranslation, check_options, translate_folder
         from heedful.jobs import SHARD_LINES
 
         folders = check_options(text, source, output)
         check_columns(None, "--input FILE for a folder, whose files are lines", source_field, input_form)
         lines = shard_lines or SHARD_LINES
-        translate_folder(FolderTranslation(*folders, model, device, precision, chosen, as_json, lines, literals), ray)
+        translate_folder(FolderTranslation(*folders, model, device, precision, search, as_json, lines, literals), ray)
         return
-    check_output(output, source)
-    check_json_output(output, as_json=as_json)
-    source = input_file(text, source, input_form)
-    check_columns(source, "--input", source_field)
-    lines = whole_lines(input_lines(text, source))
-    translator = prepare(model, device, precision, chosen)
-    given = given_texts(lines, source, wanted_texts(translator.recipe, source_field))
-    rows, read = tee(warning_if_unknown(given.rows, translator.tokenizers.source, lambda row: row.texts[0]))
-    window = 1 if is_typed(text, source) else WINDOW
-    truncated, said = [], Said()
+
+    command = TextCommand("translating", text, source, input_form, output, source_field, as_json=as_json)
+    texts = command.lines()
+    translator = prepare(model, device, precision, search)
+    rows = command.rows(texts, wanted_texts(translator.recipe, source_field))
+    window = 1 if command.is_typed else WINDOW
+    counts, cut_lines = OutputCounts(), []
+
+    def translations(read: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[Translation]":
+        texts = warning_if_unknown((row.texts[0] for row in read), translator.tokenizers.source)
+        return line_translator(translator, literals and not as_json).translate_lines(texts, window, progress.advance)
+
+    def note(row: "WholeRow", translation: "Translation") -> None:
+        counts.add(translation)
+        if translation.truncated:
+            cut_lines.append(row.line)
+
     column = "answer" if translator.recipe and translator.recipe.task != "translation" else "translation"
-    with (
-        progress_of("translating", text, source, output, f"{given.unit}s", count=given.count) as progress,
-        writing_answers(output, source, given, () if as_json else (column,)) as results,
-    ):
-        lines_of = line_translator(translator, literals and not as_json)
-        found = lines_of.translate_lines((row.texts[0] for row in read), window, progress.advance)
-        for row, translation in zip(rows, found, strict=True):
-            line = json_line(translation, translator.tokenizers.target) if as_json else one_line(translation.text)
-            results.write(row, line, {column: translation.text})
-            said.count(translation)
-            if translation.truncated:
-                truncated.append(row.line)
-    if truncated:
-        others = f" and {len(truncated) - 1} more" if truncated[1:] else ""
+    form = AnswerForm[Any](
+        columns=(column,),
+        line=lambda translation: one_line(translation.text),
+        cells=lambda translation: {column: translation.text},
+        json=lambda translation: translation_fields(translation, translator.tokenizers.target),
+    )
+    command.answer(rows, translations, form, note)
+    if cut_lines:
+        others = f" and {len(cut_lines) - 1} more" if cut_lines[1:] else ""
         typer.echo(
-            f"heedful: line {truncated[0]}{others}: only {translator.longest_source - 1} tokens of a line are "
+            f"heedful: line {cut_lines[0]}{others}: only {translator.longest_source - 1} tokens of a line are "
             "translated; split long lines into sentences",
             err=True,
         )
-    said.tell(model, translator)
+    counts.warn(model, translator)
 
 
 write = typer.Typer(add_completion=False)  # the same command under another name, with its own help
@@ -194,27 +190,25 @@ write.command("write", help=WRITE)(translate)
 
 
 @dataclass
-class Said:
+class OutputCounts:
     """Counts of a model's translations of lines that are not blank, of the empty ones, and of those that were cut."""
 
     translations: int = 0
     empty: int = 0
     cut: int = 0
 
-    def count(self, translation: "Translation") -> None:
-        """Count a translation, and whether it is empty or cut; the translation of a blank line is not counted."""
-        if translation.alternatives:
+    def add(self, translation: "Translation") -> None:
+        if translation.alternatives:  # a blank line has none
             self.translations += 1
             self.empty += not translation.text
             self.cut += not translation.complete
 
-    def tell(self, model: str, translator: "Translator", option: str = "--max-extra") -> None:
+    def warn(self, model: str, translator: "Translator") -> None:
         """Warn of translations by a model that were cut at the length limit, or are empty, if there are any."""
         from heedful.predictors.outputs import CutOutputs
 
         positions = translator.model.max_target_positions()
-        if line := CutOutputs(self.translations, self.cut).line(translator.config, positions, option):
-            typer.echo(f"heedful: {line}", err=True)
+        warn_of_cut_outputs(CutOutputs(self.translations, self.cut), translator.config, positions)
         if self.empty:
             typer.echo(
                 f"heedful: {self.empty:,} of {counted(self.translations, 'translations')} by {model} are empty; a "
@@ -223,17 +217,12 @@ class Said:
             )
 
 
-def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Translator":
-    """Load a translator, and override settings of its beam search.
-
-    Raises:
-        InputError: there is no such model, device or precision, the model does not translate, or a setting is wrong.
-    """
+def prepare(model: str, device: str, precision: str, search: dict[str, Any]) -> "Translator":
     from heedful.predictors.translator import Translator
 
     loaded = load(model, device, precision)
     translator = loaded.use_as(Translator)
-    translator.config = changed(loaded, "decode", changes).decode
+    translator.config = changed(loaded, "decode", search).decode
     return translator
 
 
@@ -245,38 +234,150 @@ def line_translator(translator: "Translator", literals: bool) -> "Translator | L
     return LiteralTranslator(translator) if literals and translates else translator
 
 
-def load(model: str, device: str, precision: str) -> "LoadedModel":
-    """Load a model on a device, in float32 or int8 precision."""
-    from heedful.checkpoint.load import load_model
-    from heedful.machine import prepare_process
-
-    prepare_process()
-    return load_model(model, device, precision)
-
-
-def changed(loaded: "LoadedModel", table: str, changes: dict[str, Any]) -> "Recipe":
-    """Return the recipe of a loaded model with some keys of one table changed, such as those of [decode]."""
-    from heedful.config.load import recipe_from_dict, recipe_to_dict
-
-    values = recipe_to_dict(loaded.recipe)
-    return recipe_from_dict(values | {table: values[table] | changes}, f"{loaded.path}, with these options")
-
-
-def json_line(translation: "Translation", tokenizer: "Tokenizer") -> str:
-    """Format a translation as a line of JSON: the alternatives, best first, and whether the source was truncated."""
-    found = [alternative_fields(alternative, tokenizer) for alternative in translation.alternatives]
-    return json.dumps({"translations": found, "truncated": translation.truncated}, ensure_ascii=False)
+def translation_fields(translation: "Translation", tokenizer: "Tokenizer") -> dict[str, Any]:
+    """Return the JSON fields of a translation: the alternatives, best first, and whether the source was truncated."""
+    alternatives = [alternative_fields(alternative, tokenizer) for alternative in translation.alternatives]
+    return {"translations": alternatives, "truncated": translation.truncated}
 
 
 def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> dict[str, Any]:
     """Return the JSON fields of an alternative translation; `pieces` names each token with a score, <eos> included."""
-    from heedful.text.tokenizer import EOS
-
-    found = alternative.hypothesis
+    hypothesis = alternative.hypothesis
     return {
         "text": alternative.text,
-        "score": found.score,
-        "pieces": tokenizer.pieces([*found.tokens, EOS] if found.complete else found.tokens),
-        "token_scores": found.token_scores,
-        "complete": found.complete,
+        "score": hypothesis.score,
+        "pieces": tokenizer.pieces([*hypothesis.tokens, EOS] if hypothesis.complete else hypothesis.tokens),
+        "token_scores": hypothesis.token_scores,
+        "complete": hypothesis.complete,
     }
+
+
+@dataclass(frozen=True)
+class FolderTranslation:
+    """Task of a process that translates a folder: model, folders and settings of the search."""
+
+    source: Path
+    output: Path
+    model: str
+    device: str
+    precision: str
+    search: dict[str, Any]  # settings that are not those of the model
+    as_json: bool  # results are lines of JSON
+    shard_lines: int  # lines that a worker translates at a time
+    literals: bool  # leave what is not language as it is, in plain results
+
+    def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
+        """Load the model and begin the job, or join it; one that was begun with another model is refused."""
+        from heedful.jobs import open_job
+        from heedful.predictors.translator import Translator
+
+        loaded = load(self.model, self.device, self.precision)
+        translator = loaded.use_as(Translator)
+        translator.config = changed(loaded, "decode", self.search).decode
+        settings = {
+            "model": hashlib.sha256((loaded.path / MANIFEST).read_bytes()).hexdigest(),
+            "device": translator.device.type,
+            "precision": self.precision,
+            "json": self.as_json,
+            **asdict(translator.config),
+        }
+        lines = line_translator(translator, self.literals and not self.as_json)
+        if lines is not translator:
+            settings["literals"] = True
+        job = open_job(self.source, self.output, settings, self.shard_lines, done)
+        return job, FolderTranslator(translator, lines, self.as_json)
+
+
+class FolderTranslator:
+    """Translates lines for a job, and counts lines that are too long and translations that are empty."""
+
+    def __init__(self, translator: "Translator", lines: "Translator | LiteralTranslator", as_json: bool) -> None:
+        self.translator = translator
+        self.lines = lines
+        self.counts = OutputCounts()
+        self.truncated = 0
+        self._as_json = as_json
+
+    def __call__(self, lines: Iterable[str], done: Callable[[int], object]) -> Iterator[str]:
+
+        from heedful.jobs import WINDOW
+
+        for translation in self.lines.translate_lines(lines, WINDOW, done):
+            self.counts.add(translation)
+            self.truncated += translation.truncated
+            if self._as_json:
+                fields = translation_fields(translation, self.translator.tokenizers.target)
+                yield json.dumps(fields, ensure_ascii=False)
+            else:
+                yield one_line(translation.text)
+
+    def warn(self, model: str) -> None:
+        """Warn of lines that are too long, and of empty translations, among those of this process."""
+        if self.truncated:
+            typer.echo(
+                f"heedful: {counted(self.truncated, 'lines')} were too long: only {self.translator.longest_source - 1} "
+                "tokens of a line are translated; split long lines into sentences",
+                err=True,
+            )
+        self.counts.warn(model, self.translator)
+
+
+def translate_folder(task: FolderTranslation, ray: bool) -> None:
+    """Translate the files of a folder until all are done, by this process, others, or the machines of a Ray cluster."""
+    with stopping(task.output):
+        with show_progress(f"reading {task.source}", "lines") as reading:
+            job, translator = task.open(reading.advance)
+        # Warns if the vocabulary does not know the beginning of the first file that is not translated yet.
+        for file in job.unfinished()[:1]:
+            beginning = islice(read_lines(task.source / file), LOOKED_AT)
+            for _ in warning_if_unknown(beginning, translator.translator.tokenizers.source):
+                pass
+        missing = sum(shard.lines for file in job.plan.files for shard in job.missing(file))
+        done = job.plan.lines - missing
+        with show_progress(f"translating {task.source}", "lines", job.plan.lines, done) as progress:
+            if ray:
+                from heedful.jobs.on_ray import run_on_ray
+
+                run_on_ray(job, task.open, progress)
+            else:
+                from heedful.jobs import Worker
+
+                Worker(job, progress).run(translator)
+    translator.warn(task.model)
+    files = counted(len(job.plan.files), "files")
+    typer.echo(f"{files} with {counted(job.plan.lines, 'lines')} are in {task.output}", err=True)
+
+
+@contextmanager
+def stopping(output: Path) -> Iterator[None]:
+    """End a block after Ctrl-C or SIGTERM, when claims are given back, with a message on how to go on."""
+    terminated = []
+
+    def stop(*_: object) -> None:
+        terminated.append(True)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        message = f"interrupted; what is translated is kept in {output}, and the same command goes on"
+        raise (Terminated if terminated else Interrupted)(message) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def check_options(text: list[str] | None, source: Path | None, output: Path | None) -> tuple[Path, Path]:
+    """Check that input and output are folders, and return both."""
+    if source is None or not source.is_dir():
+        raise InputError("--shard-lines and --ray are for folders: give the folder as --input")
+    if text:
+        raise InputError("there are texts and --input; give one of them")
+    if tables := sorted(path.name for path in source.iterdir() if path.is_file() and is_table(path)):
+        raise InputError(
+            f"--input {source}: {tables[0]} is a table, and of a folder lines are translated; give each table as "
+            "--input FILE, and keep files of lines, whose names end otherwise, in the folder"
+        )
+    if output is None:
+        raise InputError(f"--input {source}: is a folder, so --output must name a folder for the results")
+    return source, output

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import Force
-from heedful.cli.output import check_output, writing
+from heedful.cli.options import AsJson, Force
+from heedful.cli.output import check_output, check_picture, writing
 from heedful.errors import InputError
 from heedful.storage.paths import no_file
 from heedful.wording import counted
@@ -17,9 +17,8 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
-    from heedful.data.word_vectors.vector_files import VectorTable
-    from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
-    from heedful.inspector.plots.charts import WordMap
+    from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
+    from heedful.inspector.plots import WordMap
 
 app = typer.Typer(
     name="vectors",
@@ -35,7 +34,6 @@ Vectors = Annotated[
     ),
 ]
 Count = Annotated[int, typer.Option(min=1, help="Words to find.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
 
 
 @app.command()
@@ -53,9 +51,9 @@ def nearest(
     """
     space = space_of(model)
     for place, word in enumerate(words):
-        found = space.nearest(word, count)
-        whole = {"word": word, "neighbours": [entry._asdict() for entry in found]}
-        text = ("\n" if place else "") + table(found)
+        neighbours = space.nearest(word, count)
+        whole = {"word": word, "neighbours": [neighbour._asdict() for neighbour in neighbours]}
+        text = ("\n" if place else "") + table(neighbours)
         typer.echo(json.dumps(whole, ensure_ascii=False) if as_json else text)
 
 
@@ -85,14 +83,17 @@ def analogy(
         raise InputError("give either three words, such as king man woman, or --questions FILE")
     space = space_of(model)
     if words is not None:
-        found = space.analogy(*words, count, among)
-        typer.echo(json.dumps([entry._asdict() for entry in found], ensure_ascii=False) if as_json else table(found))
+        neighbours = space.analogy(*words, count, among)
+        entries = [neighbour._asdict() for neighbour in neighbours]
+        typer.echo(json.dumps(entries, ensure_ascii=False) if as_json else table(neighbours))
         return
-    from heedful.evaluate.word_vectors import AnalogyScore, analogy_scores, read_analogies
+    from heedful.metrics.word_vectors import AnalogyScore, analogy_scores, read_analogies
 
     scores = list(analogy_scores(space, read_analogies(questions or Path()), among))
     sums = (sum(getattr(score, name) for score in scores) for name in ("right", "covered", "questions"))
-    lines = [{**vars(score), "accuracy": number(score.accuracy)} for score in [*scores, AnalogyScore("all", *sums)]]
+    lines = [
+        {**vars(score), "accuracy": score_or_none(score.accuracy)} for score in [*scores, AnalogyScore("all", *sums)]
+    ]
     report(lines, "{accuracy:6}  {covered:6,} of {questions:6,}  {section}", as_json)
 
 
@@ -123,10 +124,12 @@ def similarity(
         whole = {"words": words, "similarity": cosine}
         typer.echo(json.dumps(whole, ensure_ascii=False) if as_json else f"{cosine:.4f}")
         return
-    from heedful.evaluate.word_vectors import read_judgements, similarity_score
+    from heedful.metrics.word_vectors import read_judgements, similarity_score
 
     scores = [(path, similarity_score(space, read_judgements(path))) for path in pairs or []]
-    lines = [{**vars(score), "correlation": number(score.correlation), "file": str(path)} for path, score in scores]
+    lines = [
+        {**vars(score), "correlation": score_or_none(score.correlation), "file": str(path)} for path, score in scores
+    ]
     report(lines, "{correlation:6}  {covered:6,} of {pairs:6,}  {file}", as_json)
 
 
@@ -139,30 +142,23 @@ def plot(
     out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("vectors.png"),
     count: Annotated[int, typer.Option(min=3, help="Words to draw if none are given.")] = 100,
     method: Annotated[
-        str,
-        typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours)."),
+        str, typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours).")
     ] = "pca",
     _force: Force = False,
 ) -> None:
     """Draw words in the plane, by the first two principal components of their vectors or by t-SNE."""
-    try:
-        from heedful.inspector.plots.attention import FORMATS
-        from heedful.inspector.plots.charts import draw_words
-    except ModuleNotFoundError as error:
-        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
-    if out.suffix not in FORMATS:
-        raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
-    check_output(out, option="--out")
+    check_picture(out, "--out")
+    from heedful.inspector.plots import draw_words
     from heedful.storage.written_files import note_written
 
     if method not in METHODS:
         raise InputError(f"--method {method}: choose one of {', '.join(METHODS)}")
     space = space_of(model)
-    chosen = words or space.words[:count]
-    picture, told = METHODS[method](space.directions[space.rows(chosen)], chosen, f"model {model}")
+    words = words or space.words[:count]
+    picture, remark = METHODS[method](space.directions[space.rows(words)], words, f"model {model}")
     missing = draw_words(picture, out)
     note_written(out)
-    typer.echo(f"{out}: {counted(len(chosen), 'words')}, {told}", err=True)
+    typer.echo(f"{out}: {counted(len(words), 'words')}, {remark}", err=True)
     if missing:
         typer.echo(f"No font here has {' '.join(sorted(missing))}; words with them are drawn as boxes", err=True)
 
@@ -170,22 +166,22 @@ def plot(
 def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
     """Place words by the first two principal components of their vectors, and tell how much these hold."""
     from heedful.inspector.measures.embeddings import principal_components
-    from heedful.inspector.plots.charts import WordMap
+    from heedful.inspector.plots import WordMap
 
-    found = principal_components(vectors)
+    components = principal_components(vectors)
     x, y = (
-        f"principal component {number}: {share:.0%} of the variance" for number, share in enumerate(found.shares, 1)
+        f"principal component {number}: {share:.0%} of the variance"
+        for number, share in enumerate(components.shares, 1)
     )
-    return WordMap(found.places, words, (x, y), title), f"{sum(found.shares):.0%} of their variance"
+    return WordMap(components.places, words, (x, y), title), f"{sum(components.shares):.0%} of their variance"
 
 
 def neighbours_together(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
-    """Place words by t-SNE, and tell how it is to be read."""
     try:
         from heedful.inspector.measures.embeddings import neighbour_map
     except ModuleNotFoundError as error:
         raise InputError('t-SNE needs scikit-learn: pip install "heedful[tsne]"') from error
-    from heedful.inspector.plots.charts import WordMap
+    from heedful.inspector.plots import WordMap
 
     axes = ("t-SNE: near words are neighbours, far distances mean little", "")
     return WordMap(neighbour_map(vectors), words, axes, title), "neighbours together"
@@ -204,7 +200,7 @@ def export(
     _force: Force = False,
 ) -> None:
     """Write the vectors of a model to a file that other programs read, or turn one format into another."""
-    from heedful.data.word_vectors.vector_files import writable, write_vectors
+    from heedful.data.word_vectors import writable, write_vectors
     from heedful.storage.written_files import note_written
 
     check_output(out, Path(model), option="OUT")
@@ -218,20 +214,15 @@ def export(
 
 
 def space_of(model: str) -> "VectorSpace":
-    """Load the vectors of a model folder, or read those of a file, to compare words by them."""
-    from heedful.data.word_vectors.vector_space import VectorSpace
+    from heedful.data.word_vectors import VectorSpace
 
     return VectorSpace(table_of(model))
 
 
 def table_of(model: str) -> "VectorTable":
-    """Load the vectors of a model folder, or read those of a file.
-
-    Raises:
-        InputError: there is no such model or file, or it holds no vectors.
-    """
+    """Load the vectors of a model folder, or read those of a file."""
     if Path(model).is_file():
-        from heedful.data.word_vectors.vector_files import read_vectors
+        from heedful.data.word_vectors import read_vectors
 
         return read_vectors(Path(model))
     if Path(model).suffix and not Path(model).exists():
@@ -242,27 +233,20 @@ def table_of(model: str) -> "VectorTable":
     return load_model(model).use_as(WordVectors).table
 
 
-def table(found: "list[Neighbour]") -> str:
-    """Format neighbours as lines: the cosine and the word."""
-    return "\n".join(f"{similarity:7.4f}  {word}" for word, similarity in found)
+def table(neighbours: "list[Neighbour]") -> str:
+    return "\n".join(f"{similarity:7.4f}  {word}" for word, similarity in neighbours)
 
 
-def number(value: float) -> float | None:
+def score_or_none(value: float) -> float | None:
     """A score for JSON, which has no nan."""
     return None if math.isnan(value) else value
 
 
 def report(lines: list[dict[str, Any]], form: str, as_json: bool) -> None:
-    """Print results as JSON lines, or as lines of a form; a score that does not exist is a dash."""
+    """Print results as JSON lines, or as lines of a form; a score has four digits, or is a dash if there is none."""
     with writing(None) as stream:
         for line in lines:
-            shown = {key: formatted(value) for key, value in line.items()}
-            text = json.dumps(line, ensure_ascii=False) if as_json else form.format(**shown)
+            cells = {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in line.items()}
+            cells = {key: "-" if value is None else value for key, value in cells.items()}
+            text = json.dumps(line, ensure_ascii=False) if as_json else form.format(**cells)
             stream.write(f"{text}\n".encode())
-
-
-def formatted(value: Any) -> Any:
-    """Format a score for people: four digits, or a dash if it does not exist; other values stay as they are."""
-    if value is None:
-        return "-"
-    return f"{value:.4f}" if isinstance(value, float) else value

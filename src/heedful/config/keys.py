@@ -28,15 +28,10 @@ KEYS = cast("Recipe", _Path())  # a key is written as a value is read: str(KEYS.
 
 
 def table_of(hint: Any, options: type = ModelConfig) -> type | None:
-    """Find the dataclass in a field's type, such as `CorpusConfig | None` or `tuple[CorpusConfig, ...]`.
-
-    Args:
-        hint: the type of the field.
-        options: the dataclass of [model], which depends on the architecture.
-    """
+    """Find the dataclass in a field's type, such as `CorpusConfig | None` or `tuple[CorpusConfig, ...]`."""
     hint = bare(hint)
-    found = next((part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)), None)
-    return options if found is not None and issubclass(found, ArchitectureConfig) else found
+    table = next((part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)), None)
+    return options if table is not None and issubclass(table, ArchitectureConfig) else table
 
 
 @cache
@@ -141,22 +136,19 @@ def nearest(key: str, options: type = ModelConfig) -> list[str]:
     index = re.search(r"\.(\d+)\.", key)
     key = re.sub(r"\.\d+\.", ".0.", key)
     leaf = _leaf(key)
-    known = list(all_keys(options))
-    leaves = sorted({_leaf(other) for other in known})
-    found = same_name(leaf, options)
-    if not found:
-        found = get_close_matches(key, known, n=1, cutoff=0.8)
-    if not found:
-        close = get_close_matches(leaf, leaves, n=1, cutoff=0.7)
-        found = [other for other in known if _leaf(other) in close]
-    return [other.replace(".0.", index[0] if index else ".0.") for other in found[:3]]
+    keys = list(all_keys(options))
+    suggestions = same_name(leaf, options) or get_close_matches(key, keys, n=1, cutoff=0.8)
+    if not suggestions:
+        close = get_close_matches(leaf, sorted(set(map(_leaf, keys))), n=1, cutoff=0.7)
+        suggestions = [other for other in keys if _leaf(other) in close]
+    return [other.replace(".0.", index[0] if index else ".0.") for other in suggestions[:3]]
 
 
 def same_name(name: str, options: type = ModelConfig) -> list[str]:
     """List the keys of this name, with or without the name of the table; else the one that has it in other toolkits."""
-    found = [key for key in all_keys(options) if name in (key, _leaf(key))]
+    keys = [key for key in all_keys(options) if name in (key, _leaf(key))]
     other = other_names(options).get(name)
-    return found or ([] if other is None else [other])
+    return keys or ([] if other is None else [other])
 
 
 def siblings(key: str, options: type = ModelConfig) -> list[str]:

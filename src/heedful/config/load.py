@@ -11,12 +11,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.config.architecture_options import KEY, OPTIONS, architecture_in
 from heedful.config.keys import hints_of, table_of, tables_of
 from heedful.config.schema import Recipe
 from heedful.config.setting import descriptions, setting_in
 from heedful.config.user_code import import_class
-from heedful.config.validate import adapter_of, recipe_from_dict
+from heedful.config.validate import KEY, OPTIONS, adapter_of, architecture_in, recipe_from_dict
 from heedful.errors import InputError
 from heedful.storage.compression import without_compression
 from heedful.storage.disk import read_small
@@ -29,12 +28,9 @@ _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
 
 def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read the values of a TOML file, and the line of each dotted key.
-
-    Raises:
-        InputError: the file cannot be read, is not UTF-8, or is not TOML; the message names the line, or says that the
-            file is a text and not a recipe.
-    """
+    """Read the values of a TOML file, and the line of each dotted key."""
+    is_text = without_compression(file.name.lower()).endswith(_TEXTS)
+    instead = f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it" if is_text else ""
     try:
         text = read_small(file).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
@@ -42,20 +38,13 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         problem = f"{file}, line {line}: not UTF-8 text; save the recipe as UTF-8"
-        raise InputError(_text_problem(file) or problem) from error
+        raise InputError(instead or problem) from error
     try:
         return tomllib.loads(text), key_lines(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(_text_problem(file) or _syntax_problem(file, text, str(error))) from error
+        raise InputError(instead or _syntax_problem(file, text, str(error))) from error
     except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
         raise InputError(f"{file}: brackets are nested too deeply, or a number is too long, for a recipe") from error
-
-
-def _text_problem(file: Path) -> str | None:
-    """Format the message about a training text given in place of a recipe; None for files of other names."""
-    if not without_compression(file.name.lower()).endswith(_TEXTS):
-        return None
-    return f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it"
 
 
 def _syntax_problem(file: Path, text: str, reason: str) -> str:
@@ -75,15 +64,15 @@ def key_lines(text: str) -> dict[str, int]:
     ones; both only make an error message less exact.
     """
     lines: dict[str, int] = {}
-    seen: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()  # of the arrays of tables so far
     table = ""
     for number, line in enumerate(text.split("\n"), start=1):
         if header := _HEADER.match(line):
             table = _dotted(header[2])
             lines.setdefault(table, number)
             if header[1]:
-                seen[table] += 1
-                table = f"{table}.{seen[table] - 1}"
+                sizes[table] += 1
+                table = f"{table}.{sizes[table] - 1}"
                 lines[table] = number
         elif entry := _ENTRY.match(line):
             lines.setdefault(f"{table}.{_dotted(entry[1])}".lstrip("."), number)
@@ -108,17 +97,13 @@ def _lines(values: Mapping[str, Any], table: str) -> Iterator[str]:
             arrays[key] = value
         elif value is not None:
             plain[key] = value
-    yield from (f"{_key(key)} = {_value(value)}" for key, value in plain.items())
+    for key, value in plain.items():  # the key that is the name of a class may have any characters
+        yield f"{key if _BARE_KEY.fullmatch(key) else _value(key)} = {_value(value)}"
     for key, value in tables.items():
         yield from ("", f"[{table}{key}]", *_lines(value, f"{table}{key}."))
     for key, items in arrays.items():
         for item in items:
             yield from ("", f"[[{table}{key}]]", *_lines(item, f"{table}{key}."))
-
-
-def _key(key: str) -> str:
-    """The key of a value; the name of a class may have any characters."""
-    return key if _BARE_KEY.fullmatch(key) else _value(key)
 
 
 def _value(value: Any) -> str:
@@ -167,39 +152,33 @@ def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | N
 
 
 def make_recipe(recipe: Recipe | Mapping[str, Any], overrides: Overrides = (), data_root: Path | None = None) -> Recipe:
-    """Make a recipe from Python values, validated like one from a file.
+    """Make a recipe from another recipe, or from nested mappings like the tables of a TOML file; see `load_recipe`.
 
-    Args:
-        recipe: another recipe, or nested mappings like the tables of a TOML file.
-        overrides: as in `load_recipe`.
-        data_root: the folder of the data, whatever the recipe says; a relative one starts at the current folder.
-
-    Raises:
-        InputError: a value cannot work; the message lists every problem.
+    A relative folder of the data starts at the current folder.
     """
     if not isinstance(recipe, Recipe | Mapping):
         raise InputError(
             f"a {type(recipe).__name__} is not a recipe; give a dictionary of its tables, a Recipe, or a file name"
         )
     values = recipe_to_dict(recipe) if isinstance(recipe, Recipe) else dict(recipe)
-    made = _resolve(values, overrides, {}, "the recipe")
-    return _anchor(made, os.path.abspath(made.data.root if data_root is None else data_root))
+    resolved = _resolve(values, overrides, {}, "the recipe")
+    return _anchor(resolved, os.path.abspath(resolved.data.root if data_root is None else data_root))
 
 
 def load_preset(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """Load a preset as a recipe without data.
-
-    Raises:
-        InputError: there is no such preset, or an override cannot work.
-    """
+    """Load a preset as a recipe without data."""
     return _resolve({"preset": name}, overrides, {}, f'preset "{name}"')
 
 
 def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str], where: str) -> Recipe:
     """Merge presets, values and overrides, each over the one before, and validate the recipe."""
-    for override in _overrides(overrides):
-        values = assign(values, override.key.split("."), override)
-        places[override.key] = override.shown
+    if isinstance(overrides, Mapping):  # nested mappings change single keys of tables
+        changes = [Override(key, value, f"set {key} = {value!r}") for key, value in dotted(overrides)]
+    else:
+        changes = [Override(*parse_override(text), f"--set {text}") for text in overrides]
+    for change in changes:
+        values = assign(values, change.key.split("."), change)
+        places[change.key] = change.shown
     whole = over_presets(values, places.get("preset", where))
     import_class(architecture_in(whole), places.get(KEY, where))
     return recipe_from_dict(whole, where, places)
@@ -208,34 +187,33 @@ def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str
 def _anchor(recipe: Recipe, root: str) -> Recipe:
     """Make `data.root`, and the paths that are not joined to it elsewhere, start at `root`."""
     tokenizer, model = recipe.tokenizer, recipe.model
+    paths = (tokenizer.path, model.source_vectors, model.target_vectors)
+    path, source_vectors, target_vectors = (None if path is None else os.path.join(root, path) for path in paths)
     return replace(
         recipe,
         data=replace(recipe.data, root=root),
-        tokenizer=replace(tokenizer, path=_below(root, tokenizer.path)),
-        model=replace(
-            model,
-            source_vectors=_below(root, model.source_vectors),
-            target_vectors=_below(root, model.target_vectors),
-        ),
+        tokenizer=replace(tokenizer, path=path),
+        model=replace(model, source_vectors=source_vectors, target_vectors=target_vectors),
     )
-
-
-def _below(root: str, path: str | None) -> str | None:
-    return None if path is None else os.path.join(root, path)
 
 
 def recipe_file(path: Path) -> Path:
     """Find the TOML file of a recipe, given the file itself or the recipe's folder."""
-    if path.is_dir():
-        if not (path / FILE).is_file():
-            raise InputError(f"{path}: {_instead_of_recipe(path)}")
+    if (path / FILE).is_file():
         return path / FILE
+    if path.is_dir():
+        if any((path / name).exists() for name in ("checkpoints", "log.jsonl", "manifest.json")):
+            raise InputError(
+                f"{path}: is a run or a model, not a recipe; `heedful train RECIPE --out {path}` resumes a run"
+            )
+        inner = next((place for place in sorted(path.iterdir()) if is_recipe(place)), None)
+        remedy = f"give {inner}" if inner else "name a recipe's folder or a TOML file"
+        raise InputError(f"{path}: this folder holds no {FILE}; {remedy}")
     if not path.exists():
         from heedful.config.presets import PRESETS
-
-        hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
         from heedful.storage.paths import likely
 
+        hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
         remedy = likely(path, f"name a TOML file or a folder with {FILE}{hint}", is_recipe)
         raise InputError(f"{path}: there is no such recipe; {remedy}")
     return path
@@ -244,13 +222,6 @@ def recipe_file(path: Path) -> Path:
 def is_recipe(path: Path) -> bool:
     """True if a path is that of a TOML file or of a folder with a recipe."""
     return path.is_file() and path.suffix == ".toml" if not path.is_dir() else (path / FILE).is_file()
-
-
-def _instead_of_recipe(folder: Path) -> str:
-    if any((folder / name).exists() for name in ("checkpoints", "log.jsonl", "manifest.json")):
-        return f"is a run or a model, not a recipe; `heedful train RECIPE --out {folder}` resumes a run"
-    inner = next((place for place in sorted(folder.iterdir()) if is_recipe(place)), None)
-    return f"this folder holds no {FILE}; " + (f"give {inner}" if inner else "name a recipe's folder or a TOML file")
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -265,14 +236,6 @@ def parse_override(text: str) -> tuple[str, Any]:
     except tomllib.TOMLDecodeError:
         return key, value
     return key, parsed["value"] if len(parsed) == 1 else value
-
-
-def _overrides(given: Overrides) -> Iterator[Override]:
-    """Iterate over overrides from the command line, or from Python; nested mappings change single keys of tables."""
-    if isinstance(given, Mapping):
-        yield from (Override(key, value, f"set {key} = {value!r}") for key, value in dotted(given))
-    else:
-        yield from (Override(*parse_override(text), f"--set {text}") for text in given)
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -308,15 +271,17 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
     for name in names if isinstance(names, list) else [names]:
         below = merge(below, _preset(name, place))
     whole = merge(below, {key: value for key, value in values.items() if key != "preset"})
-    return merge(_defaults(whole), whole)
+
+    defaults = dict(OF_TASKS.get(str(whole.get("task")), {}))
+    optimizer = whole.get("optimizer")
+    if "optimizer" in defaults and isinstance(optimizer, Mapping) and optimizer.get("schedule") in ("noam", "vaswani"):
+        # The rate and the warm-up of the defaults are for other schedules than the paper's.
+        others = {key: value for key, value in defaults["optimizer"].items() if key not in ("lr", "warmup", "min_lr")}
+        defaults["optimizer"] = others
+    return merge(defaults, whole)
 
 
 def _preset(name: object, place: str) -> Mapping[str, Any]:
-    """The values of a preset.
-
-    Raises:
-        InputError: there is none of this name.
-    """
     from heedful.config.presets import PRESETS
 
     if not isinstance(name, str) or name not in PRESETS:
@@ -328,16 +293,6 @@ def _preset(name: object, place: str) -> Mapping[str, Any]:
     return PRESETS[name]
 
 
-def _defaults(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of the task of a recipe; without rate and warm-up where it names the paper's schedule."""
-    defaults = dict(OF_TASKS.get(str(values.get("task")), {}))
-    asked = values.get("optimizer")
-    if "optimizer" in defaults and isinstance(asked, Mapping) and asked.get("schedule") == "vaswani":
-        kept = {key: value for key, value in defaults["optimizer"].items() if key not in ("lr", "warmup", "min_lr")}
-        defaults["optimizer"] = kept
-    return defaults
-
-
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
     """Convert a recipe to JSON values, which `recipe_from_dict` converts back."""
     return json.loads(json.dumps(asdict(recipe)))
@@ -345,7 +300,12 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 
 def current_keys(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the keys of a stored recipe to the current names, and set what older versions did without a key."""
-    return {**_renamed(stored, Recipe), **_of_raw_labels(stored)}
+    data = stored.get("data")
+    recipe = _renamed(stored, Recipe)
+    # An older regression has learned the numbers as they are.
+    if stored.get("task") == "regression" and isinstance(data, Mapping) and data.get("label_scale") is None:
+        recipe["data"] = {**data, "label_mean": 0.0, "label_scale": 1.0}
+    return recipe
 
 
 def _renamed(values: Mapping[str, Any], table: type) -> dict[str, Any]:
@@ -357,14 +317,6 @@ def _renamed(values: Mapping[str, Any], table: type) -> dict[str, Any]:
         key: _renamed(value, inner) if isinstance(value, Mapping) and (inner := table_of(hints.get(key))) else value
         for key, value in renamed.items()
     }
-
-
-def _of_raw_labels(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of the data of an older regression, which has learned the numbers as they are."""
-    data = stored.get("data")
-    if stored.get("task") != "regression" or not isinstance(data, Mapping) or data.get("label_scale") is not None:
-        return {}
-    return {"data": {**data, "label_mean": 0.0, "label_scale": 1.0}}
 
 
 def recipe_schema() -> dict[str, Any]:

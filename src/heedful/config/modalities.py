@@ -67,7 +67,6 @@ class ImageConfig:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of patches."""
         return self.size[0] // self.patch, self.size[1] // self.patch
 
     @property
@@ -151,7 +150,6 @@ class AudioConfig:
 
     @property
     def width(self) -> int:
-        """Number of features of a frame."""
         return self.mels if self.features == "log_mel" else self.hop
 
     @property

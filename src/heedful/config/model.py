@@ -99,7 +99,6 @@ class TextModelConfig(ArchitectureConfig):
 
     @property
     def one_vocabulary(self) -> bool:
-        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
         return self.tie == "all"
 
     @property
@@ -109,8 +108,8 @@ class TextModelConfig(ArchitectureConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig(TextModelConfig):
-    """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""
+class TransformerSettings(ArchitectureConfig):
+    """Settings of the blocks of a Transformer, in a model by itself or as a part of another one."""
 
     d_ff: Annotated[Count, Setting(aliases=("dim_feedforward", "ffn_dim", "intermediate_size"))] = 2048
     """Size of the hidden layer of feed-forward networks."""
@@ -179,17 +178,14 @@ class ModelConfig(TextModelConfig):
 
     @property
     def learned_positions(self) -> int | None:
-        """The size of the table of learned positions, which limits the length of a text; None for other schemes."""
         return self.max_positions if self.positions == "learned" else None
 
     @property
     def learned_target_positions(self) -> int | None:
-        """The size of the decoder's table of learned positions; None for other schemes."""
         return self.learned_positions and (self.max_target_positions or self.max_positions)
 
     @property
     def head_size(self) -> int:
-        """The size of the queries and keys of an attention head."""
         return self.d_k or self.d_model // self.heads
 
     def shape(self) -> str:
@@ -201,3 +197,8 @@ class ModelConfig(TextModelConfig):
             f"{layers}, d_model {self.d_model}, d_ff {self.d_ff}, "
             f"{counted(self.heads, 'heads')} of {self.head_size}{values}, {self.norm}-norm"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(TransformerSettings, TextModelConfig):
+    """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""

@@ -60,40 +60,23 @@ class GenerateOptions(TypedDict, total=False):
 
 
 def with_options(config: C, options: Mapping[str, Any]) -> C:
-    """Copy a table of the recipe with other values for some of its keys, and validate it.
-
-    Args:
-        config: the table.
-        options: values by the names of the table's keys; numbers may be NumPy's.
-
-    Raises:
-        InputError: an option does not exist, or has a value that a recipe cannot have.
-    """
+    """Copy a table of the recipe with other values for some of its keys, and validate it."""
     if not options:
         return config
     table = TABLES[type(config)]
     names = [field.name for field in fields(config)]
     for name in options:
-        if name not in names:
-            raise InputError(_unknown(table, name, names))
+        if name not in names:  # other toolkits' names are suggested, too
+            own = [key.partition(".")[2] for key in nearest(f"{table}.{name}") if key.startswith(f"{table}.")]
+            near = own or get_close_matches(name, names, n=1)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+            raise InputError(f"there is no option {name}; {hint}")
     values = asdict(config) | {name: _plain(name, value) for name, value in options.items()}
     return getattr(recipe_from_dict({table: values}, "options"), table)
 
 
-def _unknown(table: str, name: str, names: list[str]) -> str:
-    """Format the message about an unknown option, with suggestions; other toolkits' names are known."""
-    own = [key.partition(".")[2] for key in nearest(f"{table}.{name}") if key.startswith(f"{table}.")]
-    near = own or get_close_matches(name, names, n=1)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
-    return f"there is no option {name}; {hint}"
-
-
 def _plain(name: str, value: Any) -> Any:
-    """Convert a value to its JSON form.
-
-    Raises:
-        InputError: the value is not a number, a text, a list of these, true, false or None; or a text is no Unicode.
-    """
+    """Convert a value to its JSON form."""
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
         raise InputError(f"option {name}: {value!r} has half of a character (a surrogate); give a whole one")
     if value is None or isinstance(value, bool | int | float | str):

@@ -13,7 +13,7 @@ from typing import Any
 from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
-from heedful.config.schema import ArchitectureConfig, FilterConfig, ModelConfig, Recipe, TextModelConfig
+from heedful.config.schema import ArchitectureConfig, FilterConfig, Recipe, TextModelConfig, TransformerSettings
 from heedful.registry import ARCHITECTURES, TASKS
 
 
@@ -33,7 +33,6 @@ class Rule:
 
     @property
     def key(self) -> str:
-        """The dotted key at which to fix it."""
         return str(self.at)
 
 
@@ -54,20 +53,20 @@ class Problem:
 
 def remarks(recipe: Recipe) -> list[str]:
     """List the remarks on a valid recipe that a user should know."""
-    return [rule.text.format(r=recipe) for rule in _of(recipe, REMARKS) if rule.broken(recipe)]
+    return [rule.text.format(r=recipe) for rule in _broken(recipe, REMARKS)]
 
 
 def impossible(recipe: Recipe) -> list[Problem]:
-    """List the problems of a recipe whose values have the right types and ranges; rules hold for possible numbers."""
-    return [Problem(key, text) for key, value in _numbers(asdict(recipe)) if (text := size_problem(key, value))] or [
-        Problem(rule.key, rule.text.format(r=recipe)) for rule in _of(recipe, RULES) if rule.broken(recipe)
-    ]
+    """List the problems of a recipe whose values have the right types and ranges."""
+    sizes = [Problem(key, text) for key, value in _numbers(asdict(recipe)) if (text := size_problem(key, value))]
+    # Rules compute with the numbers: they are asked only where all of these are possible.
+    return sizes or [Problem(rule.key, rule.text.format(r=recipe)) for rule in _broken(recipe, RULES)]
 
 
-def _of(recipe: Recipe, rules: Mapping[type[ArchitectureConfig], tuple[Rule, ...]]) -> Iterator[Rule]:
-    """Iterate over the rules of a recipe: those of any architecture first, those of its own last."""
+def _broken(recipe: Recipe, rules: Mapping[type[ArchitectureConfig], tuple[Rule, ...]]) -> Iterator[Rule]:
+    """Iterate over the rules that a recipe breaks: those of any architecture first, those of its own last."""
     for kind in reversed(type(recipe.model).__mro__):
-        yield from rules.get(kind, ())
+        yield from (rule for rule in rules.get(kind, ()) if rule.broken(recipe))
 
 
 def size_problem(key: str, value: float) -> str | None:
@@ -121,12 +120,10 @@ def reads_pictures(recipe: Recipe) -> bool:
 
 
 def reads_videos(recipe: Recipe) -> bool:
-    """True if the model of a recipe reads videos."""
     return recipe.data.modality == "video"
 
 
 def reads_sound(recipe: Recipe) -> bool:
-    """True if the model of a recipe reads sound."""
     return recipe.data.modality == "audio"
 
 
@@ -181,7 +178,7 @@ OF_MEDIA = (
     ),
     Rule(
         KEYS.task,
-        lambda r: r.task == "masked_patches" and not isinstance(r.model, ModelConfig),
+        lambda r: r.task == "masked_patches" and not isinstance(r.model, TransformerSettings),
         'masked patches are learned by a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer"',
     ),
@@ -331,20 +328,20 @@ RULES[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.optimizer.lr,
-        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.lr < 0.01,
-        'with optimizer.schedule = "vaswani" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
+        lambda r: r.optimizer.schedule == "noam" and r.optimizer.lr < 0.01,
+        'with optimizer.schedule = "noam" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
         'with {r.optimizer.lr} nothing would be learned; for a peak rate set optimizer.schedule = "inverse_sqrt"',
     ),
     Rule(
         KEYS.optimizer.lr,
-        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.lr > 0.1,
+        lambda r: r.optimizer.schedule != "noam" and r.optimizer.lr > 0.1,
         'with optimizer.schedule = "{r.optimizer.schedule}" optimizer.lr is the peak rate, and {r.optimizer.lr} '
         "would diverge; 0.0005 is usual",
     ),
     Rule(
         KEYS.optimizer.warmup,
-        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.warmup < 1,
-        'optimizer.schedule = "vaswani" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
+        lambda r: r.optimizer.schedule == "noam" and r.optimizer.warmup < 1,
+        'optimizer.schedule = "noam" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
     ),
     Rule(
         KEYS.optimizer.min_lr,
@@ -416,7 +413,7 @@ RULES[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.train.activation_checkpointing,
-        lambda r: r.train.activation_checkpointing and not isinstance(r.model, ModelConfig),
+        lambda r: r.train.activation_checkpointing and not isinstance(r.model, TransformerSettings),
         "train.activation_checkpointing computes the blocks of a Transformer again, and model.architecture = "
         '"{r.model.architecture}" has none; leave train.activation_checkpointing out',
     ),
@@ -460,13 +457,13 @@ RULES[TextModelConfig] = (
     ),
     Rule(
         KEYS.task,
-        lambda r: r.task == "masked_lm" and not isinstance(r.model, ModelConfig),
+        lambda r: r.task == "masked_lm" and not isinstance(r.model, TransformerSettings),
         'a masked language model is a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer", or task = "language_model"',
     ),
 )
 
-RULES[ModelConfig] = (
+RULES[TransformerSettings] = (
     Rule(
         KEYS.model.max_target_positions,
         lambda r: r.model.max_target_positions is not None and not (pairs(r) and r.model.learned_positions),

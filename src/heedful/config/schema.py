@@ -18,7 +18,14 @@ from heedful.config.data import (
 )
 from heedful.config.decoding import EXTRA, DecodeConfig, GenerateConfig
 from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig, VideoConfig
-from heedful.config.model import ArchitectureConfig, ModelConfig, Poolers, Poolings, TextModelConfig
+from heedful.config.model import (
+    ArchitectureConfig,
+    ModelConfig,
+    Poolers,
+    Poolings,
+    TextModelConfig,
+    TransformerSettings,
+)
 from heedful.config.setting import Apart, Fixed, Setting
 from heedful.config.training import EvaluateConfig, OptimizerConfig, ParallelConfig, Shardings, TrainConfig
 
@@ -46,6 +53,7 @@ __all__ = [
     "TokenizerConfig",
     "TrainConfig",
     "TranscribeConfig",
+    "TransformerSettings",
     "VideoConfig",
 ]
 

@@ -8,7 +8,7 @@ of resumed runs are made from these.
 import ast
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cache
 from itertools import pairwise
@@ -98,6 +98,22 @@ class OpenNames:
         return {**schema, "enum": [*schema.get("enum", ()), *self.registry.installed()]}
 
 
+class FormerValues:
+    """Fact of a setting: former names of its values, as older recipes hold them, and the names of today."""
+
+    def __init__(self, **today: str) -> None:
+        self.today = today
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        """Let pydantic take a former name for the name of today."""
+        from pydantic_core import core_schema
+
+        def renamed(value: Any) -> Any:
+            return self.today.get(value, value) if isinstance(value, str) else value
+
+        return core_schema.no_info_before_validator_function(renamed, handler(source))
+
+
 PLAIN = Setting()
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
@@ -114,13 +130,13 @@ def setting_in(hint: Any) -> Setting:
 
 def bounds(hint: Any) -> dict[str, float]:
     """The bounds of the numbers in a type, by "ge", "gt", "le" and "lt"."""
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for fact in getattr(hint, "__metadata__", ()):
         if isinstance(fact, Ge | Gt | Le | Lt):
-            found |= asdict(fact)
+            limits |= asdict(fact)
     for part in get_args(hint):
-        found |= bounds(part)
-    return found
+        limits |= bounds(part)
+    return limits
 
 
 def range_text(limits: Mapping[str, float]) -> str:
@@ -132,11 +148,11 @@ def range_text(limits: Mapping[str, float]) -> str:
 
 def descriptions(table: type) -> dict[str, str]:
     """Get the description of each field of a dataclass: the docstring below the field, there or in a base class."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for kind in reversed(table.__mro__):
         if is_dataclass(kind):
-            found |= _docstrings(kind.__module__).get(kind.__name__, {})
-    return found
+            texts |= _docstrings(kind.__module__).get(kind.__name__, {})
+    return texts
 
 
 @cache
@@ -146,12 +162,12 @@ def _docstrings(module: str) -> dict[str, dict[str, str]]:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (OSError, TypeError, KeyError):  # as of a class that was typed at a prompt
         return {}
-    return {node.name: dict(_below(node.body)) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-
-
-def _below(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Iterate over the fields of a class body that a docstring follows: name and text, on one line."""
-    for statement, after in pairwise(body):
-        match statement, after:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, " ".join(text.split())
+    texts: dict[str, dict[str, str]] = {}
+    for kind in ast.walk(tree):
+        if isinstance(kind, ast.ClassDef):
+            texts[kind.name] = {}
+            for statement, after in pairwise(kind.body):
+                match statement, after:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                        texts[kind.name][name] = " ".join(text.split())
+    return texts

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from heedful.config.data import ORDER
-from heedful.config.setting import Count, Fixed, Natural, NonNegative, Positive, Rate, Setting
+from heedful.config.setting import Count, Fixed, FormerValues, Natural, NonNegative, Positive, Rate, Setting
 
 Shardings = Literal["none", "full", "hybrid"]
 
@@ -33,7 +33,7 @@ class OptimizerConfig:
     """Optimiser. `muon` orthogonalises the updates of matrices in the stacks; `row_sgd` is SGD for word vectors."""
 
     lr: Annotated[Positive, Setting(aliases=("learning_rate",))] = 1.0
-    """Peak learning rate. With `schedule = "vaswani"`, a factor on the formula of the paper."""
+    """Peak learning rate. With `schedule = "noam"`, a factor on the formula of the paper."""
 
     betas: Annotated[tuple[Rate, Rate], Setting(aliases=("adam_betas",))] = (0.9, 0.98)
     """Coefficients of the running averages of the gradient and its square."""
@@ -45,10 +45,12 @@ class OptimizerConfig:
     """Weight decay of matrices. Biases and the weights of norms do not decay."""
 
     schedule: Annotated[
-        Literal["vaswani", "inverse_sqrt", "cosine", "linear", "constant"],
-        Setting(aliases=("decay_method", "lr_scheduler", "lr_scheduler_type", "scheduler"), values={"noam": "vaswani"}),
-    ] = "vaswani"
-    """Shape of the learning rate after the warm-up. `vaswani` is the formula of section 5.3 of the paper."""
+        Literal["noam", "inverse_sqrt", "cosine", "linear", "constant"],
+        FormerValues(vaswani="noam"),
+        Setting(aliases=("decay_method", "lr_scheduler", "lr_scheduler_type", "scheduler")),
+    ] = "noam"
+    """Shape of the learning rate after the warm-up. `noam` (formerly `vaswani`) is the formula of section 5.3 of the
+    paper."""
 
     warmup: Annotated[Natural, Setting(aliases=("num_warmup_steps", "warmup_steps", "warmup_updates"))] = 4000
     """Number of updates in which the learning rate rises."""

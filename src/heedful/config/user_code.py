@@ -23,30 +23,20 @@ REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "t
 
 
 def find_class(key: str, name: str) -> type | None:
-    """The class of a package that a recipe names, or that of an imported module as "module:Class"; None: no such name.
-
-    Args:
-        key: the key of the recipe, "task" or "model.architecture".
-        name: its value.
-
-    Raises:
-        InputError: the module has not been imported or cannot be, or has no such class.
-    """
-    return find_object(key, name, type, "class") if ":" in name else installed_class(key, name)
+    """The class of a package, or of an imported module as "module:Class", that a recipe names; None: no such name."""
+    if ":" in name:
+        return find_object(key, name, type, "class")
+    entries = REGISTRIES[key].installed().get(name)
+    if not entries:
+        return None
+    part: Any = REGISTRIES[key][name]
+    if not isinstance(part, type):
+        raise InputError(f'{key} = "{name}": {entries[0].value}, which a package registers, is not a class')
+    return part
 
 
 def find_object(key: str, name: str, kind: type[T], what: str) -> T:
-    """The object of one kind that a recipe names as "module:object".
-
-    Args:
-        key: the key of the recipe, for messages.
-        name: its value.
-        kind: the type of the object; of any other type nothing is used that a model folder names.
-        what: the kind in words, for messages.
-
-    Raises:
-        InputError: the module has not been imported, or has no such object.
-    """
+    """The object of one kind that a recipe names as "module:object"."""
     module, _, attribute = name.partition(":")
     imported = sys.modules.get(module)
     if imported is None:
@@ -54,38 +44,14 @@ def find_object(key: str, name: str, kind: type[T], what: str) -> T:
             f'{key} = "{name}": heedful imports no code that a model folder names. If you trust the module {module}, '
             f"write `heedful --import {module} COMMAND ...`, or in Python `import {module}` before the model is loaded"
         )
-    found = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
-    if not isinstance(found, kind):
+    part = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
+    if not isinstance(part, kind):
         raise InputError(f'{key} = "{name}": {module} has no {what} {attribute}')
-    return found
-
-
-def installed_class(key: str, name: str) -> type | None:
-    """The class that an installed package registers under a name; None: no package does.
-
-    Raises:
-        InputError: it cannot be imported, it is no class, or the name is taken.
-    """
-    registry = REGISTRIES[key]
-    entries = registry.installed().get(name)
-    if not entries:
-        return None
-    part: Any = registry[name]
-    if not isinstance(part, type):
-        raise InputError(f'{key} = "{name}": {entries[0].value}, which a package registers, is not a class')
     return part
 
 
 def import_class(name: str, place: str) -> None:
-    """Import the module of a class that a recipe of the user's names as "module:Class"; its code runs.
-
-    Args:
-        name: the name; one without a colon is not that of a class of the user's own.
-        place: where the recipe names the class, for messages.
-
-    Raises:
-        InputError: the module cannot be imported.
-    """
+    """Import the module of a class that a recipe of the user's names as "module:Class"; its code runs."""
     module, colon, _ = name.partition(":")
     if colon:
         try:
@@ -95,11 +61,7 @@ def import_class(name: str, place: str) -> None:
 
 
 def import_user_module(module: str) -> None:
-    """Import a module with classes of the user's own, so that models may name them.
-
-    Raises:
-        InputError: the module cannot be imported.
-    """
+    """Import a module with classes of the user's own, so that models may name them."""
     if not all(part.isidentifier() for part in module.split(".")):
         raise InputError(f'"{module}" is not the name of a module; write it as in an import statement, without .py')
     try:
@@ -117,25 +79,9 @@ def own_code(recipe: Recipe) -> dict[str, str]:
     return own | {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics if ":" in name}
 
 
-def _module_of(key: str, name: str) -> str:
-    """The module of a class of the user's own, by its name in a recipe."""
-    entries = REGISTRIES[key].installed().get(name) if key in REGISTRIES else None
-    return entries[0].module if entries else name.partition(":")[0]
-
-
 @contextmanager
 def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
-    """Context manager: an error of a class of the user's own becomes one that names the recipe's key, and the line.
-
-    Without such a class nothing is changed.
-
-    Args:
-        recipe: the recipe, which may name classes as "module:Class".
-        what: what fails, for the message, such as "the model cannot be built".
-
-    Raises:
-        InputError: the code raised another error.
-    """
+    """Context manager: an error of a class of the user's own becomes one that names the recipe's key, and the line."""
     own = own_code(recipe)
     try:
         yield
@@ -144,7 +90,10 @@ def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
     except Exception as error:
         if not own:
             raise
-        modules = {key: _module_of(key, name) for key, name in own.items()}
+        modules = {}
+        for key, name in own.items():
+            entries = REGISTRIES[key].installed().get(name) if key in REGISTRIES else None
+            modules[key] = entries[0].module if entries else name.partition(":")[0]
         key = next((key for key, module in modules.items() if _line_in(error, module)), next(iter(own)))
         raise InputError(f'{key} = "{own[key]}": {what}: {_described(error, modules[key])}') from error
 
@@ -152,16 +101,16 @@ def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
 def _described(error: Exception, module: str) -> str:
     """The error of a module, its last line there, and a remedy where one is known."""
     place = _line_in(error, module)
-    said = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+    text = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
     missing = getattr(error, "obj", None)
     if isinstance(error, AttributeError) and hasattr(type(missing), "__dataclass_fields__"):
         return (
-            f"{said}; a key of [model] is missing: add {error.name} to the class {type(missing).__name__}, or extend "
+            f"{text}; a key of [model] is missing: add {error.name} to the class {type(missing).__name__}, or extend "
             "heedful.config.schema.ModelConfig, which has all keys of a Transformer"
         )
     if "meta" in str(error) and isinstance(error, RuntimeError):
-        return f"{said}; the model is first built without values, on the device meta: compute numbers without tensors"
-    return said
+        return f"{text}; the model is first built without values, on the device meta: compute numbers without tensors"
+    return text
 
 
 def _line_in(error: Exception, module: str) -> str:

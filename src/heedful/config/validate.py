@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
@@ -13,14 +13,16 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from heedful.config.architecture_options import KEY, architecture_in, options_of
 from heedful.config.keys import hint_of, nearest, siblings, unknown_keys
 from heedful.config.rules import Problem, impossible, size_problem
 from heedful.config.schema import ArchitectureConfig, Recipe
 from heedful.config.setting import bounds, range_text, setting_in
+from heedful.config.user_code import find_class
 from heedful.errors import InputError
+from heedful.registry import ARCHITECTURES, Registry
 
-MODEL = "model"
+KEY = "model.architecture"
+OPTIONS: Registry[type[ArchitectureConfig]] = Registry("architecture", ARCHITECTURES.places)  # of heedful's own
 
 OVERRIDES = ("--set ", "set ")  # the places of values from the command line and from Python begin so
 
@@ -51,13 +53,15 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     Raises:
         InputError: unknown keys, wrong types or impossible combinations; one message lists all of them.
     """
-    options = _options(values, where, places)
-    shared = {key: value for key, value in values.items() if key != MODEL}
-    own = values.get(MODEL, {})
+    try:
+        options = options_of(architecture_in(values))
+    except InputError as error:
+        raise InputError(f"{_place(KEY, where, places)}: {error}") from error
+    shared = {key: value for key, value in values.items() if key != "model"}
     unknown = enumerate(unknown_keys(values, options))  # a stranger's may be 10^5
     problems = [Problem(key, _unknown(key, options) if number < _SHOWN else key) for number, key in unknown]
     recipe, mistyped = _validated(adapter_of(Recipe), shared, "", options)
-    model, mistyped_model = _validated(adapter_of(options), own, f"{MODEL}.", options)
+    model, mistyped_model = _validated(adapter_of(options), values.get("model", {}), "model.", options)
     problems += mistyped + mistyped_model
     if not (mistyped or mistyped_model):
         recipe = replace(recipe, model=model)
@@ -67,12 +71,40 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     return recipe
 
 
-def _options(values: Mapping[str, Any], where: str, places: Mapping[str, str]) -> type[ArchitectureConfig]:
-    """The dataclass of [model]; an error names the place at which the architecture stands."""
-    try:
-        return options_of(architecture_in(values))
-    except InputError as error:
-        raise InputError(f"{_place(KEY, where, places)}: {error}") from error
+def options_of(architecture: str) -> type[ArchitectureConfig]:
+    """The dataclass of the keys of [model] for an architecture.
+
+    That of a custom architecture is the attribute `Config` of its class, which extends `ArchitectureConfig`.
+    """
+    own = find_class(KEY, architecture)
+    if own is None and architecture not in OPTIONS:
+        near = get_close_matches(architecture, ARCHITECTURES) or ARCHITECTURES
+        raise InputError(
+            f'{KEY} = "{architecture}": there is no such architecture; did you mean {" or ".join(near)}? A class of '
+            "your own is named as module:Class"
+        )
+    options = OPTIONS[architecture] if own is None else config_of(own)
+    if not (isinstance(options, type) and issubclass(options, ArchitectureConfig) and is_dataclass(options)):
+        raise InputError(
+            f'{KEY} = "{architecture}": its class needs an attribute Config, a dataclass that extends '
+            "heedful.config.schema.ArchitectureConfig"
+        )
+    return options
+
+
+def config_of(own: type) -> Any:
+    """The attribute Config of a class of the user's own, or of a class that it extends; None without one.
+
+    Not by getattr, which may run code of its metaclass.
+    """
+    return next((vars(base)["Config"] for base in own.__mro__ if "Config" in vars(base)), None)
+
+
+def architecture_in(values: Mapping[str, Any]) -> str:
+    """The architecture that the values of a recipe name; the Transformer, unless they name one."""
+    model = values.get("model")
+    named = model.get("architecture") if isinstance(model, Mapping) else None
+    return named if isinstance(named, str) else ArchitectureConfig.architecture
 
 
 @cache
@@ -87,13 +119,14 @@ def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str, options: typ
         # JSON mode is the strict mode that still takes lists for tuples and tables for dataclasses.
         return adapter.validate_json(json.dumps(values, default=_no_json), strict=True), []
     except ValidationError as error:
-        return None, [_mistyped(detail, prefix, options) for detail in error.errors() if not _of_other_choice(detail)]
-
-
-def _of_other_choice(detail: ErrorDetails) -> bool:
-    """True for the error of a type that a value was not meant to have, of a field that takes a text or a table."""
-    choice = str(next(reversed(detail["loc"]), ""))
-    return _CHOICE.match(choice) is not None and choice.startswith("dict") != isinstance(detail["input"], dict)
+        problems = []
+        for detail in error.errors():
+            # Of a field that takes a text or a table, pydantic reports both: the one that was meant counts.
+            choice = str(next(reversed(detail["loc"]), ""))
+            is_dict = isinstance(detail["input"], dict)
+            if _CHOICE.match(choice) is None or choice.startswith("dict") == is_dict:
+                problems.append(_mistyped(detail, prefix, options))
+        return None, problems
 
 
 def _no_json(value: Any) -> str | list[str]:
@@ -127,8 +160,8 @@ def _place(key: str, where: str, places: Mapping[str, str]) -> str:
 
 
 def _unknown(key: str, options: type[ArchitectureConfig]) -> str:
-    if found := nearest(key, options):
-        return f"unknown key {key}; did you mean {' or '.join(found)}?"
+    if near := nearest(key, options):
+        return f"unknown key {key}; did you mean {' or '.join(near)}?"
     table = key.rpartition(".")[0]
     return f"unknown key {key}; {f'[{table}]' if table else 'a recipe'} may hold {', '.join(siblings(key, options))}"
 

@@ -1,20 +1,18 @@
 """Read and write BERT in the format of Hugging Face: `BertModel`, `BertForMaskedLM` and `BertForPreTraining`."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from heedful.architectures import MaskedLanguageModel, SentenceEncoder
-from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.config.schema import Recipe
 from heedful.convert.model import (
     Format,
     Model,
     expected,
     heads_note,
+    read_tokenizer,
     read_weights,
     recipe_of,
     renumbered,
@@ -22,12 +20,20 @@ from heedful.convert.model import (
 )
 from heedful.convert.sentence_transformers import read_sentence_settings, sentence_files
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.weights import NOTHING, Names, Weights, compare, with_zero_biases, without, without_copies
+from heedful.convert.vocabulary import reorder, silence
+from heedful.convert.weights import (
+    NOTHING,
+    Names,
+    Weights,
+    compare,
+    with_prefix,
+    with_zero_biases,
+    without,
+    without_copies,
+)
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.ranking import Ranking
-from heedful.text.hugging_face import from_hugging_face
-from heedful.text.tokenizer_pair import TokenizerPair
 
 MASKED_LM = "masked_lm"
 RANKING = "ranking"  # the task of a model without heads: the mean of its hidden states is the vector of a text
@@ -94,20 +100,13 @@ PREDICTING = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})  
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a BERT model folder of Hugging Face and convert the model to heedful.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer files.
-        task: Task of the converted model: "masked_lm", which needs the masked language modelling head, or "ranking",
-            which needs only the backbone, and takes the pooling from the files of Sentence Transformers if there are
-            any. None: "masked_lm" if the weights include the head, otherwise "ranking".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's BERT; all differences are listed.
-    """
+    """Read a BERT model folder of Hugging Face: with its head for masked tokens, or without as a sentence encoder."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    theirs = without_copies(_full_names(read_weights(folder)), COPIES, where)
+    weights = with_prefix(read_weights(folder), "bert.", rf"(?:bert|cls)\..*|{HEADS}")
+    # Files from before 2019 name the weights of norms gamma and beta.
+    names = {name: name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias") for name in weights}
+    theirs = without_copies({names[name]: value for name, value in weights.items()}, COPIES, where)
     pairs = "cls.seq_relationship.weight" in theirs
     task = task or (MASKED_LM if "cls.predictions.bias" in theirs else RANKING)
     unused = PRETRAINING if task != MASKED_LM else NOTHING if pairs else POOLER
@@ -117,12 +116,13 @@ def read(folder: Path, task: str | None = None) -> Model:
         sentences = read_sentence_settings(folder)
         fields["pooling"], notes = sentences.pooling, notes + sentences.notes
         data = {"max_length": min(fields["max_positions"], sentences.max_length or fields["max_positions"])}
-    if task == MASKED_LM:
-        check_activation(fields["activation"], where)
+    if task == MASKED_LM and fields["activation"] != "gelu":
+        raise InputError(
+            f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not '
+            f'"{fields["activation"]}"'
+        )
 
-    tokenizer, old_id_of = from_hugging_face(folder)
-    tokenizers = TokenizerPair(tokenizer, tokenizer)
-    check_rows(old_id_of, config["vocab_size"], where)
+    tokenizers, old_id_of = read_tokenizer(folder, config["vocab_size"])
     recipe = recipe_of(task, fields, tokenizers, folder, masking={"next_sentence": pairs}, data=data)
     compare(theirs, NAMES.theirs(_expected(recipe, config["vocab_size"])), where)
     ours = reorder(NAMES.ours(theirs), old_id_of, (EMBEDDING, BIAS))
@@ -137,45 +137,19 @@ def write(model: Model, folder: Path) -> int:
     Biases that the model lacks become zeros. BERT has embeddings of two segments: a model with one segment gets its
     embedding twice, a model without segments gets zeros. A sentence encoder also gets the files of Sentence
     Transformers. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit BERT, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = recipe.model
-    config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, LEAST_SEGMENTS))
+    config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, MIN_SEGMENTS))
     described = PREDICTING if "transform.dense.weight" in model.weights else SETTINGS
     settings = described.config(replace(recipe, model=config), model.tokenizers.source.config)
     ours = with_zero_biases(model.weights, _expected(replace(recipe, model=config), rows))
-    ours[SEGMENTS] = _segments(ours.get(SEGMENTS, torch.zeros(1, config.d_model)))
+    # heedful takes the last embedding for unknown segments, so it is repeated where BERT needs more of them.
+    segments = ours.get(SEGMENTS, torch.zeros(1, config.d_model))
+    ours[SEGMENTS] = torch.cat([segments, segments[-1:].expand(max(0, MIN_SEGMENTS - len(segments)), -1)])
     settings["architectures"] = [next(name for part, name in ARCHITECTURES.items() if part in ours)]
     files = sentence_files(recipe) if recipe.task == RANKING else None
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, files=files)
-
-
-def _segments(table: Tensor) -> Tensor:
-    """Segment embeddings with at least two rows: the last row is repeated, as heedful does for unknown segments."""
-    return torch.cat([table, table[-1:].expand(max(0, LEAST_SEGMENTS - len(table)), -1)])
-
-
-def check_activation(name: str, where: str) -> None:
-    """Raise an InputError unless the activation of a masked language modelling head is "gelu", as in heedful.
-
-    Raises:
-        InputError: The activation is another one.
-    """
-    if name != "gelu":
-        raise InputError(
-            f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not "{name}"'
-        )
-
-
-def _full_names(weights: Weights) -> Weights:
-    """Add the prefix "bert." of models with heads, and rename gamma and beta of files from before 2019."""
-    known = re.compile(rf"(?:bert|cls)\..*|{HEADS}")
-    full = {name if known.fullmatch(name) else f"bert.{name}": value for name, value in weights.items()}
-    return {name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): full[name] for name in full}
 
 
 def _expected(recipe: Recipe, rows: int) -> Weights:
@@ -184,7 +158,7 @@ def _expected(recipe: Recipe, rows: int) -> Weights:
     return expected(lambda: SentenceEncoder(recipe.model, rows))
 
 
-LEAST_SEGMENTS = 2  # a tokenizer of BERT gives the segment ids 0 and 1
+MIN_SEGMENTS = 2  # a tokenizer of BERT gives the segment ids 0 and 1
 ARCHITECTURES = {
     "next_sentence.output.weight": "BertForPreTraining",
     "transform.dense.weight": "BertForMaskedLM",

@@ -1,6 +1,6 @@
-"""Read and write CLIP in the format of Hugging Face: `CLIPModel`, with the settings of its tokenizer and pictures.
+"""Read and write CLIP in the format of Hugging Face: `CLIPModel`, with the settings of its tokenizer and images.
 
-D model, C channels, P pixels on the side of a patch, S positions of a picture.
+D model, C channels, P pixels on the side of a patch, S positions of an image.
 """
 
 import math
@@ -11,24 +11,31 @@ from typing import Any, cast
 
 import torch
 
-from heedful.architectures.dual_encoder.model import LARGEST_SCALE, DualEncoder
+from heedful.architectures.dual_encoder.model import MAX_SCALE, DualEncoder
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
-from heedful.architectures.vocabulary import check_rows, reorder
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
 from heedful.convert.image_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
-from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
+from heedful.convert.model import (
+    Format,
+    Model,
+    expected,
+    read_tokenizer,
+    read_weights,
+    recipe_of,
+    renumbered,
+    write_hugging_face,
+)
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
+from heedful.convert.vocabulary import reorder
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.nn.patches import PatchEmbedding
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval
-from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
-from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "image_text_retrieval"
-LARGEST_LOG_SCALE = math.log(LARGEST_SCALE)
+LARGEST_LOG_SCALE = math.log(MAX_SCALE)
 
 
 def blocks(ours: str, theirs: str) -> dict[str, str]:
@@ -79,7 +86,7 @@ SETTINGS = Settings(
         f"{VISION}.intermediate_size": "d_ff",
         f"{VISION}.num_attention_heads": "heads",
         f"{VISION}.num_hidden_layers": "encoder_layers",
-        f"{VISION}.positions": "max_positions",  # follows from the size of a picture and of its patches
+        f"{VISION}.positions": "max_positions",  # follows from the size of an image and of its patches
         f"{TEXT}.hidden_size": "text_d_model",
         f"{TEXT}.intermediate_size": "text_d_ff",
         f"{TEXT}.num_attention_heads": "text_heads",
@@ -135,15 +142,6 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     CLIP has no bias of patches: a bias of zeros is added. It has no <pad> and no <unk> of its own, which get vectors of
     zeros, and which no text has.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights, tokenizer files and, as a rule,
-            preprocessor_config.json.
-        task: Task of the converted model; None: "image_text_retrieval".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's dual encoder; all differences are
-            listed.
     """
     config, where = flat_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
@@ -152,9 +150,8 @@ def read(folder: Path, task: str | None = None) -> Model:
     side = config[f"{VISION}.image_size"]
     image, notes = picture_settings(folder, (side, side), CLIP)
     image |= {"patch": config[f"{VISION}.patch_size"], "channels": config[f"{VISION}.num_channels"]}
-    tokenizer, old_id_of = from_hugging_face(folder)
-    tokenizers, rows = TokenizerPair(tokenizer, tokenizer), config["vocab_size"]
-    check_rows(old_id_of, rows, where)
+    rows = config["vocab_size"]
+    tokenizers, old_id_of = read_tokenizer(folder, rows)
     data = {"modality": "image", "max_length": fields["text_max_positions"]}
     recipe = recipe_of(task or TASK, fields, tokenizers, folder, data=data, image=image, train={"label_smoothing": 0.0})
     theirs, left_out = without(read_weights(folder), COMPUTED)
@@ -168,17 +165,18 @@ def write(model: Model, folder: Path) -> int:
 
     Biases that the model lacks become zeros. The bias of patches, for which CLIP has no place, is added to the
     positions of the patches, which does the same. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit CLIP, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = replace(cast("DualEncoderConfig", recipe.model), attention_bias=True, bias=True)
     whole = replace(recipe, model=own)
-    settings = SETTINGS.config(whole, model.tokenizers.source.config)
-    check_pictures(recipe)
-    config = nested(settings)
+    settings = SETTINGS.config(whole, model.tokenizers.source.config, image_misfits(recipe))
+
+    # The keys of the two encoders are in tables of their own, with the types that transformers gives them.
+    config: dict[str, Any] = {VISION: {"model_type": "clip_vision_model"}, TEXT: {"model_type": "clip_text_model"}}
+    for key, value in settings.items():
+        part, _, name = key.rpartition(".")
+        if name != "positions":
+            (config[part] if part else config)[name] = value
     config[VISION] |= {"image_size": recipe.image.size[0], "patch_size": recipe.image.patch, "num_channels": 3}
     config[TEXT] |= {"vocab_size": rows, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     for part in (VISION, TEXT):
@@ -216,11 +214,7 @@ def to_ours(theirs: Mapping[str, torch.Tensor]) -> Weights:
 
 
 def flat_config(folder: Path) -> dict[str, Any]:
-    """Read config.json with defaults filled in, and with dotted names for the keys of its two encoders.
-
-    Raises:
-        InputError: The file is missing or damaged, or one of the encoders is no table.
-    """
+    """Read config.json with defaults filled in, and with dotted names for the keys of its two encoders."""
     config = read_config(folder)
     flat = {**DEFAULTS, **config}
     for part in (VISION, TEXT):
@@ -235,22 +229,8 @@ def flat_config(folder: Path) -> dict[str, Any]:
     return {**flat, f"{VISION}.positions": side**2 + 1, "vocab_size": flat[f"{TEXT}.vocab_size"]}
 
 
-def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the keys of the two encoders into tables of their own, with the types that transformers gives them."""
-    config: dict[str, Any] = {VISION: {"model_type": "clip_vision_model"}, TEXT: {"model_type": "clip_text_model"}}
-    for key, value in settings.items():
-        part, _, name = key.rpartition(".")
-        if name != "positions":
-            (config[part] if part else config)[name] = value
-    return config
-
-
-def check_pictures(recipe: Recipe) -> None:
-    """Check that pictures are read as CLIP reads them.
-
-    Raises:
-        InputError: They are not; every key that does not fit is listed.
-    """
+def image_misfits(recipe: Recipe) -> list[Misfit]:
+    """List the settings by which images are not read as CLIP reads them."""
     image, side = recipe.image, recipe.image.size[0]
     fitting = {
         "image.size": (list(image.size), ([side, side],)),
@@ -261,13 +241,7 @@ def check_pictures(recipe: Recipe) -> None:
         "image.resize": (image.resize, ("crop", "squash")),
         "model.pooling": (recipe.model.pooling or "first", ("first",)),
     }
-    misfits = [Misfit(key=key, value=own, fitting=those) for key, (own, those) in fitting.items() if own not in those]
-    if misfits:
-        listed = "\n  ".join(map(str, misfits))
-        raise InputError(
-            f'the model "{recipe.name}" cannot become a clip model of Hugging Face, and what it has learned cannot be '
-            f"changed afterwards. A model that is to be converted has to be trained with\n  {listed}"
-        )
+    return [Misfit(key=key, value=own, fitting=those) for key, (own, those) in fitting.items() if own not in those]
 
 
 FORMAT = Format(

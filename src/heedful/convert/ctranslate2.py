@@ -18,17 +18,17 @@ import numpy as np
 
 from heedful.errors import InputError
 from heedful.storage.disk import read_small
-from heedful.text.tokenizer_folder import LARGEST
+from heedful.text.tokenizer import LARGEST
 from heedful.wording import counted
 
-OLDEST, NEWEST = 2, 6
+OLDEST, NEWEST = 2, 6  # versions of the format
 WITH_ALIASES, WITH_TYPES = 3, 4
 TYPE_BY_WIDTH = {4: "float32", 2: "int16", 1: "int8"}
 TYPES = ("float32", "int8", "int16", "int32", "float16", "bfloat16")
 STORED = {"bfloat16": "uint16"}  # numpy has no bfloat16: its bits are read as integers
 INT16_SCALE = np.float32(1000.0)  # the scale of int16 variables that have no variable NAME_scale
-LEAST_SCALE = 1e-30  # far below any real scale, and large enough that dividing by it stays finite
-MOST_AXES = 8
+MIN_SCALE = 1e-30  # far below any real scale, and large enough that dividing by it stays finite
+MAX_AXES = 8
 REMEDY = "damaged, or no model of CTranslate2; convert or download it again"
 
 T = TypeVar("T")
@@ -56,11 +56,7 @@ class Ctranslate2Model:
 
 
 def read_ctranslate2(folder: Path) -> Ctranslate2Model:
-    """Read a model folder in CTranslate2's format: weights, vocabularies, and config.json if there is one.
-
-    Raises:
-        InputError: A file is missing or damaged, or model.bin has a version that heedful does not read.
-    """
+    """Read a model folder in CTranslate2's format: weights, vocabularies, and config.json if there is one."""
     config = _json(folder / "config.json") if (folder / "config.json").exists() else {}
     if not isinstance(config, dict):
         raise InputError(f"{folder / 'config.json'}: has no keys: {REMEDY}")
@@ -85,11 +81,7 @@ def read_model_bin(path: Path) -> ModelBin:
 
 
 def read_specification(path: Path) -> str:
-    """Read the name of the specification in a model.bin, such as "TransformerSpec", without its variables.
-
-    Raises:
-        InputError: As for `read_model_bin`.
-    """
+    """Read the name of the specification in a model.bin, such as "TransformerSpec", without its variables."""
     try:
         with path.open("rb") as file:
             return _specification(_Reader(file, path))[1]
@@ -98,15 +90,9 @@ def read_specification(path: Path) -> str:
 
 
 def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
-    """Read the source and the target vocabulary of a CTranslate2 folder, tokens in the order of their ids.
-
-    Source and target get the same tokens if the folder has a shared vocabulary.
-
-    Raises:
-        InputError: A vocabulary file is missing or damaged.
-    """
-    for sides in (("source", "target"), ("shared", "shared"), ("vocabulary", "vocabulary")):
-        files = [_vocabulary_file(folder, side) for side in sides]
+    """Read the source and the target vocabulary of a CTranslate2 folder, tokens in the order of their ids."""
+    for stems in (("source_vocabulary", "target_vocabulary"), ("shared_vocabulary",) * 2, ("vocabulary",) * 2):
+        files = [_vocabulary_file(folder, stem) for stem in stems]
         if all(files):
             source, target = (_vocabulary(file) for file in files if file)
             return source, target
@@ -136,7 +122,6 @@ class _Reader:
         return data
 
     def number(self, form: str) -> int:
-        """Read the next number of a model.bin file, in a format of `struct`."""
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def string(self) -> str:
@@ -150,12 +135,10 @@ class _Reader:
             raise self.error("a name is not UTF-8") from error
 
     def end(self) -> None:
-        """Raise an InputError if bytes are left in the model.bin file."""
         if self._left:
             raise self.error(f"{counted(self._left, 'bytes')} after the end")
 
     def error(self, what: str) -> InputError:
-        """Build the InputError that reports a problem at the current byte of the model.bin file."""
         return InputError(f"{self.path}, byte {self._file.tell()}: {what}: {REMEDY}")
 
 
@@ -176,7 +159,8 @@ def _model_bin(reader: _Reader) -> ModelBin:
     stored = _named(reader, lambda: _variable(reader, version))
     aliases = _named(reader, lambda: (reader.string(), reader.string())) if version >= WITH_ALIASES else {}
     reader.end()
-    variables = {name: _dequantized(name, stored, reader) for name in stored if not _is_scale(name, stored)}
+    scales = {f"{name}_scale" for name in stored}
+    variables = {name: _dequantized(name, stored, reader) for name in stored if name not in scales}
     for alias, name in aliases.items():
         if alias in variables or name not in variables:
             raise reader.error(f"{alias!r} cannot be a second name of {name!r}")
@@ -204,27 +188,13 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
         raise reader.error(f"the variable {name!r} has the unknown type {kind}")
     dtype = np.dtype(STORED.get(kinds[kind], kinds[kind])).newbyteorder("<")
     size = reader.number("<I") * (kind if version < WITH_TYPES else 1)  # elements in versions 2 and 3, bytes later
-    if size != math.prod(shape) * dtype.itemsize or size == 0 or len(shape) > MOST_AXES:
-        held = counted(size, "bytes")
-        raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {held}")
+    if size != math.prod(shape) * dtype.itemsize or size == 0 or len(shape) > MAX_AXES:
+        bytes_text = counted(size, "bytes")
+        raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {bytes_text}")
     values = np.frombuffer(reader.take(size), dtype).reshape(shape)
-    return name, _CONVERSIONS.get(kinds[kind], np.copy)(values)
-
-
-def _from_bfloat16(bits: np.ndarray) -> np.ndarray:
-    """Convert bfloat16 bits, the upper half of a float32, to float32."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
-def _from_float16(values: np.ndarray) -> np.ndarray:
-    return values.astype(np.float32)
-
-
-_CONVERSIONS = {"bfloat16": _from_bfloat16, "float16": _from_float16}
-
-
-def _is_scale(name: str, stored: Mapping[str, np.ndarray]) -> bool:
-    return name.endswith("_scale") and name.removesuffix("_scale") in stored
+    if kinds[kind] == "bfloat16":  # its bits are the upper half of a float32
+        return name, (values.astype(np.uint32) << 16).view(np.float32)
+    return name, values.astype(np.float32) if kinds[kind] == "float16" else values.copy()
 
 
 def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -> np.ndarray:
@@ -241,14 +211,13 @@ def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -
     if (
         scale.shape not in ((), value.shape[:1])
         or scale.dtype != np.float32
-        or not np.all((rows > LEAST_SCALE) & (rows < np.inf))
+        or not np.all((rows > MIN_SCALE) & (rows < np.inf))
     ):
         raise reader.error(f"{name}_scale, of shape {scale.shape}, does not scale {name!r}, of shape {value.shape}")
     return value.astype(np.float32) / rows
 
 
-def _vocabulary_file(folder: Path, side: str) -> Path | None:
-    stem = side if side == "vocabulary" else f"{side}_vocabulary"
+def _vocabulary_file(folder: Path, stem: str) -> Path | None:
     return next((path for path in (folder / f"{stem}.json", folder / f"{stem}.txt") if path.is_file()), None)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
+from heedful.convert.ctranslate2 import read_ctranslate2
 from heedful.convert.model import Format, Model
-from heedful.convert.opennmt import BLOCKS, dotted
+from heedful.convert.opennmt import BLOCKS, count_layers, dotted
 from heedful.convert.weights import Names, Weights, without, without_copies
 from heedful.convert.whisper import MULTILINGUAL, TASKS, Description, converted
 from heedful.errors import InputError
@@ -35,24 +35,34 @@ NEEDED += ("encoder.layer_0.ffn.linear_0.weight", "decoder.embeddings.weight", "
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Whisper in the format of CTranslate2 and convert the model to heedful; weights become float32.
-
-    Args:
-        folder: The model folder, with model.bin, a tokenizer.json and the vocabulary.
-        task: Task of the converted model; None: "speech_recognition".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
-    """
-    found, where = read_ctranslate2(folder), str(folder / "model.bin")
-    if found.binary.spec != SPEC:
-        raise InputError(f"{where}: holds a {found.binary.spec}, and no {SPEC}")
-    theirs = {dotted(name): torch.from_numpy(value) for name, value in found.binary.variables.items()}
+    """Read a Whisper in the format of CTranslate2 and convert the model to heedful; weights become float32."""
+    model, where = read_ctranslate2(folder), str(folder / "model.bin")
+    if model.binary.spec != SPEC:
+        raise InputError(f"{where}: holds a {model.binary.spec}, and no {SPEC}")
+    theirs = {dotted(name): torch.from_numpy(value) for name, value in model.binary.variables.items()}
     if missing := [name for name in NEEDED if name not in theirs]:
         raise InputError(f"{where}: has no {' and no '.join(missing)}; is it whole?")
     check_settings(theirs, where)
-    description = _description(found, theirs)
+    embedding = theirs["decoder.embeddings.weight"]
+    languages = [model.target_vocabulary[i].strip("<|>") for i in _ids(model.config.get("lang_ids"))]
+    description = Description(
+        fields={
+            "d_model": embedding.shape[1],
+            "d_ff": len(theirs["encoder.layer_0.ffn.linear_0.weight"]),
+            "heads": int(theirs["encoder.num_heads"]),
+            "encoder_layers": count_layers(theirs, "encoder"),
+            "decoder_layers": count_layers(theirs, "decoder"),
+            "max_positions": len(theirs["encoder.position_encodings.encodings"]),
+            "max_target_positions": len(theirs["decoder.position_encodings.encodings"]),
+        },
+        rows=len(embedding),
+        names=model.target_vocabulary,
+        languages=(languages or None) if len(embedding) >= MULTILINGUAL else (),
+        suppress=_ids(model.config.get("suppress_ids")),
+        suppress_first=_ids(model.config.get("suppress_ids_begin")),
+        alignment_heads=model.config.get("alignment_heads") or (),
+        audio={"mels": theirs["encoder.conv1.weight"].shape[1]},
+    )
     theirs = without_copies({name: value for name, value in theirs.items() if value.ndim}, COPIES, where)
     theirs, _ = without(theirs, r"decoder\.alignment_heads")
     try:
@@ -63,54 +73,15 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def check_settings(theirs: Weights, where: str) -> None:
-    """Check that the settings in model.bin are those of a Whisper.
-
-    Raises:
-        InputError: A setting has another value; all of them are listed.
-    """
-    wanted = SETTINGS | {"num_heads": int(theirs["encoder.num_heads"])}
-    found = {name: (name.partition(".")[2], int(value)) for name, value in theirs.items() if value.ndim == 0}
-    others = [
-        f"{name} is {value}, and should be {wanted[key]}"
-        for name, (key, value) in found.items()
-        if value != wanted.get(key, value)
-    ]
+    """Check that the settings in model.bin are those of a Whisper."""
+    fitting = SETTINGS | {"num_heads": int(theirs["encoder.num_heads"])}
+    others = []
+    for name, value in theirs.items():
+        key = name.partition(".")[2]  # after the name of the stack
+        if value.ndim == 0 and int(value) != fitting.get(key, int(value)):
+            others.append(f"{name} is {int(value)}, and should be {fitting[key]}")
     if others:
         raise InputError(f"{where}: this is no Whisper: {'; '.join(sorted(others))}")
-
-
-def _description(found: Ctranslate2Model, theirs: Weights) -> Description:
-    embedding = theirs["decoder.embeddings.weight"]
-    channels = theirs["encoder.conv1.weight"].shape[1]
-    return Description(
-        fields=_fields(theirs),
-        rows=len(embedding),
-        names=found.target_vocabulary,
-        languages=(_languages(found) or None) if len(embedding) >= MULTILINGUAL else (),
-        suppress=_ids(found.config.get("suppress_ids")),
-        suppress_first=_ids(found.config.get("suppress_ids_begin")),
-        alignment_heads=found.config.get("alignment_heads") or (),
-        audio={"mels": channels},
-    )
-
-
-def _fields(theirs: Weights) -> dict[str, Any]:
-    """Fields of `ModelConfig`, from the names and shapes of the weights."""
-    layers = {stack: {name.split(".")[1] for name in theirs if name.startswith(f"{stack}.layer_")} for stack in BLOCKS}
-    return {
-        "d_model": theirs["decoder.embeddings.weight"].shape[1],
-        "d_ff": len(theirs["encoder.layer_0.ffn.linear_0.weight"]),
-        "heads": int(theirs["encoder.num_heads"]),
-        "encoder_layers": len(layers["encoder"] - {"layer_norm"}),
-        "decoder_layers": len(layers["decoder"] - {"layer_norm"}),
-        "max_positions": len(theirs["encoder.position_encodings.encodings"]),
-        "max_target_positions": len(theirs["decoder.position_encodings.encodings"]),
-    }
-
-
-def _languages(found: Ctranslate2Model) -> list[str]:
-    names = [found.target_vocabulary[i] for i in _ids(found.config.get("lang_ids"))]
-    return [name.strip("<|>") for name in names]
 
 
 def _ids(listed: Any) -> list[int]:

@@ -3,7 +3,6 @@
 V tokens, D model.
 """
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,23 +11,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.architectures import LanguageModel
-from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.model import (
     Format,
     Model,
     expected,
     heads_note,
+    read_tokenizer,
     read_weights,
     recipe_of,
     renumbered,
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
+from heedful.convert.vocabulary import lacking, reorder, silence
+from heedful.convert.weights import Names, Weights, compare, with_prefix, with_zero_biases, without, without_copies
 from heedful.nn.embedding import only_silences
 from heedful.tasks.language_model import CausalLanguageModelling
-from heedful.text.hugging_face import from_hugging_face
-from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "language_model"
 
@@ -88,27 +86,19 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     GPT-2 has no <pad>, no <unk>, and one token for both ends of a text. A token that GPT-2 lacks gets an embedding of
     zeros and an output bias that gives it probability 0, so that all other tokens keep their probabilities.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer files.
-        task: Task of the converted model; None: "language_model".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's GPT; all differences are listed.
     """
     config, where = read_config(folder), str(folder)
     if config.get("n_inner") is None:
         config["n_inner"] = 4 * config.get("n_embd", 0)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    theirs, left_out = without(_full_names(read_weights(folder)), rf"{MASKS}|{HEADS}")
+    weights = with_prefix(read_weights(folder), "transformer.", rf"transformer\..*|lm_head\..*|{HEADS}")
+    theirs, left_out = without(weights, rf"{MASKS}|{HEADS}")
     if config.get("tie_word_embeddings", True):
         theirs = without_copies(theirs, COPIES, where)
     else:
         fields["tie"] = "none"
 
-    tokenizer, old_id_of = from_hugging_face(folder)
-    tokenizers = TokenizerPair(tokenizer, tokenizer)
-    check_rows(old_id_of, config["vocab_size"], where)
+    tokenizers, old_id_of = read_tokenizer(folder, config["vocab_size"])
     bias = silence(None, old_id_of)
     recipe = recipe_of(task or TASK, fields | {"output_bias": bool(bias)}, tokenizers, folder)
     original = replace(recipe.model, output_bias=False)
@@ -123,10 +113,6 @@ def write(model: Model, folder: Path) -> int:
 
     Biases that the model lacks become zeros. Special tokens that `read` added to a GPT-2 are left out again; any other
     output bias is folded into a separate output matrix. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit GPT-2, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     own, rows = model.recipe.model, len(model.tokenizers.source)
     config = replace(own, attention_bias=True, bias=True, output_bias=False, tie="all")
@@ -135,10 +121,10 @@ def write(model: Model, folder: Path) -> int:
     ours = with_zero_biases(model.weights, expected(lambda: LanguageModel(config, rows)))
     bias = ours.pop(BIAS, torch.zeros(rows))
     absent = lacking(bias)
-    kept = [i for i in range(rows) if i not in absent]
-    ours |= {name: ours[name][kept] for name in (EMBEDDING, OUTPUT) if name in ours}
-    if bias[kept].any():
-        ours |= with_bias(ours, bias[kept])
+    present = [i for i in range(rows) if i not in absent]
+    ours |= {name: ours[name][present] for name in (EMBEDDING, OUTPUT) if name in ours}
+    if bias[present].any():
+        ours |= with_bias(ours, bias[present])
     settings |= {"architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": OUTPUT not in ours}
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, absent)
 
@@ -168,12 +154,6 @@ def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
     last = torch.zeros_like(ours[SHIFT])
     last[-1] = 1.0
     return {OUTPUT: columns.float(), SCALE: 1.0 - last, SHIFT: last}
-
-
-def _full_names(weights: Weights) -> Weights:
-    """Add the prefix "transformer." to parameter names of models that were saved without the output layer."""
-    full = re.compile(rf"transformer\..*|lm_head\..*|{HEADS}")
-    return {name if full.fullmatch(name) else f"transformer.{name}": value for name, value in weights.items()}
 
 
 FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=changes)

@@ -1,4 +1,4 @@
-"""Settings of pictures in the files of Hugging Face: size, filter, cut, and the mean and deviation of pixels."""
+"""Settings of images in the files of Hugging Face: size, filter, cut, and the mean and deviation of pixels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from heedful.errors import InputError
 
 PREPROCESSOR, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 RESAMPLES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers of the filters
-STEPS = ("do_resize", "do_rescale", "do_normalize")  # that heedful takes with every picture
+STEPS = ("do_resize", "do_rescale", "do_normalize")  # that heedful takes with every image
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """Defaults of a picture processor of Hugging Face, for what the file of a model does not say."""
+    """Defaults of an image processor of Hugging Face, for what the file of a model does not say."""
 
     model: str  # whose processor that is
     crop: bool
@@ -36,51 +36,46 @@ CLIP = Defaults(
 
 
 def picture_settings(folder: Path, size: tuple[int, int], defaults: Defaults) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read how pictures are brought to the size of a model, as keys of [image], and notes for the user.
-
-    Args:
-        folder: The model folder.
-        size: Height and width of the model's pictures, in pixels.
-        defaults: What holds where the folder has no file of these settings, or the file lacks one.
-
-    Raises:
-        InputError: The file is damaged, or pictures are read in a way that heedful does not know.
-    """
-    place, found = _settings(folder)
+    """Read how images are brought to the size of a model, as keys of [image], and notes for the user."""
+    place, settings = _settings(folder)
     whole = {"height": size[0], "width": size[1]}
-    crop = bool(found.get("do_center_crop", defaults.crop))
-    given = _sides(found.get("crop_size" if crop else "size", whole))
-    scaled = _sides(found.get("size", whole))
-    resample = found.get("resample", defaults.resample)
-    problems = [f"{step} is false, and heedful takes this step always" for step in STEPS if not found.get(step, True)]
-    if given != size:
+    crop = bool(settings.get("do_center_crop", defaults.crop))
+    cut = _sides(settings.get("crop_size" if crop else "size", whole))
+    scaled = _sides(settings.get("size", whole))
+    resample = settings.get("resample", defaults.resample)
+    off = [step for step in STEPS if not settings.get(step, True)]
+    problems = [f"{step} is false, and heedful takes this step always" for step in off]
+    if cut != size:
         problems.append(
-            f"pictures are brought to {given[0]} x {given[1]} pixels, and the model reads {size[0]} x {size[1]}"
+            f"pictures are brought to {cut[0]} x {cut[1]} pixels, and the model reads {size[0]} x {size[1]}"
         )
-    if crop and scaled != given:
+    if crop and scaled != cut:
         problems.append(
-            f"pictures are scaled to {scaled[0]} x {scaled[1]} pixels before {given[0]} x {given[1]} are cut out, and "
+            f"pictures are scaled to {scaled[0]} x {scaled[1]} pixels before {cut[0]} x {cut[1]} are cut out, and "
             "heedful scales them to the size that it cuts out"
         )
-    if abs(255 * found.get("rescale_factor", 1 / 255) - 1) > 1e-3:
-        problems.append(f"rescale_factor is {found['rescale_factor']}, and heedful's pixels go from 0 to 1")
+    if abs(255 * settings.get("rescale_factor", 1 / 255) - 1) > 1e-3:
+        problems.append(f"rescale_factor is {settings['rescale_factor']}, and heedful's pixels go from 0 to 1")
     if resample not in RESAMPLES:
         problems.append(f"resample is {resample}, and heedful has {', '.join(RESAMPLES.values())}")
     if problems:
         raise InputError(f"{place}: this model cannot be converted: {'; '.join(problems)}")
-    settings = {
+    # A size of a height and a width squashes images; one number scales them until the shorter side fits.
+    squash = isinstance(settings.get("size"), Mapping) and "height" in settings["size"]
+    mean, std = settings.get("image_mean", defaults.mean), settings.get("image_std", defaults.std)
+    image = {
         "size": list(size),
-        "resize": "crop" if crop and not _has_two_sides(found.get("size")) else "squash",
+        "resize": "crop" if crop and not squash else "squash",
         "resample": RESAMPLES[resample],
-        "mean": _each(found.get("image_mean", defaults.mean)),
-        "std": _each(found.get("image_std", defaults.std)),
+        "mean": list(mean) if isinstance(mean, list | tuple) else [mean],
+        "std": list(std) if isinstance(std, list | tuple) else [std],
     }
     note = f"no {PREPROCESSOR} says how pictures are read: they are read as those of {defaults.model} usually are"
-    return settings, () if found else (note,)
+    return image, () if settings else (note,)
 
 
 def preprocessor(image: ImageConfig) -> dict[str, Any]:
-    """The contents of preprocessor_config.json for pictures that are read as the settings say."""
+    """The contents of preprocessor_config.json for images that are read as the settings say."""
     whole = {"height": image.size[0], "width": image.size[1]}
     shared = {
         "do_resize": True,
@@ -98,22 +93,13 @@ def preprocessor(image: ImageConfig) -> dict[str, Any]:
 
 
 def _settings(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The file of the settings of pictures, and the settings in it; none where there is no such file."""
-    if (folder / PREPROCESSOR).is_file() or not (folder / PROCESSOR).is_file():
-        there = (folder / PREPROCESSOR).is_file()
-        return folder / PREPROCESSOR, read_config(folder, PREPROCESSOR) if there else {}
-    found = read_config(folder, PROCESSOR).get("image_processor")
-    return folder / PROCESSOR, found if isinstance(found, dict) else {}
-
-
-def _each(value: Any) -> list[float]:
-    """Numbers for all channels, of which there may be one alone."""
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _has_two_sides(size: Any) -> bool:
-    """True if pictures are squashed to a height and a width, and not scaled until their shorter side fits."""
-    return isinstance(size, Mapping) and "height" in size
+    """The file of the settings of images, and the settings in it; none where there is no such file."""
+    if (folder / PREPROCESSOR).is_file():
+        return folder / PREPROCESSOR, read_config(folder, PREPROCESSOR)
+    if not (folder / PROCESSOR).is_file():
+        return folder / PREPROCESSOR, {}
+    settings = read_config(folder, PROCESSOR).get("image_processor")
+    return folder / PROCESSOR, settings if isinstance(settings, dict) else {}
 
 
 def _sides(size: Any) -> tuple[Any, Any]:

@@ -9,16 +9,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.architectures import EncoderDecoder
-from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.errors import InputError
 from heedful.nn.positions import sinusoids
-from heedful.tasks.dialogue import Dialogue
-from heedful.tasks.summarisation import Summarisation
-from heedful.tasks.text_to_text import TextToText
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.tokenizer import BOS
 
@@ -95,14 +92,6 @@ def read(folder: Path, task: str | None = None) -> Model:
     Marian's decoder starts with <pad> or another piece, whose embedding heedful's <bos> gets too. Marian's sinusoidal
     positions have all sines before all cosines; heedful interleaves sines and cosines, so the d_model dimensions of
     all weights are reordered.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer files.
-        task: Task of the converted model; None: "translation".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
     """
     config, where = read_config(folder), str(folder)
     fields, vocab = SETTINGS.fields(config, str(folder / CONFIG)), config["vocab_size"]
@@ -124,10 +113,6 @@ def write(model: Model, folder: Path) -> int:
     """Write an encoder-decoder of heedful as a Hugging Face folder with a `MarianMTModel`.
 
     Biases that the model lacks become zeros. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit Marian, source and target have two vocabularies, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     rows = len(model.tokenizers.target)
     config = replace(model.recipe.model, attention_bias=True, bias=True, output_bias=True)
@@ -138,22 +123,14 @@ def write(model: Model, folder: Path) -> int:
 
 
 def check_positions(tables: Weights, where: str) -> None:
-    """Raise an InputError unless a Marian model's tables of positions are the sinusoids that heedful computes.
-
-    Raises:
-        InputError: A table holds other values.
-    """
+    """Check that stored tables of positions hold sinusoids in Marian's order: all sines before all cosines."""
     for name, table in tables.items():
-        if not are_sinusoids(table):
+        fits = table.ndim == 2 and table.numel() > 0 and table.size(1) % 2 == 0
+        if fits:
+            order = in_turn(table.size(1)).argsort()
+            fits = torch.allclose(table, sinusoids(*table.shape)[:, order], rtol=0, atol=HALF_PRECISION)
+        if not fits:
             raise InputError(f"{where}: {name} holds no sinusoids, and heedful reads Marian's with sinusoids only")
-
-
-def are_sinusoids(table: Tensor) -> bool:
-    """True if a table of positions holds sinusoids in Marian's order: all sines before all cosines."""
-    if table.ndim != 2 or not table.numel() or table.size(1) % 2:
-        return False
-    wanted = sinusoids(*table.shape)[:, in_turn(table.size(1)).argsort()]
-    return torch.allclose(table, wanted, rtol=0, atol=HALF_PRECISION)
 
 
 def in_turn(d_model: int) -> Int[Tensor, " D"]:

@@ -4,8 +4,10 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.architectures import weights
@@ -14,6 +16,7 @@ from heedful.config.families import FAMILIES
 from heedful.config.load import merge, recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.settings import CONFIG, names_of
+from heedful.convert.vocabulary import check_rows
 from heedful.convert.weights import SINGLE, Weights, compare, read_safetensors, without, write_safetensors
 from heedful.errors import InputError
 from heedful.machine import is_out_of_memory
@@ -22,7 +25,7 @@ from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_erro
 from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
-from heedful.text.hugging_face import to_hugging_face
+from heedful.text.hugging_face import from_hugging_face, to_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -44,21 +47,8 @@ class Model:
     notes: tuple[str, ...] = ()  # sentences for the user about limits of the conversion
 
 
-@runtime_checkable
-class ModelReader(Protocol):
-    """Function that reads a model folder of another toolkit and converts the model to heedful."""
-
-    def __call__(self, folder: Path, task: str | None = None) -> Model:
-        """Read the model in `folder`, converted to heedful for `task`, or by default for the task it was made for."""
-        ...
-
-
 def read_only(_model: Model, folder: Path) -> int:
-    """Stand-in writer for model formats that heedful can only read; always raises an InputError.
-
-    Raises:
-        InputError: Always.
-    """
+    """Stand-in writer for model formats that heedful can only read; always raises an InputError."""
     raise InputError(f"{folder}: models of this format can be read only; choose another format")
 
 
@@ -76,26 +66,21 @@ class Format:
     """Model format of another toolkit: reads its models into heedful, and writes heedful's models in the format.
 
     Attributes:
-        reader: Reads a model folder in the format.
+        reader: Reads a model folder in the format, for a task; None: for the one that the model was made for.
         tasks: Tasks that a converted model can have.
         writer: Writes a Transformer to a folder in the format, and returns the number of values in the weights.
         architecture: The architecture of the models in heedful.
         changes: Gives sentences about what writing changes in the form of a model.
     """
 
-    reader: ModelReader
+    reader: Callable[[Path, str | None], Model]
     tasks: tuple[type[Task], ...]
     writer: Callable[[Model, Path], int] = read_only
     architecture: str = ModelConfig.architecture
     changes: Callable[[Model], tuple[str, ...]] = lambda _: ()
 
     def write(self, model: Model, folder: Path) -> int:
-        """Write a model of heedful to a folder in the format, and return the number of values in the weights.
-
-        Raises:
-            InputError: The model does not fit the format, or the folder is not empty.
-            RunError: The folder cannot be written.
-        """
+        """Write a model of heedful to a folder in the format, and return the number of values in the weights."""
         architecture = model.recipe.model.architecture
         if architecture != self.architecture:
             raise InputError(
@@ -105,15 +90,10 @@ class Format:
         return self.writer(model, folder)
 
     def read(self, folder: Path, task: str | None = None) -> Model:
-        """Read a model folder in another toolkit's format, convert the model to heedful, and check its weights.
-
-        Args:
-            folder: The model folder.
-            task: Task of the converted model; None: the task that the model was made for.
+        """Read a model folder, convert the model to heedful, and check its weights.
 
         Raises:
-            InputError: The folder is missing or cannot be read, the model does not fit heedful's, or it lacks weights
-                that the task needs.
+            InputError: The folder cannot be read, or the model does not fit heedful's; all differences are listed.
         """
         if not folder.is_dir():
             raise InputError(no_folder(folder, "name the one that holds the files of a model"))
@@ -125,8 +105,8 @@ class Format:
         try:
             model = self.reader(folder, task)
             recipe = model.recipe
-            wanted = find_task(recipe.task)
-            weights = expected(lambda: wanted.build(recipe, model.tokenizers))
+            build = find_task(recipe.task).build
+            weights = expected(lambda: build(recipe, model.tokenizers))
         except BROKEN as error:
             if is_out_of_memory(error):
                 raise
@@ -141,18 +121,7 @@ class Format:
 def recipe_of(
     task: str, fields: Mapping[str, Any], tokenizers: TokenizerPair, folder: Path, **tables: Mapping[str, Any]
 ) -> Recipe:
-    """Build the recipe of a converted model.
-
-    Args:
-        task: Task of the model.
-        fields: Fields of `ModelConfig` that differ from their defaults.
-        tokenizers: The model's tokenizers.
-        folder: The model folder, whose name becomes the name of the recipe.
-        tables: Other tables of the recipe, such as `decode`.
-
-    Raises:
-        InputError: The values do not form a valid recipe.
-    """
+    """Build the recipe of a converted model."""
     length = fields.get("max_positions", ModelConfig.max_positions)
     positions = length if isinstance(length, int) else 0  # what is no number is refused below
     joint = tokenizers.joint or fields.get("tie", "all") == "all"
@@ -168,16 +137,18 @@ def recipe_of(
 
 
 def read_weights(folder: Path) -> Weights:
-    """Read the safetensors weights of a model folder as float32 tensors by name.
-
-    Raises:
-        InputError: A weights file is missing or damaged, as in `read_safetensors`; or a weight is of another type,
-            such as the integers of a quantised model.
-    """
-    found = read_safetensors(folder)
-    if problem := wrong_types(without(found, NUMBERS)[0]):
+    """Read the safetensors weights of a model folder as float32 tensors by name."""
+    tensors = read_safetensors(folder)
+    if problem := wrong_types(without(tensors, NUMBERS)[0]):
         raise InputError(f"{folder}: {problem}; quantised models are not read: get the weights that it was made from")
-    return {name: value.float() for name, value in found.items()}
+    return {name: value.float() for name, value in tensors.items()}
+
+
+def read_tokenizer(folder: Path, rows: int) -> tuple[TokenizerPair, NDArray[np.int64]]:
+    """Read a tokenizer of Hugging Face, for embeddings of so many rows, and the row of each of heedful's ids, or -1."""
+    tokenizer, old_id_of = from_hugging_face(folder)
+    check_rows(old_id_of, rows, str(folder))
+    return TokenizerPair(tokenizer, tokenizer), old_id_of
 
 
 def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:
@@ -224,24 +195,20 @@ def write_hugging_face(
 
     Returns:
         The number of values in the weights.
-
-    Raises:
-        InputError: The folder is not empty, or the tokenizer has no counterpart in transformers.
-        RunError: The folder cannot be written.
     """
     check_empty(folder)
     family, recipe = model.recipe.model.family, model.recipe
     length = recipe.model.max_positions if FAMILIES[family].pairs else recipe.data.max_length
-    kept = [i for i in range(len(model.tokenizers.source)) if i not in absent]
+    present = [i for i in range(len(model.tokenizers.source)) if i not in absent]
     special = {"pad_token_id": PAD, "bos_token_id": EOS if BOS in absent else BOS, "eos_token_id": EOS}
-    ids = {key: kept.index(i) for key, i in special.items() if i in kept}
-    never = [[kept.index(i)] for i in (PAD, BOS) if i in kept]
+    ids = {key: present.index(i) for key, i in special.items() if i in present}
+    never = [[present.index(i)] for i in (PAD, BOS) if i in present]
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
         to_hugging_face(model.tokenizers.source, writer.path, family, length, absent, segments=segments)
         if not model.tokenizers.joint:
             to_hugging_face(model.tokenizers.target, writer.path / "target", family, length)
         write_safetensors(writer.path / SINGLE, tensors)
-        _write(writer, CONFIG, {**config, **ids, "vocab_size": len(kept)})
+        _write(writer, CONFIG, {**config, **ids, "vocab_size": len(present)})
         if FAMILIES[family].writes:
             generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
             _write(writer, GENERATION, generation)
@@ -250,35 +217,20 @@ def write_hugging_face(
     return count(tensors)
 
 
-def write_files(tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder: Path) -> int:
-    """Write a model folder of Hugging Face without a tokenizer: weights, config.json and further JSON files.
-
-    Args:
-        tensors: Weights by the names of the other format.
-        files: Names and contents of the files; config.json is one of them.
-        folder: The folder to write, new or empty.
-
-    Returns:
-        The number of values in the weights.
-
-    Raises:
-        InputError: The folder is not empty.
-        RunError: The folder cannot be written.
-    """
+def write_files(
+    tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder: Path, *, ensure_ascii: bool = True
+) -> int:
+    """Write a new model folder with weights and JSON files; returns the number of values in the weights."""
     check_empty(folder)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
         write_safetensors(writer.path / SINGLE, tensors)
         for name, contents in files.items():
-            _write(writer, name, contents)
+            _write(writer, name, contents, ensure_ascii=ensure_ascii)
     return count(tensors)
 
 
 def check_empty(folder: Path) -> None:
-    """Check that a folder to write is new or empty.
-
-    Raises:
-        InputError: It holds something, or is a file.
-    """
+    """Check that a folder to write is new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there already: name a folder that is new or empty")
 
@@ -288,5 +240,5 @@ def count(tensors: Mapping[str, Tensor]) -> int:
     return sum(value.numel() for value in tensors.values())
 
 
-def _write(writer: FolderWriter, name: str, contents: Any) -> None:
-    writer.write(name, [(json.dumps(contents, indent=2) + "\n").encode("utf-8")])
+def _write(writer: FolderWriter, name: str, contents: Any, *, ensure_ascii: bool = True) -> None:
+    writer.write(name, [(json.dumps(contents, indent=2, ensure_ascii=ensure_ascii) + "\n").encode("utf-8")])

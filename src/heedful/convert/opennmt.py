@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.architectures import EncoderDecoder
-from heedful.architectures.vocabulary import check_rows, reorder, silence
 from heedful.config.schema import ModelConfig
 from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
 from heedful.convert.model import Format, Model, expected, recipe_of
+from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.convert.weights import Names, Weights, compare
 from heedful.errors import InputError
-from heedful.tasks.dialogue import Dialogue
-from heedful.tasks.summarisation import Summarisation
-from heedful.tasks.text_to_text import TextToText
-from heedful.tasks.translation import Translation
+from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import from_words
-from heedful.text.special_tokens import ABSENT
+from heedful.text.pipeline import ABSENT
 from heedful.text.tokenizer import BOS, EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -66,23 +63,15 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     OpenNMT's sinusoidal positions differ from the paper's, so they become a table of learned positions, which further
     training can change.
-
-    Args:
-        folder: The model folder, with model.bin and the vocabularies.
-        task: Task of the converted model; None: "translation".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
     """
-    found, where = read_ctranslate2(folder), str(folder / "model.bin")
-    if found.binary.spec not in HEADS:
-        raise InputError(f"{where}: holds a {found.binary.spec}, and heedful reads {' and '.join(HEADS)}")
-    theirs = {dotted(name): torch.from_numpy(value) for name, value in found.binary.variables.items()}
-    fields = _fields(theirs, HEADS[found.binary.spec], where)
+    files, where = read_ctranslate2(folder), str(folder / "model.bin")
+    if files.binary.spec not in HEADS:
+        raise InputError(f"{where}: holds a {files.binary.spec}, and heedful reads {' and '.join(HEADS)}")
+    theirs = {dotted(name): torch.from_numpy(value) for name, value in files.binary.variables.items()}
+    fields = _fields(theirs, HEADS[files.binary.spec], where)
     rows = [len(theirs[f"{stack}.embeddings.weight"]) for stack in BLOCKS]
-    source, source_id_of = from_words(found.source_vocabulary, rows[0])
-    target, target_id_of = from_words(found.target_vocabulary, rows[1])
+    source, source_id_of = from_words(files.source_vocabulary, rows[0])
+    target, target_id_of = from_words(files.target_vocabulary, rows[1])
     check_rows(source_id_of, rows[0], where)
     check_rows(target_id_of, rows[1], where)
     if missing := [name for name, i in {"<s>": BOS, "</s>": EOS}.items() if target_id_of[i] == ABSENT]:
@@ -90,7 +79,7 @@ def read(folder: Path, task: str | None = None) -> Model:
             f"{folder}: the vocabulary of the target has no {' and no '.join(missing)}, between which a translation "
             "stands; does each of its lines end in a line feed alone?"
         )
-    fields["source_eos"] = check_frame(found, target_id_of, folder / "config.json")
+    fields["source_eos"] = check_frame(files, target_id_of, folder / "config.json")
     tokenizers = TokenizerPair(source, target)
     recipe = recipe_of(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
     model = expected(lambda: EncoderDecoder(recipe.model, *rows))
@@ -101,21 +90,15 @@ def read(folder: Path, task: str | None = None) -> Model:
     return Model(recipe=recipe, tokenizers=tokenizers, weights=ours)
 
 
-def check_frame(found: Ctranslate2Model, target_id_of: NDArray[np.int64], path: Path) -> bool:
-    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens.
-
-    heedful puts nothing before the source, and begins the target with <bos>.
-
-    Raises:
-        InputError: The settings have another beginning of source or target.
-    """
-    config, first = found.config, target_id_of[BOS]
-    begin = found.target_vocabulary[first] if first != ABSENT else None
+def check_frame(model: Ctranslate2Model, target_id_of: NDArray[np.int64], path: Path) -> bool:
+    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens."""
+    config, first = model.config, target_id_of[BOS]
+    begin = model.target_vocabulary[first] if first != ABSENT else None
     ours = {"add_source_bos": False, "decoder_start_token": begin}
     theirs = {key: config.get(key, value) for key, value in ours.items()}
     if theirs != ours:
         raise InputError(f"{path}: {json.dumps(theirs)}, and heedful's model would be {json.dumps(ours)}")
-    return bool(found.config.get("add_source_eos", False))
+    return bool(config.get("add_source_eos", False))
 
 
 def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
@@ -123,19 +106,24 @@ def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
     up, embedding = "encoder.layer_0.ffn.linear_0.weight", "encoder.embeddings.weight"
     if missing := [name for name in (up, embedding, "decoder.embeddings.weight") if name not in theirs]:
         raise InputError(f"{where}: has no {' and no '.join(missing)}; is it an encoder-decoder?")
-    layers = {stack: {n.split(".")[1] for n in theirs if n.startswith(f"{stack}.layer_")} for stack in BLOCKS}
     return {
         "d_model": theirs[embedding].shape[1],
         "d_ff": theirs[up].shape[0],
         "heads": heads,
-        "encoder_layers": len(layers["encoder"] - {"layer_norm"}),
-        "decoder_layers": len(layers["decoder"] - {"layer_norm"}),
+        "encoder_layers": count_layers(theirs, "encoder"),
+        "decoder_layers": count_layers(theirs, "decoder"),
         "positions": "learned",
         "norm": "pre",
         "norm_eps": 1e-6,
         "output_bias": True,
         "tie": "none",
     }
+
+
+def count_layers(theirs: Weights, stack: str) -> int:
+    """Count the layers of a stack by the names of their weights, such as "encoder.layer_0.ffn.linear_0.weight"."""
+    parts = {name.split(".")[1] for name in theirs if name.startswith(f"{stack}.layer_")}
+    return len(parts - {"layer_norm"})
 
 
 def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:

@@ -49,9 +49,15 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
     Raises:
         InputError: A file is damaged, or has settings that heedful's sentence encoders do not support.
     """
-    modules = _modules(folder)
+    has_modules = (folder / MODULES).is_file()
+    modules = _modules(folder) if has_modules else NO_MODULES
     pooling = folder / modules["Pooling"] / "config.json"
-    notes = [_prompt_note(folder), _case_note(folder)]
+    files = {name: read_config(folder, name) for name in LENGTHS if (folder / name).is_file()}
+    lengths = (files[name].get(LENGTHS[name]) for name in files)
+    notes = [_prompt_note(folder)]
+    lower = files.get(SETTINGS, {}).get("do_lower_case")
+    if lower and not any(file.get("do_lower_case") for name, file in files.items() if name != SETTINGS):
+        notes.append("made for texts in lower case, which its tokenizer does not see to: write yours in lower case")
     if not pooling.is_file():
         notes.append("no file says how states become the vector of a text: their mean is taken, of length 1")
     if "Normalize" not in modules:
@@ -61,7 +67,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
         )
     return SentenceSettings(
         pooling=_pooling(pooling) if pooling.is_file() else "mean",
-        max_length=_max_length(folder) if (folder / MODULES).is_file() else None,
+        max_length=next((length for length in lengths if isinstance(length, int)), None) if has_modules else None,
         notes=tuple(filter(None, notes)),
     )
 
@@ -73,9 +79,9 @@ def sentence_files(recipe: Recipe) -> dict[str, Any]:
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (path, kind) in enumerate(kinds.items())
     ]
-    chosen = recipe.model.pooling or "mean"
-    chosen = "mean" if chosen == "sum" else chosen  # of the same direction, and all vectors have length 1
-    modes = {mode: chosen == pooling for mode, pooling in POOLINGS.items() if mode.startswith("pooling_mode_")}
+    ours = recipe.model.pooling or "mean"
+    ours = "mean" if ours == "sum" else ours  # of the same direction, and all vectors have length 1
+    modes = {mode: ours == pooling for mode, pooling in POOLINGS.items() if mode.startswith("pooling_mode_")}
     return {
         MODULES: modules,
         "1_Pooling/config.json": {"word_embedding_dimension": recipe.model.d_model, **modes},
@@ -86,8 +92,6 @@ def sentence_files(recipe: Recipe) -> dict[str, Any]:
 
 def _modules(folder: Path) -> Mapping[str, str]:
     """Kinds of the modules in modules.json of Sentence Transformers, in their order, each with its folder."""
-    if not (folder / MODULES).is_file():
-        return NO_MODULES
     try:
         kinds = [(entry["type"].rpartition(".")[2], entry["path"]) for entry in read_json(folder / MODULES)]
     except (KeyError, TypeError, AttributeError) as error:
@@ -112,19 +116,6 @@ def _pooling(path: Path) -> str:
             f"{path}: asks for {' and '.join(modes) or 'no pooling_mode'}, and heedful has one of {', '.join(POOLINGS)}"
         )
     return POOLINGS[modes[0]]
-
-
-def _max_length(folder: Path) -> int | None:
-    found = (read_config(folder, name).get(key) for name, key in LENGTHS.items() if (folder / name).is_file())
-    return next((length for length in found if isinstance(length, int)), None)
-
-
-def _case_note(folder: Path) -> str | None:
-    """Note for the user about a sentence encoder that is given lower-case texts; None if its tokenizer sees to that."""
-    found = {name: read_config(folder, name) for name in LENGTHS if (folder / name).is_file()}
-    if not found.pop(SETTINGS, {}).get("do_lower_case") or any(one.get("do_lower_case") for one in found.values()):
-        return None
-    return "made for texts in lower case, which its tokenizer does not see to: write yours in lower case"
 
 
 def _prompt_note(folder: Path) -> str | None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config.families import FAMILIES
-from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
+from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig, TransformerSettings
 from heedful.errors import InputError
 from heedful.storage.disk import read_small
 from heedful.tasks import TASKS, find_task
 from heedful.tasks.task import Task
 from heedful.text.hugging_face import has_counterpart
-from heedful.text.tokenizer_folder import LARGEST
+from heedful.text.tokenizer import LARGEST
 
 CONFIG = "config.json"
 
@@ -58,8 +58,8 @@ class Misfit:
     fitting: tuple[Any, ...]
 
     def __str__(self) -> str:
-        wanted = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
-        return f"{self.key} {wanted}, not {json.dumps(self.value)}"
+        choice = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
+        return f"{self.key} {choice}, not {json.dumps(self.value)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,16 +86,18 @@ class Settings:
     fixed: Mapping[str, Any]
     needed: Mapping[str, Any]
     also: tuple[str, ...] = ("vocab_size",)
-    options: type[ModelConfig] = ModelConfig
+    options: type[TransformerSettings] = ModelConfig
 
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`.
-
-        Raises:
-            InputError: The model is of another type, or settings are missing or not supported by heedful; all such
-                settings are listed.
-        """
-        self._check_type(config, where)
+        """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`."""
+        kind, names = config.get("model_type", self.model_type), config.get("architectures") or []
+        are_of_type = isinstance(names, list) and all(str(name).startswith(self.classes) for name in names)
+        if kind != self.model_type or not are_of_type:
+            raise InputError(
+                f"{where}: model_type is {json.dumps(kind)} and architectures are {json.dumps(names)}: that is no "
+                f'"{self.model_type}" with an architecture such as {self.classes}Model, and read as one it would '
+                "compute something else"
+            )
         problems = [f"has no {key}" for key in (*self.keys, self.activation, *self.also) if key not in config]
         problems += [
             f"{key} is {json.dumps(config[key])}, and heedful reads {json.dumps(value)} only"
@@ -116,18 +118,12 @@ class Settings:
     def config(
         self, recipe: Recipe, tokenizer: TokenizerConfig | None, further: Sequence[Misfit] = ()
     ) -> dict[str, Any]:
-        """Convert a recipe of heedful to the contents of a Hugging Face config.json.
-
-        Args:
-            recipe: The recipe that the model was trained with.
-            tokenizer: The settings that the model's tokenizers were trained with; None: it has none.
-            further: Keys of other tables than [model] that do not fit.
-
-        Raises:
-            InputError: The model does not fit the type; every key of the recipe that does not fit is listed.
-        """
+        """Convert a recipe of heedful to the contents of a Hugging Face config.json."""
         refused = f'the model "{recipe.name}" cannot become a {self.model_type} model of Hugging Face'
-        self._check_task(recipe, refused)
+        if not issubclass(find_task(recipe.task), self.tasks):
+            raise InputError(
+                f'{refused}: it is for the task "{recipe.task}", and such a model is for {names_of(self.tasks)}'
+            )
         if misfits := [*self._misfits(recipe, tokenizer), *further]:
             listed = "\n  ".join(map(str, misfits))
             raise InputError(
@@ -139,6 +135,7 @@ class Settings:
         return {"model_type": self.model_type, **self.needed, **values}
 
     def _misfits(self, recipe: Recipe, tokenizer: TokenizerConfig | None) -> list[Misfit]:
+        # What config.json has no key for must be as it is in all models of the type.
         own = asdict(plain(recipe.model))
         theirs = asdict(self.options(**self.fixed, **{field: own[field] for field in self.keys.values()}))
         fitting: dict[str, tuple[Any, ...]] = {field: (value,) for field, value in theirs.items() if field not in FREE}
@@ -154,22 +151,6 @@ class Settings:
         if tokenizer is not None and not has_counterpart(tokenizer):
             misfits.append(Misfit(key="tokenizer.byte_fallback", value=True, fitting=(False,)))
         return misfits
-
-    def _check_task(self, recipe: Recipe, refused: str) -> None:
-        if not issubclass(find_task(recipe.task), self.tasks):
-            raise InputError(
-                f'{refused}: it is for the task "{recipe.task}", and such a model is for {names_of(self.tasks)}'
-            )
-
-    def _check_type(self, config: Mapping[str, Any], where: str) -> None:
-        kind, names = config.get("model_type", self.model_type), config.get("architectures") or []
-        known = isinstance(names, list) and all(str(name).startswith(self.classes) for name in names)
-        if kind != self.model_type or not known:
-            raise InputError(
-                f"{where}: model_type is {json.dumps(kind)} and architectures are {json.dumps(names)}: that is no "
-                f'"{self.model_type}" with an architecture such as {self.classes}Model, and read as one it would '
-                "compute something else"
-            )
 
 
 def names_of(tasks: tuple[type[Task], ...]) -> str:
@@ -193,11 +174,7 @@ def plain(model: ModelConfig) -> ModelConfig:
 
 
 def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
-    """Read config.json in a model folder, or another JSON file with keys.
-
-    Raises:
-        InputError: The file is missing or damaged, or holds no keys.
-    """
+    """Read config.json in a model folder, or another JSON file with keys."""
     config = read_json(folder / name)
     if not isinstance(config, dict):
         raise InputError(f"{folder / name}: has no keys; download it again")
@@ -205,11 +182,7 @@ def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        InputError: The file is missing, or is not JSON.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(read_small(path, LARGEST))
     except OSError as error:

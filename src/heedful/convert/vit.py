@@ -1,6 +1,5 @@
 """Read and write Vision Transformers in the format of Hugging Face: `ViTModel` and `ViTForImageClassification`."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.image_settings import PREPROCESSOR, VIT, picture_settings, preprocessor
 from heedful.convert.model import Format, Model, expected, read_weights, write_files
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
-from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
+from heedful.convert.weights import Names, compare, with_prefix, with_zero_biases, without
 from heedful.errors import InputError
 from heedful.tasks.media_classification import ImageClassification
 from heedful.text.tokenizer_pair import NoTokenizers
@@ -67,36 +66,33 @@ SETTINGS = Settings(
     needed={"pooler_act": "tanh"},
     also=("image_size", "patch_size", "num_channels"),
 )
-TEXT_ONLY = ("tie", "output_bias", "scale_embeddings", "source_eos", "max_positions")  # keys that no picture depends on
+TEXT_ONLY = ("tie", "output_bias", "scale_embeddings", "source_eos", "max_positions")  # keys that no image depends on
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Vision Transformer of Hugging Face as a classifier of pictures.
+    """Read a Vision Transformer of Hugging Face as a classifier of images.
 
     The pooler of a model without classes stays, as `model.pooler = "dense"`.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and, if there is one, preprocessor_config.json.
-        task: Task of the converted model, "image_classification"; None: the same.
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's; all differences are listed.
     """
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
-    theirs, left_out = without(_full_names(read_weights(folder)), OTHER_HEADS)
+    weights = with_prefix(read_weights(folder), "vit.", rf"(?:vit|classifier)\..*|{OTHER_HEADS}")
+    theirs, left_out = without(weights, OTHER_HEADS)
     if HEAD not in theirs and POOLER in theirs:
         fields["pooler"] = "dense"
     image, notes = picture_settings(folder, _sides(config["image_size"], "image_size", where), VIT)
-    image |= {"channels": config["num_channels"], "patch": _patch(config["patch_size"], where)}
+    patch_height, patch_width = _sides(config["patch_size"], "patch_size", where)
+    if patch_height != patch_width:
+        raise InputError(f"{where}: patches are {patch_height} x {patch_width} pixels, and heedful's are square")
+    image |= {"channels": config["num_channels"], "patch": patch_height}
     recipe = _recipe(task or TASK, fields, image, _labels(config, where), folder)
     theirs = {name: _flat(name, value) for name, value in theirs.items()}
-    wanted = expected(lambda: ImageClassification.build(recipe, NoTokenizers()))
+    ours = expected(lambda: ImageClassification.build(recipe, NoTokenizers()))
     if HEAD not in theirs:
         notes = (*notes, *NO_CLASSES)
-        head = {name: value for name, value in wanted.items() if name.startswith("output.")}
+        head = {name: value for name, value in ours.items() if name.startswith("output.")}
         theirs |= NAMES.theirs({name: torch.zeros(value.shape) for name, value in head.items()})
-    names = NAMES.theirs(wanted)
+    names = NAMES.theirs(ours)
     if config.get("qkv_bias") is False:
         theirs = with_zero_biases(theirs, {name: names[name] for name in names if ".attention.attention." in name})
     compare(theirs, names, where)
@@ -106,23 +102,19 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> int:
-    """Write a classifier of pictures as a folder of Hugging Face, and return the number of values in the weights.
+    """Write a classifier of images as a folder of Hugging Face, and return the number of values in the weights.
 
     It becomes a `ViTForImageClassification`. With `model.pooler = "dense"`, for which that class has no place, it
     becomes a `ViTModel`, if its head was never trained. Biases that the model lacks become zeros.
-
-    Raises:
-        InputError: The model does not fit, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe = model.recipe
     config = _config(model)
     image, own = recipe.image, replace(recipe.model, attention_bias=True, bias=True)
-    wanted = expected(lambda: ImageClassification.build(replace(recipe, model=own), NoTokenizers()))
-    ours = with_zero_biases(model.weights, wanted)
+    whole = replace(recipe, model=own)
+    ours = with_zero_biases(model.weights, expected(lambda: ImageClassification.build(whole, NoTokenizers())))
     ours[POSITIONS] = ours[POSITIONS][: image.tokens]
     theirs = NAMES.theirs(ours)
-    if _pooled(recipe):
+    if recipe.model.pooler == "dense":
         config["architectures"] = ["ViTModel"]
         theirs = {name.removeprefix("vit."): value for name, value in without(theirs, r"classifier\..*")[0].items()}
     else:
@@ -132,16 +124,12 @@ def write(model: Model, folder: Path) -> int:
 
 
 def _config(model: Model) -> dict[str, Any]:
-    """The contents of config.json.
-
-    Raises:
-        InputError: The model does not fit; every key of the recipe that does not is listed.
-    """
+    """The contents of config.json."""
     recipe, image, labels = model.recipe, model.recipe.image, model.recipe.data.labels
     plain = replace(recipe.model, attention_bias=True, bias=True)
     plain = replace(plain, **{key: getattr(ModelConfig, key) for key in TEXT_ONLY})
     trained = any(bool(value.any()) for name, value in model.weights.items() if name.startswith("output."))
-    if _pooled(recipe) and not trained:
+    if recipe.model.pooler == "dense" and not trained:
         plain = replace(plain, pooler="none")
     settings = SETTINGS.config(replace(recipe, model=plain), None, _misfits(recipe))
     return {
@@ -155,31 +143,23 @@ def _config(model: Model) -> dict[str, Any]:
     }
 
 
-def _pooled(recipe: Recipe) -> bool:
-    return recipe.model.pooler == "dense"
-
-
 def _misfits(recipe: Recipe) -> list[Misfit]:
     """The keys of [image], and that of the pooling, with values that the format has no place for."""
     image, square = recipe.image, recipe.image.size[0] == recipe.image.size[1]
-    found = [
+    settings = [
         Misfit(key="image.stem", value=image.stem, fitting=("linear",)),
         Misfit(key="image.class_token", value=image.class_token, fitting=(True,)),
         Misfit(key="image.positions", value=image.positions, fitting=("none",)),
         Misfit(key="image.resize", value=image.resize, fitting=("squash", "crop") if square else ("squash",)),
         Misfit(key="model.pooling", value=recipe.model.pooling, fitting=(None, "first")),
     ]
-    return [misfit for misfit in found if misfit.value not in misfit.fitting]
+    return [misfit for misfit in settings if misfit.value not in misfit.fitting]
 
 
 def _recipe(
     task: str, fields: Mapping[str, Any], image: Mapping[str, Any], labels: tuple[str, ...], folder: Path
 ) -> Recipe:
-    """Build the recipe of a converted model.
-
-    Raises:
-        InputError: The values do not form a valid recipe.
-    """
+    """Build the recipe of a converted model."""
     whole = ImageConfig(size=tuple(image["size"]), patch=image["patch"])
     values = {
         "name": folder.resolve().name,
@@ -193,14 +173,10 @@ def _recipe(
 
 
 def _labels(config: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """The classes in order; of several of one name, each but the first gets its number.
-
-    Raises:
-        InputError: The classes are not numbered from 0.
-    """
-    given = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
+    """The classes in order; of several of one name, each but the first gets its number."""
+    labels = config.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
     try:
-        names = [str(given[str(number)]) for number in range(len(given))]
+        names = [str(labels[str(number)]) for number in range(len(labels))]
     except (KeyError, TypeError) as error:
         raise InputError(f"{where}: id2label in {CONFIG} does not number the classes from 0; mend it") from error
     first = {name: names.index(name) for name in Counter(names)}
@@ -208,29 +184,13 @@ def _labels(config: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _sides(size: object, key: str, where: str) -> tuple[int, int]:
-    """Height and width, which are one number if they are equal.
-
-    Raises:
-        InputError: The value is something else.
-    """
+    """Height and width, which are one number if they are equal."""
     match size:
-        case int() | [int(), int()]:
-            return (size, size) if isinstance(size, int) else (size[0], size[1])
-        case _:
-            raise InputError(f"{where}: {key} in {CONFIG} is {size!r}, and should be one number or height and width")
-
-
-def _patch(size: object, where: str) -> int:
-    height, width = _sides(size, "patch_size", where)
-    if height != width:
-        raise InputError(f"{where}: patches are {height} x {width} pixels, and heedful's are square")
-    return height
-
-
-def _full_names(weights: Weights) -> Weights:
-    """Add the prefix "vit." of models with heads."""
-    known = re.compile(rf"(?:vit|classifier)\..*|{OTHER_HEADS}")
-    return {name if known.fullmatch(name) else f"vit.{name}": value for name, value in weights.items()}
+        case int():
+            return size, size
+        case [int(height), int(width)]:
+            return height, width
+    raise InputError(f"{where}: {key} in {CONFIG} is {size!r}, and should be one number or height and width")
 
 
 def _flat(name: str, value: Tensor) -> Tensor:

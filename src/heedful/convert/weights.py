@@ -33,19 +33,15 @@ class Names:
 
     def ours(self, theirs: Mapping[str, Tensor]) -> Weights:
         """Rename weights of another format to heedful's names, split and transposed; KeyError for an unknown name."""
-        found: Weights = {}
+        ours: Weights = {}
         for name, value in theirs.items():
             members, tail = self._find_theirs(name)
             parts = self._turned(name, value).chunk(len(members))
-            found |= {member + tail: part.contiguous() for member, part in zip(members, parts, strict=True)}
-        return found
+            ours |= {member + tail: part.contiguous() for member, part in zip(members, parts, strict=True)}
+        return ours
 
     def theirs(self, ours: Mapping[str, Tensor]) -> Weights:
-        """Rename heedful's weights to the names of the other format, stacked and transposed as the format has them.
-
-        Raises:
-            InputError: Weights have no name in the other format; all such weights are listed.
-        """
+        """Rename heedful's weights to the names of the other format, stacked and transposed as the format has them."""
         places = {name: place for name in ours if (place := self._find_ours(name))}
         if unnamed := sorted(ours.keys() - places.keys()):
             listed = "\n  ".join(f"{name} {tuple(ours[name].shape)}" for name in unnamed)
@@ -53,7 +49,7 @@ class Names:
         parts: dict[str, dict[int, Tensor]] = {}
         for name, (theirs, number) in places.items():
             parts.setdefault(theirs, {})[number] = ours[name]
-        stacked = {name: torch.cat([found[i] for i in sorted(found)]) for name, found in parts.items()}
+        stacked = {name: torch.cat([members[i] for i in sorted(members)]) for name, members in parts.items()}
         return {name: self._turned(name, value).contiguous() for name, value in stacked.items()}
 
     def _turned(self, name: str, value: Tensor) -> Tensor:
@@ -62,47 +58,35 @@ class Names:
     def _find_theirs(self, name: str) -> tuple[list[str], str]:
         """Heedful's modules for a parameter name of the other format, and the rest of the name after the module."""
         for members, theirs in self._rows:
-            if found := _match(theirs, name):
-                return [_numbered(member, found) for member in members], found["tail"]
+            if match := _match(theirs, name):
+                return [_numbered(member, match) for member in members], match["tail"]
         raise KeyError(name)
 
     def _find_ours(self, name: str) -> tuple[str, int] | None:
         """Name in the other format for a parameter of heedful, and the parameter's index in a stacked matrix."""
         for members, theirs in self._rows:
             for place, member in enumerate(members):
-                if found := _match(member, name):
-                    return _numbered(theirs, found) + found["tail"], place
+                if match := _match(member, name):
+                    return _numbered(theirs, match) + match["tail"], place
         return None
 
 
-def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
-    """Raise an InputError unless `found` has the same weights as `wanted`, by name and shape.
-
-    Raises:
-        InputError: Names or shapes differ; the message lists every difference.
-    """
-    problems = [f"missing: {name} {tuple(wanted[name].shape)}" for name in sorted(wanted.keys() - found.keys())]
-    problems += [f"no place for: {name} {tuple(found[name].shape)}" for name in sorted(found.keys() - wanted.keys())]
+def compare(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
+    """Raise an InputError that lists all differences unless both have the same weights, by name and shape."""
+    missing, extra = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
+    problems = [f"missing: {name} {tuple(expected[name].shape)}" for name in missing]
+    problems += [f"no place for: {name} {tuple(weights[name].shape)}" for name in extra]
     problems += [
-        f"{name} is {tuple(found[name].shape)}, and should be {tuple(wanted[name].shape)}"
-        for name in sorted(found.keys() & wanted.keys())
-        if found[name].shape != wanted[name].shape
+        f"{name} is {tuple(weights[name].shape)}, and should be {tuple(expected[name].shape)}"
+        for name in sorted(weights.keys() & expected.keys())
+        if weights[name].shape != expected[name].shape
     ]
     if problems:
         raise InputError("\n  ".join([f"{where}: the weights are not those that there should be", *problems]))
 
 
 def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], where: str) -> Weights:
-    """Remove the second copies of tied weights, which a file stores under two names.
-
-    Args:
-        weights: Weights by name.
-        copies: Second name -> name that is kept.
-        where: Folder or file to name in errors.
-
-    Raises:
-        InputError: A weight has another value under its second name.
-    """
+    """Remove the second copies of tied weights, which a file stores under two names."""
     single = dict(weights)
     for second, first in copies.items():
         value = single.pop(second, None)
@@ -111,10 +95,15 @@ def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], whe
     return single
 
 
-def with_zero_biases(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Weights:
-    """Add a bias of zeros to `weights` for every bias in `wanted` that `weights` lacks."""
-    zeros = {name: torch.zeros(value.shape) for name, value in wanted.items() if name.endswith("bias")}
+def with_zero_biases(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> Weights:
+    """Add a bias of zeros to `weights` for every bias in `expected` that `weights` lacks."""
+    zeros = {name: torch.zeros(value.shape) for name, value in expected.items() if name.endswith("bias")}
     return {**zeros, **weights}
+
+
+def with_prefix(weights: Mapping[str, Tensor], prefix: str, prefixed: str) -> Weights:
+    """Add the prefix that the names of a model lack which was saved without its head; names that match have it."""
+    return {name if re.fullmatch(prefixed, name) else prefix + name: value for name, value in weights.items()}
 
 
 def without(weights: Mapping[str, Tensor], pattern: str) -> tuple[Weights, Weights]:
@@ -138,8 +127,8 @@ def _match(template: str, name: str) -> re.Match[str] | None:
     return re.fullmatch(rf"{pattern}(?P<tail>(?:\..+)?)", name)
 
 
-def _numbered(template: str, found: re.Match[str]) -> str:
-    return template.replace("#", found.groupdict().get("number", ""))
+def _numbered(template: str, match: re.Match[str]) -> str:
+    return template.replace("#", match.groupdict().get("number", ""))
 
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -147,15 +136,18 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 def read_safetensors(folder: Path) -> dict[str, Tensor]:
-    """Read all tensors of a model folder from its safetensors files, by name, on the CPU.
-
-    Raises:
-        InputError: There is no safetensors file, or a file is missing, damaged or different from what the index says.
-    """
+    """Read all tensors of a model folder from its safetensors files, by name, on the CPU."""
     if (folder / SINGLE).is_file():
         return _tensors(folder / SINGLE)
     if not (folder / INDEX).is_file():
-        raise _nothing(folder)
+        pickled = next((name for name in PICKLED if (folder / name).exists()), None)
+        if pickled is None:
+            raise InputError(f"{folder}: holds neither {SINGLE} nor {INDEX}; is it the folder of a model?")
+        raise InputError(
+            f"{folder / pickled}: is pickled, and to read it is to run a program of whoever made it; look for {SINGLE} "
+            "where it comes from, or if you trust it convert it in a place of its own: "
+            "`AutoModel.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)` of transformers writes one"
+        )
     weights: dict[str, Tensor] = {}
     for file, names in _index(folder / INDEX).items():
         tensors = _tensors(folder / file)
@@ -167,11 +159,7 @@ def read_safetensors(folder: Path) -> dict[str, Tensor]:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors to a safetensors file that whoever may read its folder can read.
-
-    Raises:
-        OSError: Writing failed.
-    """
+    """Write tensors to a safetensors file that whoever may read its folder can read."""
     try:
         save_file(dict(tensors), path, metadata={"format": "pt"})
     except SafetensorError as error:
@@ -199,15 +187,3 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: is missing, or no readable safetensors file ({error}); download it again") from error
-
-
-def _nothing(folder: Path) -> InputError:
-    pickled = next((name for name in PICKLED if (folder / name).exists()), None)
-    if pickled is None:
-        return InputError(f"{folder}: holds neither {SINGLE} nor {INDEX}; is it the folder of a model?")
-    # Code that reads pickled weights in a separate process, if the user explicitly asks for it, belongs here.
-    return InputError(
-        f"{folder / pickled}: is pickled, and to read it is to run a program of whoever made it; look for {SINGLE} "
-        "where it comes from, or if you trust it convert it in a place of its own: `AutoModel.from_pretrained(FOLDER)."
-        "save_pretrained(NEW_FOLDER)` of transformers writes one"
-    )

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.architectures.input_layers import media_to_text
-from heedful.architectures.vocabulary import check_rows, lacking, reorder, silence
 from heedful.config.modalities import AudioConfig
 from heedful.config.schema import EXTRA, FilterConfig, Recipe
 from heedful.convert.marian import BLOCK
@@ -20,27 +19,24 @@ from heedful.convert.model import (
     GENERATION,
     Format,
     Model,
-    check_empty,
-    count,
     expected,
     read_weights,
     recipe_of,
+    write_files,
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.convert.weights import (
-    SINGLE,
     Names,
     Weights,
     compare,
     with_zero_biases,
     without,
     without_copies,
-    write_safetensors,
 )
 from heedful.errors import InputError
-from heedful.storage.atomic import atomic_folder, named_write_errors
-from heedful.tasks.speech_recognition import SpeechRecognition
+from heedful.tasks.media_to_text import SpeechRecognition
 from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK
 from heedful.text.speech_tokens import BEGIN, END, TRANSCRIBE, SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer import Tokenizer
@@ -87,12 +83,7 @@ class Description:
 
 
 def converted(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
-    """Build the converted model of a Whisper from its weights under heedful's names, with the rows of its vocabulary.
-
-    Raises:
-        InputError: The tokenizer cannot be read or does not fit the embeddings, weights are missing or have no place,
-            or the settings form no recipe.
-    """
+    """Build the model of a Whisper from its weights under heedful's names, with the rows of its vocabulary."""
     tokenizer, old_id_of = speech_tokenizer(folder, description.rows, description.names)
     check_rows(old_id_of, description.rows, str(folder))
     tokenizers = TokenizerPair(tokenizer, tokenizer)
@@ -100,10 +91,12 @@ def converted(folder: Path, description: Description, ours: Weights, task: str |
     fields = FIXED | {"output_bias": bool(bias)} | dict(description.fields)
     tables = tables_of(description, SpeechTokens.of(tokenizer), old_id_of)
     recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
-    ours = with_biases_of_keys(ours)
-    known = expected(lambda: media_to_text(recipe, description.rows))
-    known.pop(OUTPUT_BIAS, None)
-    compare(ours, known, str(folder))
+    # heedful's projections to keys have biases, which change no attention weight.
+    keys = [name for name in ours if name.endswith("attention.k.weight")]
+    ours = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys} | ours
+    shapes = expected(lambda: media_to_text(recipe, description.rows))
+    shapes.pop(OUTPUT_BIAS, None)
+    compare(ours, shapes, str(folder))
     guess = "no file of the model names its languages: they are taken from the vocabulary"
     return Model(
         recipe=recipe,
@@ -118,14 +111,17 @@ def tables_of(
 ) -> dict[str, dict[str, Any]]:
     """Build the tables of the recipe, beside [model], of a converted Whisper."""
     new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
-    told = tokens.languages if description.languages is None else description.languages
-    languages = [code for code in told if code in tokens.languages]
+    named = tokens.languages if description.languages is None else description.languages
+    languages = [code for code in named if code in tokens.languages]
     audio = AudioConfig(**description.audio)
     seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate  # the encoder reads no less
     room = description.fields["max_target_positions"]
     extra = min(EXTRA, room // 2)
     english = {} if languages else {"source_language": "en", "target_language": "en"}
     filters = {"max_tokens": min(FilterConfig.max_tokens, room - extra)}
+    # heedful numbers the heads through the layers; some files name heads that the model does not have.
+    heads, layers = description.fields["heads"], description.fields["decoder_layers"]
+    alignment = [(layer, head) for layer, head in description.alignment_heads if 0 <= layer < layers]
     return {
         "data": {"modality": "audio", "filters": filters, **english},
         "audio": {"pad_seconds": seconds, "max_seconds": seconds, **description.audio},
@@ -133,27 +129,11 @@ def tables_of(
         "transcribe": {
             "languages": languages,
             "vad": seconds >= WHOLE_WINDOW,
-            "alignment_heads": aligning(description),
+            "alignment_heads": [layer * heads + head for layer, head in alignment if 0 <= head < heads],
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
             "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
         },
     }
-
-
-def aligning(description: Description) -> list[int]:
-    """Number the alignment heads through the layers of the decoder; those that the model does not have are left out."""
-    heads = description.fields["heads"]
-    layers = description.fields["decoder_layers"]
-    return [
-        layer * heads + head for layer, head in description.alignment_heads if 0 <= layer < layers and 0 <= head < heads
-    ]
-
-
-def with_biases_of_keys(ours: Weights) -> Weights:
-    """Add a bias of zeros to each projection to keys that has none."""
-    keys = [name for name in ours if name.endswith("attention.k.weight")]
-    zeros = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys}
-    return zeros | ours
 
 
 def whisper_order(rows: int, tokens: SpeechTokens) -> list[int]:
@@ -169,23 +149,7 @@ def write_whisper_folder(
     files: Mapping[str, Mapping[str, Any]],
     folder: Path,
 ) -> int:
-    """Write a model folder that transformers loads as a Whisper, with its tokenizer and settings for generating.
-
-    Args:
-        model: A model of heedful whose vocabulary is that of a Whisper.
-        tensors: Weights by the names of transformers, rows of tokens in the order of `whisper_order`.
-        config: Contents of config.json, without vocabulary size and ids of special tokens.
-        files: Further JSON files: their names and contents.
-        folder: The folder to write, new or empty.
-
-    Returns:
-        The number of values in the weights.
-
-    Raises:
-        InputError: The folder is not empty.
-        RunError: The folder cannot be written.
-    """
-    check_empty(folder)
+    """Write a model folder that transformers loads as a Whisper, with its tokenizer and settings for generating."""
     tokenizer = model.tokenizers.target
     tokens = SpeechTokens.of(tokenizer)
     order = whisper_order(len(tokenizer), tokens)
@@ -196,7 +160,7 @@ def write_whisper_folder(
     contents = {
         CONFIG: {**config, **special, "vocab_size": len(order)},
         GENERATION: {**special, "max_length": length, **generation(model.recipe, tokens, new_ids)},
-        "tokenizer.json": definition(tokenizer, new_ids),
+        "tokenizer.json": tokenizer_json(tokenizer, new_ids),
         "tokenizer_config.json": {
             "tokenizer_class": "WhisperTokenizer",
             "model_max_length": length,
@@ -204,11 +168,7 @@ def write_whisper_folder(
         },
         **files,
     }
-    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
-        write_safetensors(writer.path / SINGLE, tensors)
-        for name, content in contents.items():
-            writer.write(name, [(json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode("utf-8")])
-    return count(tensors)
+    return write_files(tensors, contents, folder, ensure_ascii=False)
 
 
 def generation(recipe: Recipe, tokens: SpeechTokens, new_ids: Mapping[int, int]) -> dict[str, Any]:
@@ -231,20 +191,20 @@ def generation(recipe: Recipe, tokens: SpeechTokens, new_ids: Mapping[int, int])
     return settings
 
 
-def definition(tokenizer: Tokenizer, new_ids: Mapping[int, int]) -> dict[str, Any]:
+def tokenizer_json(tokenizer: Tokenizer, new_ids: Mapping[int, int]) -> dict[str, Any]:
     """Make a tokenizer.json with Whisper's names and ids, without the tokens that it lacks."""
-    found = json.loads(tokenizer.definition)
+    definition = json.loads(tokenizer.definition)
     names = {SPECIALS[BOS]: BEGIN, SPECIALS[EOS]: END}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     own = [{"id": new_ids[i], "content": name, **flags} for i, name in ((EOS, END), (BOS, BEGIN))]
-    added = [{**token, "id": new_ids[token["id"]]} for token in found["added_tokens"]]
-    vocabulary = {names.get(name, name): new_ids[i] for name, i in found["model"]["vocab"].items() if i in new_ids}
+    added = [{**token, "id": new_ids[token["id"]]} for token in definition["added_tokens"]]
+    vocabulary = {names.get(name, name): new_ids[i] for name, i in definition["model"]["vocab"].items() if i in new_ids}
     others = {token["content"] for token in (*own, *added)}
     text = {name: i for name, i in vocabulary.items() if name not in others or name == END}
     return {
-        **found,
+        **definition,
         "added_tokens": sorted([*own, *added], key=lambda token: token["id"]),
-        "model": {**found["model"], "vocab": text, "unk_token": None},
+        "model": {**definition["model"], "vocab": text, "unk_token": None},
     }
 
 
@@ -293,17 +253,7 @@ AUDIO = {"sampling_rate": "rate", "hop_length": "hop", "n_fft": "window", "featu
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Whisper of Hugging Face and convert the model to heedful.
-
-    Args:
-        folder: The model folder, with config.json, safetensors weights and tokenizer.json; generation_config.json and
-            preprocessor_config.json where they are there.
-        task: Task of the converted model; None: "speech_recognition".
-
-    Raises:
-        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
-            listed.
-    """
+    """Read a Whisper of Hugging Face and convert the model to heedful."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     generation = config | (read_config(folder, GENERATION) if (folder / GENERATION).is_file() else {})
@@ -340,10 +290,6 @@ def write(model: Model, folder: Path) -> int:
 
     The biases of keys, which change no attention weight, are left out; other biases that the model lacks become zeros.
     A Whisper that was read gets its own vocabulary back. Returns the number of values in the weights.
-
-    Raises:
-        InputError: The model does not fit Whisper, or the folder is not empty.
-        RunError: The folder cannot be written.
     """
     recipe, rows = model.recipe, len(model.tokenizers.target)
     check_sound(recipe)
@@ -367,18 +313,14 @@ def write(model: Model, folder: Path) -> int:
 
 
 def check_sound(recipe: Recipe) -> None:
-    """Check that a model reads sound as a Whisper does.
-
-    Raises:
-        InputError: It does not; every key of the recipe that does not fit is listed.
-    """
+    """Check that a model reads audio as a Whisper does."""
     audio, positions = recipe.audio, recipe.model.learned_positions or 0
-    wanted = {
+    fitting = {
         "features": "log_mel",
         "stem": "convolutional",
         "pad_seconds": positions * AudioConfig().stride * audio.hop / audio.rate,
     }
-    misfits = [f"audio.{key} = {value}" for key, value in wanted.items() if getattr(audio, key) != value]
+    misfits = [f"audio.{key} = {value}" for key, value in fitting.items() if getattr(audio, key) != value]
     if misfits:
         raise InputError(
             f'the model "{recipe.name}" cannot become a whisper model of Hugging Face, which reads sound with '

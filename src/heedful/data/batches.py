@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer
@@ -28,7 +28,7 @@ class BatchPlan:
         lengths: For each corpus the tokens of source and target, shape (n, 2), of n pairs.
         weights: How often each epoch shows each corpus. With 2.25, every pair comes twice and a quarter of them once
             more, another quarter in each epoch, so that four epochs in a row show all.
-        tokens: The largest size of a batch, sentences x its longest side. A longer sentence is a batch of its own.
+        tokens: The largest size of a batch, sentences x its longest side. A longer sentence is a batch alone.
         seed: Another seed gives another order.
     """
 
@@ -42,6 +42,7 @@ class BatchPlan:
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch in order, each the ids of its pairs, int64, shape (B,)."""
         order = shuffled(self._draw(epoch), self.seed, ORDER, epoch)
+        # A block is sorted by length at a time, as sorting all pairs of a large corpus takes long.
         blocks = np.array_split(order, math.ceil(len(order) / BLOCK))
         return [batch for number, block in enumerate(blocks) for batch in self._batches(block, epoch, number)]
 
@@ -51,19 +52,19 @@ class BatchPlan:
 
     def _draw(self, epoch: int) -> np.ndarray:
         """Return the ids that the epoch shows, each as often as its corpus' weight says."""
-        drawn, first = [], 0
+        parts, first = [], 0
         for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
             ids = np.arange(first, first + size)
-            drawn.append(np.tile(ids, int(weight)))
-            if part := weight % 1:
-                share = max(1, round(part * size))
+            parts.append(np.tile(ids, int(weight)))
+            if fraction := weight % 1:
+                # The next part of a circle of all pairs, so that 1 / fraction epochs in a row show each of them once.
+                share = max(1, round(fraction * size))
                 circle = shuffled(ids, self.seed, SHARE, corpus)
-                drawn.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
+                parts.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
             first += size
-        return np.concatenate(drawn)
+        return np.concatenate(parts)
 
     def _batches(self, ids: np.ndarray, epoch: int, block: int) -> list[np.ndarray]:
-        """Return the batches of one block, shuffled."""
         blur = draw(len(ids), self.seed, BLUR, epoch, block) % JITTER
         batches = _cut(ids, self.lengths[ids], blur.astype(np.int64), self.tokens)
         return [batches[i] for i in shuffled(np.arange(len(batches)), self.seed, BATCHES, epoch, block)]
@@ -72,13 +73,14 @@ class BatchPlan:
 def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the source ids (B, S) and target ids (B, T) of a batch, int64, padded at the end with <pad>.
 
-    Args:
-        stores: The corpora of the `BatchPlan`, in its order.
-        ids: The pairs of a batch, shape (B,).
+    `stores` are the corpora of the `BatchPlan`, in its order, and `ids` the pairs of one of its batches, (B,).
     """
+    # From the ids, which count through all corpora, to the corpus of each pair and its row there.
     first = np.cumsum([0, *map(len, stores)])
     corpus_of = np.searchsorted(first, ids, side="right") - 1
     rows = ids - first[corpus_of]
+
+    # A target row follows its source row, so that one offset finds both.
     lengths, begins = np.empty((len(ids), 2), np.int64), np.empty(len(ids), np.int64)
     parts = [(store, corpus_of == corpus) for corpus, store in enumerate(stores)]
     for store, mine in parts:
@@ -107,8 +109,8 @@ def encode_with_bpe_dropout(
         ids = row[row != PAD]
         if UNK in ids:
             return ids.tolist()
-        anew = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
-        return anew if len(anew) <= longest else ids.tolist()
+        spelling = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
+        return spelling if len(spelling) <= longest else ids.tolist()
 
     return pad([spelled(row) for row in rows])[0]
 
@@ -118,8 +120,8 @@ def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, l
     column = np.arange(lengths.max())
     padded = np.full((len(lengths), len(column)), PAD, np.int64)
     for store, mine in parts:
-        keep = mine[:, None] & (column < lengths[:, None])
-        padded[keep] = store.ids[(begins[:, None] + column)[keep]]
+        inside = mine[:, None] & (column < lengths[:, None])
+        padded[inside] = store.ids[(begins[:, None] + column)[inside]]
     return padded
 
 
@@ -135,6 +137,7 @@ def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) ->
     longest = longest[by_length]
     cuts, begin = [], 0
     while begin < len(longest):
+        # Sizes of batches that begin here, by their number of pairs: the last, longest pair decides how much is padded.
         candidates = longest[begin : begin + max(1, tokens // longest[begin])]
         sizes = candidates * np.arange(1, len(candidates) + 1)
         begin += max(1, int(np.searchsorted(sizes, tokens, side="right")))

@@ -1,11 +1,13 @@
-"""Passages for BERT: consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
+"""Passages for BERT: consecutive sentences, in pairs or alone, and the tokens that are masked in them.
 
-A store of sentences is a folder, kept as `heedful.data.stores.arrays` keeps its folders: `ids.bin` (the tokens of all
+Devlin et al. 2019, sections 3.1, A.1 and A.2.
+
+A store of sentences is a folder, kept as `heedful.data.stores` keeps its folders: `ids.bin` (the tokens of all
 sentences, without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which
 sentence each document begins with, and the number of sentences).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -14,10 +16,10 @@ import numpy as np
 
 from heedful.config.schema import MaskingConfig
 from heedful.data.batches import BatchPlan
-from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
+from heedful.data.stores import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.errors import InputError
-from heedful.random_numbers import PASSAGES, Chance
-from heedful.text.tokenizer import BOS, EOS, PAD
+from heedful.random_numbers import MASKS, PASSAGES, KeyedGenerator, draw
+from heedful.text.tokenizer import BOS, EOS, MASK, PAD
 
 SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 
@@ -29,11 +31,6 @@ Passages = tuple[Span, Span, bool]  # the first, the second, and True if the sec
 
 
 def check_count(documents: int, masking: MaskingConfig) -> None:
-    """Check that there are enough documents for pairs of passages, half of which come from two documents.
-
-    Raises:
-        InputError: There is only one document.
-    """
     if masking.next_sentence and documents < 2:
         raise InputError(
             "the text of training, or of validation, is one document, and masking.next_sentence takes passages from "
@@ -56,15 +53,6 @@ class SentenceStore(MappedStore):
         """Write a store of encoded sentences, which appears as a whole or not at all, and open it.
 
         Memory: a chunk of sentences, and 8 bytes for each sentence and each document.
-
-        Args:
-            folder: Where the store goes; nothing may be there.
-            documents: Token ids of the sentences of each document, without special tokens. Sentences without a token,
-                and documents without such sentences, take no place.
-            vocab_size: All ids are below it; it decides between 16 and 32 bits.
-
-        Raises:
-            RunError: The folder cannot be written.
         """
         sizes = [0]
 
@@ -87,13 +75,8 @@ class SentenceStore(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store of encoded sentences after comparing all bytes with the manifest (about 3 GB a second).
-
-        Raises:
-            InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
-        """
-        arrays = open_arrays(folder, (SENTENCES, DOCUMENTS))
-        return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS], arrays.files)
+        arrays, _, files = open_arrays(folder, (SENTENCES, DOCUMENTS))
+        return cls(arrays[IDS], arrays[SENTENCES], arrays[DOCUMENTS], files)
 
     def __len__(self) -> int:
         """The number of documents."""
@@ -116,18 +99,15 @@ class PassagePlan:
     Single passages, without `next_sentence`: each document is cut after the wanted number of tokens, even inside a
     sentence; no token is lost.
 
-    The wanted number of tokens is what fits into `max_length` beside the special tokens, and with probability `short` a
+    The wanted number of tokens is what fits into `max_length` with the special tokens, and with probability `short` a
     random number from 2 up to that.
 
     Args:
         store: The sentences.
         masking: Says if sequences are pairs, and how many are short.
         max_length: Tokens of a sequence, special tokens included.
-        batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch of its own.
+        batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch alone.
         seed: Another seed gives another order.
-
-    Raises:
-        InputError: `max_length` leaves no room for text, or pairs need two documents and there is only one.
     """
 
     def __init__(
@@ -150,80 +130,80 @@ class PassagePlan:
         """Return the batches of passages of an epoch in order, each an array of `SEQUENCE`, shape (B,).
 
         The number of a sequence is its place among all sequences of the epoch.
-
-        Raises:
-            InputError: The text has nothing to make a pair of passages of.
         """
-        chance = Chance(self.seed, PASSAGES, epoch)
+        chance = KeyedGenerator(self.seed, PASSAGES, epoch)
         cut = self._pairs if self.masking.next_sentence else self._singles
-        found = (sequence for document in range(len(self.store)) for sequence in cut(document, chance))
-        planned = np.fromiter(((number, *sequence) for number, sequence in enumerate(found)), dtype=SEQUENCE)
-        if not len(planned):
+        passages = (sequence for document in range(len(self.store)) for sequence in cut(document, chance))
+        sequences = np.fromiter(((number, *sequence) for number, sequence in enumerate(passages)), dtype=SEQUENCE)
+        if not len(sequences):
             raise InputError("no passages can be made of the text: all of its documents are a single token")
-        lengths = _sizes(planned["first"]) + _sizes(planned["second"]) + self.specials
+        # Passages are batched as sentence pairs are, with both sides as long as the whole sequence.
+        lengths = _sizes(sequences["first"]) + _sizes(sequences["second"]) + self.specials
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
-        return [planned[batch] for batch in plan.epoch(epoch)]
+        return [sequences[batch] for batch in plan.epoch(epoch)]
 
-    def _pairs(self, document: int, chance: Chance) -> Iterator[Passages]:
+    def _pairs(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         whole = begin, end = self._sentences(document)
         while begin < end:
-            wanted = self._wanted(chance)
-            stop = self._gathered(begin, end, wanted)
-            if stop == begin + 1:
-                if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= wanted:
+            size = self._size(chance)
+            stop = self._gathered(begin, end, size)
+            if stop == begin + 1:  # a single sentence has no place between two to be cut at
+                if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= size:
                     yield from self._halves(document, begin, chance)
                 begin = stop
                 continue
-            cut = begin + 1 + chance.below(stop - begin - 1)
-            first, is_next = self._span(begin, cut), chance.happens(0.5)
+            cut = begin + 1 + chance.integer(stop - begin - 1)
+            first, is_next = self._span(begin, cut), chance.bernoulli(0.5)
             if is_next:
                 second, begin = self._span(cut, stop), stop
             else:
+                # What the stranger replaces is gathered again, so that no sentence is lost.
                 sentence, last = self._elsewhere(document, chance)
-                second = self._span(sentence, self._gathered(sentence, last, wanted - first[1] + first[0]))
+                second = self._span(sentence, self._gathered(sentence, last, size - first[1] + first[0]))
                 begin = cut
             yield *_trimmed(first, second, self.room, chance), is_next
 
-    def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Passages]:
+    def _halves(self, document: int, sentence: int, chance: KeyedGenerator) -> Iterator[Passages]:
         """Yield the pair of passages made of a single sentence; no pair if it has one token."""
         begin, end = self._span(sentence, sentence + 1)
         if end - begin == 1:
             return
-        cut = begin + 1 + chance.below(end - begin - 1)
-        second, is_next = (cut, end), chance.happens(0.5)
+        cut = begin + 1 + chance.integer(end - begin - 1)
+        second, is_next = (cut, end), chance.bernoulli(0.5)
         if not is_next:
             stranger, _ = self._elsewhere(document, chance)
             other_begin, other_end = self._span(stranger, stranger + 1)
+            # The end of a sentence, as the true second half would be, of as many tokens as it replaces.
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trimmed((begin, cut), second, self.room, chance), is_next
 
-    def _singles(self, document: int, chance: Chance) -> Iterator[Passages]:
+    def _singles(self, document: int, chance: KeyedGenerator) -> Iterator[Passages]:
         begin, end = self._span(*self._sentences(document))
         while begin < end:
-            stop = min(end, begin + self._wanted(chance))
+            stop = min(end, begin + self._size(chance))
             yield (begin, stop), (stop, stop), False
             begin = stop
 
-    def _wanted(self, chance: Chance) -> int:
+    def _size(self, chance: KeyedGenerator) -> int:
         """The number of tokens that the next sequence is to have, without special ones."""
-        return 2 + chance.below(self.room - 1) if chance.happens(self.masking.short) else self.room
+        return 2 + chance.integer(self.room - 1) if chance.bernoulli(self.masking.short) else self.room
 
     def _sentences(self, document: int) -> Span:
-        """The sentences of a document."""
         return int(self.store.documents[document]), int(self.store.documents[document + 1])
 
     def _span(self, begin: int, end: int) -> Span:
         """The tokens of some sentences."""
         return int(self.bounds[begin]), int(self.bounds[end])
 
-    def _gathered(self, begin: int, end: int, wanted: int) -> int:
-        """The end of the sentences from `begin` on, one at least, that have as many tokens as wanted; `end` at most."""
-        return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + wanted))))
+    def _gathered(self, begin: int, end: int, size: int) -> int:
+        """The end of the sentences from `begin` on, one at least, that have `size` tokens; `end` at most."""
+        return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + size))))
 
-    def _elsewhere(self, document: int, chance: Chance) -> Span:
+    def _elsewhere(self, document: int, chance: KeyedGenerator) -> Span:
         """A random sentence of the other documents, and where its document ends."""
         begin, end = self._sentences(document)
-        sentence = chance.below(len(self.bounds) - 1 - (end - begin))
+        # Drawn from all sentences but those of the document, over which the number then steps.
+        sentence = chance.integer(len(self.bounds) - 1 - (end - begin))
         sentence += (end - begin) * (sentence >= begin)
         return sentence, self._sentences(int(np.searchsorted(self.store.documents, sentence, side="right")) - 1)[1]
 
@@ -231,18 +211,14 @@ class PassagePlan:
 def assemble(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the token ids of a batch for BERT, <bos> A <eos> B <eos> or, where passages are single, <bos> A <eos>.
 
-    Args:
-        store: The store of the `PassagePlan`.
-        batch: A batch of the plan, an array of `SEQUENCE`, shape (B,).
-
-    Returns:
-        The ids, int64, (B, S), padded at the end with <pad>; the segment of each token, int64, (B, S): 1 for B and its
-        <eos>, else 0; whether B follows A in the text, bool, (B,), False for single passages.
+    The ids, int64, (B, S), are padded at the end with <pad>. Then come the segment of each token, int64, (B, S): 1 for
+    B and its <eos>, else 0; and whether B follows A in the text, bool, (B,), False for single passages.
     """
     first, second = _sizes(batch["first"])[:, None], _sizes(batch["second"])[:, None]
     size = first + second + np.where(second > 0, 3, 2)
     column = np.arange(size.max())
     in_first, in_second = (column > 0) & (column <= first), (column > first + 1) & (column < size - 1)
+    # <eos> everywhere inside, over which <bos> and the two passages are written.
     ids = np.where(column < size, EOS, PAD)
     ids[:, 0] = BOS
     ids[in_first] = store.ids[(batch["first"][:, :1] + column - 1)[in_first]]
@@ -257,19 +233,73 @@ def cells(batch: np.ndarray) -> int:
 
 
 def _sizes(spans: np.ndarray) -> np.ndarray:
-    """The number of tokens of spans, (B, 2), as (B,)."""
     return spans[:, 1] - spans[:, 0]
 
 
-def _trimmed(first: Span, second: Span, room: int, chance: Chance) -> tuple[Span, Span]:
+def _trimmed(first: Span, second: Span, room: int, chance: KeyedGenerator) -> tuple[Span, Span]:
     """Shorten two spans: the longer one, or of equals the second, loses a token until both fit into `room`."""
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
         return first, second
-    kept = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
-    return _shortened(first, kept, chance), _shortened(second, room - kept, chance)
+    length = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
+    return _shortened(first, length, chance), _shortened(second, room - length, chance)
 
 
-def _shortened(span: Span, size: int, chance: Chance) -> Span:
-    begin = span[0] + chance.heads(span[1] - span[0] - size)
+def _shortened(span: Span, size: int, chance: KeyedGenerator) -> Span:
+    begin = span[0] + chance.binomial(span[1] - span[0] - size)
     return begin, begin + size
+
+
+Key = tuple[int, int, int]  # seed, epoch and the number of a sequence
+
+
+def mask_tokens(
+    ids: np.ndarray,
+    words: np.ndarray | None,
+    masking: MaskingConfig,
+    vocab_size: int,
+    first_piece: int,
+    keys: Sequence[Key],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mask tokens: choose some of each sequence at random, and put <mask>, a random token or the same in their place.
+
+    Of the tokens that are not special, max(1, round(rate x their number)) are chosen, one by one or, with
+    `whole_words`, word by word until there are as many: then the last word may exceed the number. The result for a
+    sequence depends on its tokens and its key, not on the batch, its padding or its row.
+
+    Args:
+        ids: Token ids, padded at the end, shape (B, S).
+        words: The number of each token's word in its sequence, shape (B, S); only `whole_words` needs it.
+        masking: How many are chosen, and what becomes of them.
+        vocab_size: Random tokens have ids below this one.
+        first_piece: Random tokens have this id or a higher one: special tokens, and bytes if wanted, have lower ones.
+        keys: The seed, epoch and number of each sequence, on which its random choices depend.
+
+    Returns:
+        What the model sees, like `ids`, of shape (B, S), and a mask of the tokens that it is to predict, bool, (B, S).
+    """
+    if first_piece >= vocab_size:
+        raise ValueError(f"no tokens from {first_piece} on in a vocabulary of {vocab_size}")
+    if masking.whole_words and words is None:
+        raise ValueError("whole words need the word of each token")
+    inputs, mask = ids.copy(), np.zeros(ids.shape, bool)
+    columns = np.arange(ids.shape[1])
+    for row, (seed, epoch, number) in enumerate(keys):
+        candidates = columns[ids[row] > MASK]  # the special tokens are the first ids
+        order, action, piece = draw(3 * len(candidates), seed, MASKS, epoch, number).reshape(3, -1)
+
+        # Whole units, words or tokens, are masked in random order until `rate` of the tokens are reached.
+        units = words[row, candidates] if words is not None and masking.whole_words else candidates
+        _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
+        shuffled = np.argsort(order[: len(sizes)], kind="stable")
+        count = 1 + np.searchsorted(np.cumsum(sizes[shuffled]), round(masking.rate * len(units)))
+        selection = np.isin(unit, shuffled[:count])
+
+        # Most become <mask>, some a random token, and the rest stay, so that the model cannot trust what it reads.
+        masked = candidates[selection]
+        random = first_piece + (piece[selection] % (vocab_size - first_piece)).astype(ids.dtype)
+        share = action[selection] * 2.0**-64
+        visible = np.where(share < masking.mask + masking.random, random, ids[row, masked])
+        inputs[row, masked] = np.where(share < masking.mask, MASK, visible)
+        mask[row, masked] = True
+    return inputs, mask

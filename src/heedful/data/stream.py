@@ -1,6 +1,6 @@
 """Token stream for language models: documents stored as one row of ids, and the windows of it that training reads.
 
-A stream is a folder, kept as `heedful.data.stores.arrays` keeps its folders: `ids.bin` (the tokens of each document and
+A stream is a folder, kept as `heedful.data.stores` keeps its folders: `ids.bin` (the tokens of each document and
 its <eos>) and `offsets.npy` (where each document begins, and the end).
 
 Position -1 of a stream is an <eos> that is not stored: every document, the first as well, comes after an <eos>, from
@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.stores.arrays import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
+from heedful.data.stores import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
 from heedful.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.text.tokenizer import EOS, PAD
 
@@ -37,14 +37,6 @@ class TokenStream(MappedStore):
         """Write a token stream, which appears as a whole or not at all, and open it.
 
         Memory: a chunk of documents, and 8 bytes for each.
-
-        Args:
-            folder: Where the stream goes; nothing may be there.
-            documents: One encoded document or more; the <eos> of each is added here.
-            vocab_size: All ids are below it; it decides between 16 and 32 bits.
-
-        Raises:
-            RunError: The folder cannot be written.
         """
         size = 0
 
@@ -65,13 +57,8 @@ class TokenStream(MappedStore):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a token stream after comparing all of its bytes with the manifest (about 3 GB a second).
-
-        Raises:
-            InputError: There is no stream, it is of another format, or a file is missing, cut short or changed.
-        """
-        arrays = open_arrays(folder, (OFFSETS,))
-        return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"], arrays.files)
+        arrays, facts, files = open_arrays(folder, (OFFSETS,))
+        return cls(arrays[IDS], arrays[OFFSETS], facts["bytes"], files)
 
     def __len__(self) -> int:
         """The number of tokens of the stream, each <eos> included."""
@@ -89,7 +76,7 @@ class WindowPlan:
 
     stream: TokenStream
     length: int  # tokens that are read, and as many that are predicted
-    batch_tokens: int  # the largest size of a batch, windows x length; a longer window is a batch of its own
+    batch_tokens: int  # the largest size of a batch, windows x length; a longer window is a batch alone
     seed: int
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
@@ -102,8 +89,10 @@ class WindowPlan:
         slack = len(self.stream) - self.length
         if slack < 0:
             return self.cover()
+        # Small enough that one window at least is left.
         phase = int(draw(1, self.seed, PHASE, epoch)[0]) % min(self.length, slack + 1)
         count = (len(self.stream) - phase) // self.length
+        # The token before the phase is the first input, from which the first token is predicted; at -1 it is an <eos>.
         starts = phase - 1 + self.length * np.arange(count)
         return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))
 
@@ -123,14 +112,10 @@ def windows(stream: TokenStream, starts: np.ndarray, length: int) -> tuple[np.nd
     """Return the token ids of windows of a stream, and the document number of each token, int64, (B, length + 1) both.
 
     An <eos> counts to the document that follows it, whose first token is predicted from it: attention that stays within
-    a number lets no token see the document before, and every token sees something. Positions behind the end of the
-    stream are <pad>, of a document of its own.
-
-    Args:
-        stream: The stream of a `WindowPlan`.
-        starts: A batch of the plan, shape (B,).
-        length: The length of the plan.
+    a number lets no token see the document before, and every token sees something. Positions after the end of the
+    stream are <pad>, of another document. `starts` is a batch of a `WindowPlan`, shape (B,), and `length` the plan's.
     """
+    # (B, length + 1): the inputs of a window, and one more token, as targets are the inputs one place further.
     places = starts[:, None] + np.arange(length + 1)
     inside = (places >= 0) & (places < len(stream))
     ids = np.where(places < 0, EOS, PAD)

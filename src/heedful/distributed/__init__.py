@@ -7,10 +7,11 @@ from heedful.registry import public_names
 if TYPE_CHECKING:
     from heedful.distributed.process_group import (
         ProcessGroup,
+        ShardedGroup,
         all_processes,
         end_process,
         end_with_error,
-        is_first_process,
+        is_rank_zero,
         join_process_group,
         kind_of_group,
         launcher_has_ended,
@@ -18,8 +19,25 @@ if TYPE_CHECKING:
         of_torchrun,
     )
     from heedful.distributed.reducer import SINGLE_PROCESS, Exchange, Reducer
-    from heedful.distributed.sharded_group import ShardedGroup
     from heedful.distributed.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
+
+_MODULES = {
+    "heedful.distributed.process_group": (
+        "ProcessGroup",
+        "ShardedGroup",
+        "all_processes",
+        "end_process",
+        "end_with_error",
+        "is_rank_zero",
+        "join_process_group",
+        "kind_of_group",
+        "launcher_has_ended",
+        "local_processes",
+        "of_torchrun",
+    ),
+    "heedful.distributed.reducer": ("SINGLE_PROCESS", "Exchange", "Reducer"),
+    "heedful.distributed.shards": ("Rows", "Sharded", "are_sharded", "copy_into", "local", "rows_of", "whole"),
+}
 
 __all__ = [
     "SINGLE_PROCESS",
@@ -34,7 +52,7 @@ __all__ = [
     "copy_into",
     "end_process",
     "end_with_error",
-    "is_first_process",
+    "is_rank_zero",
     "join_process_group",
     "kind_of_group",
     "launcher_has_ended",
@@ -44,35 +62,5 @@ __all__ = [
     "rows_of",
     "whole",
 ]
-
-_MODULES = {
-    "heedful.distributed.process_group": (
-        "ProcessGroup",
-        "all_processes",
-        "end_process",
-        "end_with_error",
-        "is_first_process",
-        "join_process_group",
-        "kind_of_group",
-        "launcher_has_ended",
-        "local_processes",
-        "of_torchrun",
-    ),
-    "heedful.distributed.reducer": (
-        "SINGLE_PROCESS",
-        "Exchange",
-        "Reducer",
-    ),
-    "heedful.distributed.sharded_group": ("ShardedGroup",),
-    "heedful.distributed.shards": (
-        "Rows",
-        "Sharded",
-        "are_sharded",
-        "copy_into",
-        "local",
-        "rows_of",
-        "whole",
-    ),
-}
 
 __getattr__ = public_names(__name__, _MODULES)

@@ -27,6 +27,7 @@ def launch(command: Sequence[str], processes: int) -> int:
     for name in logging.root.manager.loggerDict:
         if name.startswith("torch.distributed.elastic"):  # each process speaks for itself
             logging.getLogger(name).setLevel(logging.CRITICAL)
+    # A process finishes its update and saves after a signal, which may take longer than torchrun would wait.
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
     program, *arguments = command
     with handlers_kept() as signals, named_to_processes(), TemporaryDirectory() as logs:

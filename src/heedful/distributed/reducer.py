@@ -12,32 +12,18 @@ T = TypeVar("T")
 
 
 class Exchange(Protocol):
-    """Interface of an exchange of JSON values between processes. All of them call the same methods in the same order.
-
-    Attributes:
-        rank: The number of this process, from 0 to `world_size` - 1.
-        world_size: The number of processes.
-    """
+    """Exchange of JSON values between processes, of which all call the same methods in the same order."""
 
     rank: int
     world_size: int
 
-    @property
-    def is_first(self) -> bool:
-        """True in the process of rank 0."""
-        ...
+    def all_gather(self, value: Any) -> list[Any]: ...
 
-    def gather(self, value: Any) -> list[Any]:
-        """Collect a JSON value of each process, in the order of their ranks."""
-        ...
-
-    def from_first(self, function: Callable[[], T]) -> T:
-        """Call a function in the first process only, and give its JSON value to all processes."""
-        ...
+    def broadcast_object(self, function: Callable[[], T]) -> T: ...
 
 
 class Reducer(ABC):
-    """Reducer of a process: tells it which part of the work is its own, and sums what all processes computed.
+    """Reducer of a process: chooses which part of the work is its own, and sums what all processes computed.
 
     All processes call the same methods in the same order, and get the same results.
 
@@ -53,45 +39,49 @@ class Reducer(ABC):
         self.mesh: DeviceMesh | None = None
 
     @property
-    def is_first(self) -> bool:
+    def is_rank_zero(self) -> bool:
         """True in the process that writes the files of the run and prints."""
         return self.rank == 0
 
     @property
     def saves(self) -> bool:
         """True in a process that writes a part of each checkpoint."""
-        return self.is_first
+        return self.is_rank_zero
 
-    def rounds(self, items: Sequence[T]) -> list[T]:
+    def pad_to_world_size(self, items: Sequence[T]) -> list[T]:
         """List the items of one update, with repetitions at the end if every process needs as many as the others."""
         return list(items)
 
-    def share(self, items: Iterable[T]) -> Iterator[T]:
+    def shard(self, items: Iterable[T]) -> Iterator[T]:
         """Iterate over the items of this process: every `world_size`-th, beginning at its rank."""
         return islice(items, self.rank, None, self.world_size)
 
     @abstractmethod
-    def gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: Any) -> list[Any]:
         """Collect a JSON value of each process, in the order of their ranks."""
 
-    @abstractmethod
-    def from_first(self, function: Callable[[], T]) -> T:
-        """Call a function in the first process only, and give its JSON value to all processes."""
+    def all_gather_in_order(self, own: Sequence[T]) -> list[T]:
+        """Collect what all processes made of their items, JSON values, in the order of the items before `shard`.
+
+        Sums over the result do not depend on the number of processes.
+        """
+        lists = self.all_gather(list(own))
+        return [one[place] for place in range(len(lists[0])) for one in lists if place < len(one)]
 
     @abstractmethod
-    def for_a_thread(self) -> Exchange:
-        """Make an exchange between the same processes for another thread; all processes must call this."""
+    def broadcast_object(self, function: Callable[[], T]) -> T:
+        """Call a function in the process of rank zero only, and give its JSON value to all processes."""
 
     @abstractmethod
-    def after_first(self, function: Callable[[], T]) -> T:
-        """Call a function in the first process, then in one process of each other machine, then in all others.
+    def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give the tensors of rank zero to all; what the others pass is left unread."""
+
+    @abstractmethod
+    def rank_zero_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the process of rank zero, then in one process of each other machine, then in all others.
 
         So what the first call writes is there for the others to read.
         """
-
-    @abstractmethod
-    def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Give the tensors of the first process to all; what the others pass is left unread."""
 
     @abstractmethod
     def sum_gradients(self, model: nn.Module) -> None:
@@ -100,13 +90,9 @@ class Reducer(ABC):
         A gradient that is None in some processes counts as zeros there; one that is None in all of them stays None.
         """
 
-    def in_order(self, own: Sequence[T]) -> list[T]:
-        """Join what all processes made of their share, JSON values, in the order of the items that `share` dealt out.
-
-        Sums over the result do not depend on the number of processes.
-        """
-        lists = self.gather(list(own))
-        return [one[place] for place in range(len(lists[0])) for one in lists if place < len(one)]
+    @abstractmethod
+    def for_a_thread(self) -> Exchange:
+        """Make an exchange between the same processes for another thread; all processes must call this."""
 
 
 class SingleProcess(Reducer):
@@ -115,28 +101,23 @@ class SingleProcess(Reducer):
     def __init__(self) -> None:
         super().__init__(rank=0, world_size=1)
 
-    def gather(self, value: Any) -> list[Any]:
-        """Return a list of the one value."""
+    def all_gather(self, value: Any) -> list[Any]:
         return [value]
 
-    def from_first(self, function: Callable[[], T]) -> T:
-        """Return the value of the function."""
+    def broadcast_object(self, function: Callable[[], T]) -> T:
         return function()
 
-    def for_a_thread(self) -> Exchange:
-        """Return this process itself: it has nobody to wait for."""
-        return self
-
-    def after_first(self, function: Callable[[], T]) -> T:
-        """Return the value of the function."""
-        return function()
-
-    def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the tensors unchanged."""
+    def broadcast_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return dict(tensors)
+
+    def rank_zero_first(self, function: Callable[[], T]) -> T:
+        return function()
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Leave the gradients unchanged."""
+
+    def for_a_thread(self) -> Exchange:
+        return self
 
 
 SINGLE_PROCESS = SingleProcess()

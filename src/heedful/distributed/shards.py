@@ -4,8 +4,7 @@ Every function takes whole tensors as well. torch.distributed.tensor, which take
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -18,17 +17,12 @@ class Sharded(Protocol):
     device_mesh: Any
     shape: torch.Size
 
-    def full_tensor(self) -> Tensor:
-        """Gather the rows of all processes; all of them must call this."""
-        ...
+    def full_tensor(self) -> Tensor: ...  # gathers the rows of all processes, which all must call it
 
-    def to_local(self) -> Tensor:
-        """Return the rows of this process."""
-        ...
+    def to_local(self) -> Tensor: ...  # the rows of this process
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Rows of a tensor that one process holds: rows `begin` to `end` of all."""
 
     begin: int
@@ -38,7 +32,7 @@ class Rows:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Gather all rows of a tensor; all processes that hold some must call this. A whole tensor comes back unchanged."""
+    """Gather all rows of a tensor; all processes that hold some must call this."""
     return tensor.full_tensor() if isinstance(tensor, Sharded) else tensor
 
 
@@ -65,5 +59,4 @@ def copy_into(tensor: Tensor, value: Tensor) -> None:
 
 
 def are_sharded(tensors: Iterable[Tensor]) -> bool:
-    """True if this process holds only some rows of one of the tensors."""
     return any(isinstance(tensor, Sharded) for tensor in tensors)

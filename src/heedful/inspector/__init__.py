@@ -2,5 +2,5 @@
 
 `capture` records the tensors of a forward pass, `measures` analyses tensors and beam searches, `look` combines both
 with the model's outputs, `experiments` holds ablations and minimal pairs, `overview` and `page` build the HTML page,
-and `pictures` draws with matplotlib.
+and `plots` draws with matplotlib.
 """

@@ -15,16 +15,16 @@ from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.files import read_lines
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
-from heedful.inspector.capture.sources import Given
+from heedful.inspector.capture.sources import Input
 from heedful.inspector.capture.trace import traced
-from heedful.inspector.measures.attention import AlignedAttention, alignment_error, cross_attention
+from heedful.inspector.measures.attention import alignment_error, cross_attention
 from heedful.inspector.overview import measures, numbers
 from heedful.predictors.translator import Translator
 from heedful.training.logger import LOG
 
 SENTENCES = 20  # with gold alignment, for the alignment error of heads
 Curves = dict[str, list[tuple[int, float]]]
-Measured = dict[str, dict[str, list[float]]]  # by block and measure, one number per head
+HeadMeasures = dict[str, dict[str, list[float]]]  # by block and measure, one number per head
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,12 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Run:
-    """Log and checkpoints of a training run.
-
-    Attributes:
-        folder: the folder of the run.
-        steps: updates of the checkpoints that are kept.
-        best: update of the checkpoint with the best validation score; None without one.
-        curves: by name of the logged value, such as "loss" and "valid_bleu": pairs of update and value.
-    """
+    """Log and checkpoints of a training run."""
 
     folder: Path
-    steps: list[int]
-    best: int | None
-    curves: Curves
+    steps: list[int]  # updates of the checkpoints that are on disk
+    best: int | None  # update of the checkpoint with the best validation score
+    curves: Curves  # by name of the logged value, such as "loss" and "valid_bleu": pairs of update and value
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ class Snapshot:
     """Measures of all attention heads at one checkpoint, with their alignment error if a gold alignment is known."""
 
     step: int
-    heads: Measured
+    heads: HeadMeasures
 
 
 def run_of(model: Path) -> Path | None:
@@ -69,23 +62,15 @@ def run_of(model: Path) -> Path | None:
 
 
 def read_run(folder: Path) -> Run:
-    """Read the log and the list of checkpoints of a training run, which may still be training.
-
-    Raises:
-        InputError: the log is damaged.
-    """
+    """Read the log and the list of checkpoints of a training run, which may still be training."""
     checkpoints = Checkpoints(folder, keep_last=2)
     best = checkpoints.best
     return Run(folder, checkpoints.steps(), best and best.step, curves(folder / LOG))
 
 
 def curves(log: Path) -> Curves:
-    """Read the training curves from a log: every finite number by name, with its update; skip an unfinished line.
-
-    Raises:
-        InputError: the log cannot be read, or a line is not a record of a training run.
-    """
-    found: Curves = {}
+    """Read the training curves from a log: every finite number by name, with its update; skip an unfinished line."""
+    points: Curves = {}
     try:
         *whole, _ = log.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -99,25 +84,16 @@ def curves(log: Path) -> Curves:
             raise InputError(f"{log}, line {number}: is no record of a run ({error})") from error
         for name, value in values.items():
             if isfinite(value):
-                found.setdefault(name, []).append((update, value))
-    return found
+                points.setdefault(name, []).append((update, value))
+    return points
 
 
 def snapshots(
-    folder: Path, text: Given, target: str | None, watch: Callable[[LoadedModel], object] = lambda _: None
+    folder: Path, text: Input, target: str | None, watch: Callable[[LoadedModel], object] = lambda _: None
 ) -> Iterator[Snapshot]:
     """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
 
     A checkpoint that is deleted meanwhile or damaged is left out.
-
-    Args:
-        folder: the folder of the run.
-        text: the input text; or a picture or sound, as the bytes of its file.
-        target: the target text that every checkpoint is given; None: each checkpoint generates its own.
-        watch: called with each model before it is measured.
-
-    Raises:
-        InputError: the text is empty, text or target is too long, or the file cannot be read.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
@@ -138,51 +114,42 @@ def loaded_if_there(path: Path) -> LoadedModel | None:
         return None
 
 
-def measured(loaded: LoadedModel, given: Given, target: str | None) -> Measured:
+def measured(loaded: LoadedModel, value: Input, target: str | None) -> HeadMeasures:
     """Compute the measures of all attention heads of one model on an input, by block and measure."""
     subject = loaded.use()
-    once = replace(reading(subject, given, target), steps=None)
-    found = measures(traced(once, ["*.attn"]), once.media)
+    forward = replace(reading(subject, value, target), steps=None)  # decoding token by token would only check the pass
+    of_blocks = measures(traced(forward, ["*.attn"]), forward.media)
     if isinstance(subject, Translator) and (gold := list(gold_alignment(loaded.recipe))):
-        for block, values in alignment(subject, gold).items():
-            found[block]["alignment"] = values
-    return found
+        for block, errors in alignment(subject, gold).items():
+            of_blocks[block]["alignment"] = errors
+    return of_blocks
 
 
 def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
     """Read validation pairs with gold word alignment, as in the corpora of `heedful scenes`; none without the files.
 
     Line i of `valid.align`, `valid.words.en` and `valid.words.de` is about line i of `valid.en` and `valid.de`.
-
-    Raises:
-        InputError: a link of `valid.align` is not of the form "2-3", or names a word that is not there.
     """
     valid = recipe.data.valid
     if valid is None or valid.target is None:
         return
     sides = [Path(recipe.data.root) / name for name in (valid.source, valid.target)]
-    beside = [sides[0].with_suffix(".align"), *(side.with_suffix(f".words{side.suffix}") for side in sides)]
-    if not all(path.is_file() for path in (*sides, *beside)):
+    others = [sides[0].with_suffix(".align"), *(side.with_suffix(f".words{side.suffix}") for side in sides)]
+    if not all(path.is_file() for path in (*sides, *others)):
         return
-    known = list(zip(*map(read_lines, beside), strict=False))
+    lines = list(zip(*map(read_lines, others), strict=False))
     for pair in islice(read_pairs(valid, recipe.data), most):
-        if pair.line <= len(known):
-            links, source_words, target_words = (line.split() for line in known[pair.line - 1])
+        if pair.line <= len(lines):
+            links, source_words, target_words = (line.split() for line in lines[pair.line - 1])
             sizes = len(source_words), len(target_words)
-            found = [link_of(link, sizes, f"{beside[0]}, line {pair.line}") for link in links]
-            yield Aligned(pair.source, pair.target, source_words, target_words, found)
+            numbers = [link_of(link, sizes, f"{others[0]}, line {pair.line}") for link in links]
+            yield Aligned(pair.source, pair.target, source_words, target_words, numbers)
 
 
 def link_of(text: str, sizes: tuple[int, int], place: str) -> tuple[int, int]:
     """Parse a link of a word alignment, such as "2-3", to (source word, target word), from 0.
 
-    Args:
-        text: the link.
-        sizes: the numbers of words of source and target.
-        place: the file and line of the link, for the message.
-
-    Raises:
-        InputError: it is no such link, or there is no such word.
+    `sizes` are the numbers of words of source and target, `place` is the file and line for the message.
     """
     link = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
     source, target = map(int, link.groups()) if link else sizes
@@ -199,21 +166,17 @@ def alignment(subject: Translator, gold: list[Aligned]) -> dict[str, list[float]
     A sentence whose words in the tokenizer differ from the words of the gold alignment is left out. The result is empty
     if no sentence is left.
     """
-    seen = [(cross_attention(subject, one.source, one.target), one) for one in gold]
-    errors = [error_of(found, one) for found, one in seen if cut_alike(found, one)]
+    errors, layers = [], []
+    for pair in gold:
+        attention = cross_attention(subject, pair.source, pair.target)
+        layers = attention.layers
+        words = attention.source.words[:-1], attention.target.words[:-1]  # without <eos>
+        if words == (pair.source_words, pair.target_words):
+            errors.append(numbers(alignment_error(attention.by_word()[..., :-1, :-1], pair.links).numpy()))
     if not errors:
         return {}
+    # By sentence, layer and head -> by layer, the mean over the sentences for each head.
     return {
-        f"dec.{layer - 1}.cross": [mean(values) for values in zip(*heads, strict=True)]
-        for layer, heads in zip(seen[0][0].layers, zip(*errors, strict=True), strict=True)
+        f"dec.{layer - 1}.cross": [mean(of_sentences) for of_sentences in zip(*heads, strict=True)]
+        for layer, heads in zip(layers, zip(*errors, strict=True), strict=True)
     }
-
-
-def cut_alike(seen: AlignedAttention, gold: Aligned) -> bool:
-    """True if recorded attention and gold alignment have the same words; <eos> does not count."""
-    return seen.source.words[:-1] == gold.source_words and seen.target.words[:-1] == gold.target_words
-
-
-def error_of(seen: AlignedAttention, gold: Aligned) -> list[list[float]]:
-    """Alignment error rate of one sentence pair, by decoder layer and head."""
-    return numbers(alignment_error(seen.by_word()[..., :-1, :-1], gold.links).numpy())

@@ -1,12 +1,13 @@
-"""Look into a model with one text, picture or sound: answers, beam search, logit lens and trace of the forward pass.
+"""Look into a model with one text, image or audio: answers, beam search, logit lens and trace of the forward pass.
 
-The server, exported pages and notebooks all show a `Look`.
+The server, exported pages and notebooks all show an `Inspection`. The answers of all predictors have one form: options
+with probabilities or scores, best first, such as translations of a sentence, words for each gap, the classes of a text.
+
+T tokens, V the size of the vocabulary.
 """
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
-from functools import singledispatch
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -21,43 +22,47 @@ from heedful.inspector.capture.forward_inputs import (
     of_generation,
     of_output,
     reading,
-    tokenizers_of,
 )
-from heedful.inspector.capture.head_masks import Head, switched_off
-from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.sources import Given, Writer, as_text, check_length, decoding_of, writing
+from heedful.inspector.capture.recorder import Head, recording, switched_off
+from heedful.inspector.capture.sources import (
+    Input,
+    Writer,
+    as_text,
+    check_length,
+    writing,
+)
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import Trace, traced
-from heedful.inspector.measures.answers import Answer, answers, continued, found_by_search, given
-from heedful.inspector.measures.beam_search import BeamLog, Ghost, search_log
-from heedful.inspector.measures.logit_lens import Lens, lens, speaks
+from heedful.inspector.measures.beam_search import BeamLog, ReferencePath, search_log
+from heedful.inspector.measures.logits import Lens, lens, speaks
 from heedful.nn.attention import Attention
 from heedful.predictors.captioner import Captioner
-from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.generator import Generator
+from heedful.predictors.outputs import Answer, Option
 from heedful.predictors.transcriber import Transcriber
 from heedful.predictors.translator import Translator
-from heedful.predictors.word_vectors import WordVectors
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.search.hypothesis import Hypothesis
+from heedful.text.tokenizer import EOS, Tokenizer
 
-LARGEST = 2_000_000_000  # bytes of the attention of all heads in a look
-WIDEST = 20  # largest beam size of a logged search: the candidates of a step grow with its square
+MAX_ATTENTION_BYTES = 2_000_000_000  # of all heads in a look
+MAX_BEAM = 20  # of a logged search: the candidates of a step grow with its square
+CANDIDATES = 10  # words for each gap, and neighbours of each word
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Input of a look into a model: the text, picture or sound, and settings of search and ablation.
+    """Input of a look into a model: the text, image or audio, and settings of search and ablation.
 
     Attributes:
-        text: the input text; or the name of the picture or sound, for people to read: no file is opened by it.
-        file: content of the file of a picture or sound; None: the model reads the text.
+        text: the input text; or the name of the image or audio, for people to read: no file is opened by it.
+        file: content of the file of an image or audio; None: the model reads the text.
         target: the output that the model is given, or the second text of a pair; None: the model's own output.
         reference: reference translation, followed through the beam search.
         prefix: text that the translation has to begin with.
         beam: beam size; None: as in the model's settings.
         alpha: exponent of the length penalty; None: as in the model's settings.
         off: attention heads that are switched off.
-        way: how heads are switched off, one of `heedful.inspector.capture.head_masks.WAYS`.
+        way: how heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
     """
 
     text: str
@@ -71,41 +76,30 @@ class Question:
     file: bytes | None = field(default=None, repr=False)
 
     @property
-    def given(self) -> Given:
+    def input(self) -> Input:
         """Input of the model: the text, or the content of the file."""
         return self.text if self.file is None else self.file
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Question as JSON values, without the content of a file."""
         return asdict(replace(self, file=None))
 
 
 @dataclass(frozen=True)
-class Look:
-    """Result of a look into a model: answers, trace of the forward pass, logit lens and log of the beam search.
-
-    Attributes:
-        question: the input.
-        reading: the forward pass that was recorded.
-        trace: the recorded tensors.
-        answers: the model's outputs, or the target that the model was given.
-        lens: logit lens; None if the model predicts no tokens.
-        log: log of a translator's beam search; None for other models and for a given target.
-        ghost: the reference, followed through the beam search.
-        unknown: words of the question that the vocabulary lacks, so that the model reads <unk>.
-    """
+class Inspection:
+    """Result of a look into a model: answers, trace of the forward pass, logit lens and log of the beam search."""
 
     question: Question
-    reading: ForwardPass
+    forward: ForwardPass  # that was recorded
     trace: Trace
-    answers: list[Answer]
-    lens: Lens | None
-    log: BeamLog | None = None
-    ghost: Ghost | None = None
-    unknown: list[str] = field(default_factory=list)
+    answers: list[Answer]  # the model's outputs, or the target that the model was given
+    lens: Lens | None  # None if the model predicts no tokens
+    log: BeamLog | None = None  # of a translator's beam search
+    reference: ReferencePath | None = None
+    unknown: list[str] = field(default_factory=list)  # words that the vocabulary lacks, so that the model reads <unk>
 
 
-def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Look:
+def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Inspection:
     """Run a predictor on a question, and record its answers, trace, logit lens and beam search.
 
     Args:
@@ -120,126 +114,126 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Lo
     if not question.text.strip():
         raise InputError("there is no text; give one sentence")
     edits = switched_off(question.off, question.way)
-    with recording(model_of(subject), edits=edits), named(question):
-        asked = ask(subject, question)
-    check_size(asked.reading)
-    seen = traced(asked.reading, keep, edits)
-    if strange := next((name for name, values in seen.tensors.items() if np.isnan(values).any()), None):
-        raise RunError(f"{strange} is not a number (NaN): the model's weights are damaged or its training diverged")
-    through = lens(asked.reading.model, seen) if speaks(asked.reading.model) else None
-    said = asked.answers or as_given(question, seen)
-    lacking = unknown(subject, question)
-    return Look(question, asked.reading, seen, said, through, asked.log, asked.ghost, lacking)
+    with recording(model_of(subject), edits=edits):
+        try:
+            reply = ask(subject, question)
+        except InputError as error:
+            if question.file is None:
+                raise
+            raise InputError(f"{question.text}: {error}") from error
+    forward = reply.forward
+    check_size(forward)
+    trace = traced(forward, keep, edits)
+    if broken := next((name for name, values in trace.tensors.items() if np.isnan(values).any()), None):
+        raise RunError(f"{broken} is not a number (NaN): the model's weights are damaged or its training diverged")
+    return Inspection(
+        question,
+        forward,
+        trace,
+        answers=reply.answers or target_answers(question, forward, trace),
+        lens=lens(forward.model, trace) if speaks(forward.model) else None,
+        log=reply.log,
+        reference=reply.reference,
+        unknown=unknown(subject, question),
+    )
 
 
-def check_size(found: ForwardPass) -> None:
-    """Check that the attention of all heads fits into memory: scores, bias and weights grow with the square.
-
-    Raises:
-        InputError: it does not, as for a long sound.
-    """
-    lengths = {name: len(line.read.ids) for name, line in found.lines.items()}
+def check_size(forward: ForwardPass) -> None:
+    """Refuse a forward pass whose attention does not fit into memory: scores, bias and weights grow with the square."""
+    lengths = {name: len(line.read.ids) for name, line in forward.lines.items()}
     needed = 0
-    for name, tap in taps(found.model).items():
+    for name, tap in taps(forward.model).items():
         if name.endswith((".score", ".attn")) and isinstance(tap.module, Attention):
             queries, keys = (lengths[str(axis.line).split(".")[0]] for axis in tap.axes[1:])
             needed += 4 * tap.module.heads * queries * keys
-    if needed > LARGEST:
+    if needed > MAX_ATTENTION_BYTES:
         raise InputError(
             f"{max(lengths.values()):,} positions need {needed / 1e9:,.1f} GB for the attention of all heads, and a "
-            f"look takes {LARGEST / 1e9:g} GB; give a shorter text or sound, or a smaller picture"
+            f"look takes {MAX_ATTENTION_BYTES / 1e9:g} GB; give a shorter text or sound, or a smaller picture"
         )
 
 
-@contextmanager
-def named(question: Question) -> Iterator[None]:
-    """Context manager that names the file of a question in errors about it."""
-    try:
-        yield
-    except InputError as error:
-        if question.file is None:
-            raise
-        raise InputError(f"{question.text}: {error}") from error
-
-
-def as_given(question: Question, seen: Trace) -> list[Answer]:
-    """Given target of a question as an answer with the model's log-probabilities; empty without a given target."""
-    line = next((line.written for line in seen.lines.values() if line.written), None)
-    if question.target is None or line is None or "logits" not in seen:
+def target_answers(question: Question, forward: ForwardPass, trace: Trace) -> list[Answer]:
+    """The target of a question as an answer with the model's log-probabilities; empty without a target."""
+    target = forward.target
+    if question.target is None or target is None or "logits" not in trace:
         return []
-    return [given(question.target, line, torch.from_numpy(seen.tensors["logits"]))]
+    log_probs = torch.from_numpy(trace.tensors["logits"]).log_softmax(-1)  # T V
+    of_tokens = log_probs.gather(-1, torch.tensor(target.ids)[:, None])[:, 0]
+    return [Answer([Option(question.target, pieces=tuple(target.labels), log_probs=tuple(of_tokens.tolist()))])]
 
 
 def unknown(subject: Any, question: Question) -> list[str]:
     """List the words of a question that the model's vocabulary lacks (<unk>), each word once."""
-    pair = tokenizers_of(subject)
-    written = [text for text in (question.target, question.reference, question.prefix) if text]
-    found = [*unread(subject, question, pair), *(pair.target.unknown(text) for text in written)]
-    return list(dict.fromkeys(word for words in found for word in words))
+    lists = [] if question.file is not None else [subject.unknown(question.text.strip())]
+    outputs = (question.target, question.reference, question.prefix)
+    lists += [subject.tokenizers.target.unknown(text) for text in outputs if text]
+    return list(dict.fromkeys(word for words in lists for word in words))
 
 
-def unread(subject: Any, question: Question, pair: TokenizerPair) -> list[list[str]]:
-    """Words of the text of a question that the vocabulary lacks, for each part of the text; none of a file."""
-    if question.file is not None:
-        return []
-    parts = GAP.split(question.text) if isinstance(subject, Filler) else [question.text]
-    lacking = subject.unknown if isinstance(subject, WordVectors) else pair.source.unknown
-    # A space next to a gap is not part of a word; the tokenizer adds one before the first word of each part.
-    return [lacking(part.strip()) for part in parts]
+class Reply(NamedTuple):
+    """A predictor's answers, its forward pass to record, and, if it searched, the log and the reference's path."""
 
-
-class Asked(NamedTuple):
-    """A predictor's answers, its forward pass to record, and, if it searched, the log and reference's path."""
-
-    reading: ForwardPass
+    forward: ForwardPass
     answers: list[Answer]
     log: BeamLog | None = None
-    ghost: Ghost | None = None
+    reference: ReferencePath | None = None
 
 
-@singledispatch
-def ask(subject: Any, question: Question) -> Asked:
+def ask(subject: Any, question: Question) -> Reply:
     """Run a predictor on a question: return its answers and the forward pass to record."""
-    return Asked(reading(subject, question.given, question.target), answers(subject, question.given, question.target))
+    match subject:
+        case Translator() | Captioner() | Transcriber():
+            return ask_writer(subject, question)
+        case Generator() if question.target is None:
+            prompt = as_text(question.input)
+            generation = likeliest(subject, prompt)
+            pieces = tuple(subject.tokenizer.pieces(generation.tokens))
+            log_probs = tuple(generation.token_scores[: len(pieces)])
+            complete = generation.reason != "length"
+            option = Option(generation.text, pieces=pieces, log_probs=log_probs, complete=complete)
+            return Reply(of_generation(subject, prompt, generation), [Answer([option])])
+    forward = reading(subject, question.input, question.target)
+    return Reply(forward, subject.ranked_options(question.input, question.target))
 
 
-@ask.register(Translator)
-@ask.register(Captioner)
-@ask.register(Transcriber)
-def _(subject: Writer, question: Question) -> Asked:
-    asked = writing(searching(subject, question), question.given)
+def ask_writer(subject: Writer, question: Question) -> Reply:
+    """Search for an output with the settings of a question, or take its target for the output."""
+    prepared = writing(searching(subject, question), question.input)
+    tokenizer = prepared.tokenizer
     if question.target is not None:
-        return Asked(of_output(asked, asked.tokenizer.encode(question.target)), [])
+        return Reply(of_output(prepared, tokenizer.encode(question.target)), [])
     if question.reference is not None:
-        check_length(asked.tokenizer.encode(question.reference), asked.longest, "a reference")
-    log, followed = search_log(asked, question.reference, question.prefix)
-    found = log.replay()
-    return Asked(of_output(asked, found[0].tokens), [found_by_search(found, asked.tokenizer)], log, followed)
+        check_length(tokenizer.encode(question.reference), prepared.longest, "a reference")
+    log, path = search_log(prepared, question.reference, question.prefix)
+    hypotheses = log.replay()
+    answer = Answer([hypothesis_option(hypothesis, tokenizer) for hypothesis in hypotheses])
+    return Reply(of_output(prepared, hypotheses[0].tokens), [answer], log, path)
 
 
-@ask.register
-def _(subject: Generator, question: Question) -> Asked:
-    if question.target is not None:
-        return Asked(reading(subject, question.given, question.target), [])
-    prompt = as_text(question.given)
-    found = likeliest(subject, prompt)
-    return Asked(of_generation(subject, prompt, found), [continued(found, subject.tokenizer)])
+def hypothesis_option(hypothesis: Hypothesis, tokenizer: Tokenizer) -> Option:
+    tokens = [*hypothesis.tokens, EOS] if hypothesis.complete else hypothesis.tokens
+    return Option(
+        tokenizer.decode(hypothesis.tokens),
+        score=hypothesis.score,
+        pieces=tuple(tokenizer.pieces(tokens)),
+        log_probs=tuple(hypothesis.token_scores),
+        complete=hypothesis.complete,
+    )
 
 
 def searching(subject: Writer, question: Question) -> Writer:
     """Copy of an encoder-decoder's predictor with the beam size and length penalty of a question.
 
-    It keeps as many hypotheses as its search waits for: the whole beam, or fewer where `decode.patience` is below 1.
-    Where the question names no beam size, it is the model's own, or `WIDEST` if that is less.
-
-    Raises:
-        InputError: beam size or alpha is out of range.
+    Where the question names no beam size, it is the model's own, or `MAX_BEAM` if that is less.
     """
-    beam = min(decoding_of(subject).beam, WIDEST) if question.beam is None else question.beam
-    alpha = decoding_of(subject).alpha if question.alpha is None else question.alpha
-    if not 1 <= beam <= WIDEST:
-        raise InputError(f"a beam of {beam}: from 1 to {WIDEST}")
+    config = subject.config
+    beam = min(config.beam, MAX_BEAM) if question.beam is None else question.beam
+    alpha = config.alpha if question.alpha is None else question.alpha
+    if not 1 <= beam <= MAX_BEAM:
+        raise InputError(f"a beam of {beam}: from 1 to {MAX_BEAM}")
     if not 0 <= alpha <= 10:
         raise InputError(f"alpha = {alpha}: from 0 to 10")
-    patience = decoding_of(subject).patience or 1
-    return subject.with_options(beam=beam, alpha=alpha, n_best=min(beam, ceil(patience * beam)))
+    # As many hypotheses as the search waits for: the whole beam, or fewer where the patience is below 1.
+    n_best = min(beam, ceil((config.patience or 1) * beam))
+    return subject.with_options(beam=beam, alpha=alpha, n_best=n_best)

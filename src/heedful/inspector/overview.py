@@ -12,21 +12,21 @@ import numpy as np
 import torch
 
 from heedful.architectures import Model
+from heedful.architectures.transformer.layers import PostNorm
 from heedful.config.schema import Recipe
-from heedful.inspector.capture.media_inputs import MediaInput
+from heedful.inspector.capture.sources import MediaInput
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import SCHEMA, Trace
-from heedful.inspector.look import WIDEST, Look
+from heedful.inspector.look import MAX_BEAM, Inspection
 from heedful.inspector.measures.attention import MEASURES, distance
 from heedful.inspector.measures.beam_search import BeamLog, Fate
-from heedful.inspector.measures.logit_lens import Lens
-from heedful.nn.residual import PostNorm
+from heedful.inspector.measures.logits import Lens
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 
 Json = dict[str, Any]
 
-SHAPE = {  # what the page tells of a Transformer: the attribute of its configuration, and what another model has
+SHAPE = {  # of a Transformer on the page: the attribute of its configuration, and what other models have
     "heads": ("heads", 0),
     "d_k": ("head_size", 0),
     "d_ff": ("d_ff", 0),
@@ -56,33 +56,30 @@ def facts(name: str, recipe: Recipe, model: Model) -> Json:
     }
 
 
-def overview(seen: Look) -> Json:
+def overview(inspection: Inspection) -> Json:
     """Overview of a look as JSON for the inspector page: all of the look except the values of the tensors."""
-    trace = seen.trace
+    trace, forward = inspection.trace, inspection.forward
+    lens = log = reference = None
+    if (tokenizer := forward.tokenizer) is not None:
+        lens = inspection.lens and lens_json(inspection.lens, tokenizer)
+        log = inspection.log and search_json(inspection.log, tokenizer)
+        path = inspection.reference
+        reference = path and asdict(path) | {"pieces": tokenizer.pieces(path.tokens)}
     return {
         "schema": SCHEMA,
-        "question": seen.question.told(),
-        "media": seen.reading.media and seen.reading.media.described(),
+        "question": inspection.question.as_json(),
+        "media": forward.media and forward.media.described(),
         "lines": {name: asdict(line) for name, line in trace.lines.items()},
         "blocks": list(blocks(trace)),
         "tensors": {name: {"axes": trace.axes[name], "shape": trace.tensors[name].shape} for name in trace},
-        "heads": measures(trace, seen.reading.media),
-        "stream": stream(trace, seen.reading.model),
-        "answers": [asdict(answer) for answer in seen.answers],
-        **spelled(seen, seen.reading.tokenizer),
+        "heads": measures(trace, forward.media),
+        "stream": stream(trace, forward.model),
+        "answers": [asdict(answer) for answer in inspection.answers],
+        "lens": lens,
+        "search": log,
+        "ghost": reference,
         "checks": trace.checks,
-        "unknown": seen.unknown,
-    }
-
-
-def spelled(seen: Look, tokenizer: Tokenizer | None) -> Json:
-    """Parts of a look about tokens of a vocabulary as JSON: logit lens, search, and path of a reference."""
-    if tokenizer is None:
-        return {"lens": None, "search": None, "ghost": None}
-    return {
-        "lens": seen.lens and through(seen.lens, tokenizer),
-        "search": seen.log and search(seen.log, tokenizer),
-        "ghost": seen.ghost and asdict(seen.ghost) | {"pieces": tokenizer.pieces(seen.ghost.tokens)},
+        "unknown": inspection.unknown,
     }
 
 
@@ -98,9 +95,9 @@ def blocks(trace: Trace) -> Iterator[Json]:
 def measures(trace: Trace, media: MediaInput | None = None) -> Json:
     """Compute the measures of all attention heads in a trace as JSON, by attention sublayer and measure.
 
-    Of a picture or sound the distance is measured too, where its patches or frames attend to each other.
+    For an image or audio the distance is measured too, where its patches or frames attend to each other.
     """
-    found = {}
+    of_blocks = {}
     for name, values in trace.tensors.items():
         if name.endswith(".attn"):
             block, weights = name.removesuffix(".attn"), torch.from_numpy(values)
@@ -108,8 +105,8 @@ def measures(trace: Trace, media: MediaInput | None = None) -> Json:
             _, queries, keys = trace.axes[name]
             if media is not None and {queries.line, keys.line} <= {"src.said", "src.read"}:
                 kinds = kinds | {"distance": partial(distance, places=torch.from_numpy(media.places))}
-            found[block] = {kind: numbers(measure(weights).numpy()) for kind, measure in kinds.items()}
-    return found
+            of_blocks[block] = {kind: numbers(measure(weights).numpy()) for kind, measure in kinds.items()}
+    return of_blocks
 
 
 def stream(trace: Trace, model: Model) -> Json:
@@ -118,41 +115,41 @@ def stream(trace: Trace, model: Model) -> Json:
     Euclidean norms of the stream before the sublayer, of the sublayer output, of the stream after, and of the
     normalised stream; then mean and standard deviation of the input to the norm.
     """
-    found = {}
+    of_sublayers = {}
     parts = {"before": "in", "added": "out", "after": "resid", "normalised": "norm"}
-    there = taps(model)
+    model_taps = taps(model)
     for name in trace:
         sublayer, _, place = name.rpartition(".")
         if place == "resid":
             tensors = {kind: trace.tensors[f"{sublayer}.{tap}"] for kind, tap in parts.items()}
-            post = isinstance(there[f"{sublayer}.in"].module, PostNorm)
-            entered = tensors["before"] + tensors["added"] if post else tensors["before"]
+            post = isinstance(model_taps[f"{sublayer}.in"].module, PostNorm)
+            normed = tensors["before"] + tensors["added"] if post else tensors["before"]
             lengths = {kind: numbers(np.linalg.norm(values, axis=-1)) for kind, values in tensors.items()}
-            moments = {"mean": numbers(entered.mean(-1)), "deviation": numbers(entered.std(-1))}
-            found[sublayer] = lengths | moments
-    return found
+            moments = {"mean": numbers(normed.mean(-1)), "deviation": numbers(normed.std(-1))}
+            of_sublayers[sublayer] = lengths | moments
+    return of_sublayers
 
 
-def through(seen: Lens, tokenizer: Tokenizer) -> Json:
+def lens_json(lens: Lens, tokenizer: Tokenizer) -> Json:
     """Convert a logit lens to JSON, with the pieces of all its tokens."""
-    ids = sorted({int(token) for token in seen.tokens.flatten()})
+    ids = sorted({int(token) for token in lens.tokens.flatten()})
     return {
-        "tokens": seen.tokens.tolist(),
-        "log_probs": numbers(seen.log_probs),
-        "entropy": numbers(seen.entropy),
-        "rank": seen.rank.tolist(),
-        "last_log_probs": numbers(seen.last_log_probs),
+        "tokens": lens.tokens.tolist(),
+        "log_probs": numbers(lens.log_probs),
+        "entropy": numbers(lens.entropy),
+        "rank": lens.rank.tolist(),
+        "last_log_probs": numbers(lens.last_log_probs),
         "pieces": dict(zip(map(str, ids), tokenizer.pieces(ids), strict=True)),
     }
 
 
-def search(log: BeamLog, tokenizer: Tokenizer) -> Json:
+def search_json(log: BeamLog, tokenizer: Tokenizer) -> Json:
     """Convert the log of a beam search to JSON: settings, and one list per attribute of the candidates."""
     nodes = log.nodes
     last = max((node.step for node in nodes), default=0)
     return {
         "beam": log.config.beam,
-        "widest": WIDEST,
+        "widest": MAX_BEAM,
         "n_best": log.config.n_best,
         "alpha": log.config.alpha,
         "penalty": log.config.penalty,

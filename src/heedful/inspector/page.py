@@ -15,9 +15,8 @@ from typing import Any
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import OF_MEDIA
 from heedful.inspector.capture.trace import Trace
-from heedful.inspector.look import Look, Question, look
+from heedful.inspector.look import Inspection, Question, look
 from heedful.inspector.overview import Json, facts, overview
 from heedful.predictors import AnyPredictor, Predictor
 from heedful.storage.paths import unreadable
@@ -31,6 +30,7 @@ CONNECT = "connect-src 'self'"  # left out of an exported file, which has no ser
 CLOSED = (f"base-uri {NONE}", f"form-action {NONE}")
 STATE = re.compile(r"(enc|dec)\.\d+\.(hidden|\w+_gate)")
 EXACT = ("q", "k", "v", "score", "bias", "attn", "z")
+HEIGHT = 900  # pixels in a notebook
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,7 @@ class Page:
 
     @classmethod
     def built(cls, path: Path = BUILT) -> "Page":
-        """Read the inspector page that `make page` built.
-
-        Raises:
-            InputError: the page was not built.
-        """
+        """Read the inspector page that `make page` built."""
         try:
             return cls(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
@@ -61,17 +57,17 @@ class Page:
         for kind, text in INLINE.findall(self.html):
             digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
             hashes[kind].append(f"'sha256-{digest}'")
-        allowed = [f"{kind}-src {' '.join(found or [NONE])}" for kind, found in hashes.items()]
-        return "; ".join([f"default-src {NONE}", *allowed, CONNECT, "img-src data:", *CLOSED])
+        sources = [f"{kind}-src {' '.join(of_kind or [NONE])}" for kind, of_kind in hashes.items()]
+        return "; ".join([f"default-src {NONE}", *sources, CONNECT, "img-src data:", *CLOSED])
 
-    def holding(self, shown: Json, trace: Trace, head: tuple[str, int] | None) -> str:
+    def holding(self, overview: Json, trace: Trace, head: tuple[str, int] | None) -> str:
         """Build a standalone HTML page with the data of a look, which needs no server.
 
         All attention weights are stored in one byte each, states and gates of recurrent layers in two; one head has all
         its tensors in float32.
 
         Args:
-            shown: overview of the look, see `heedful.inspector.overview`, with the facts of the model as "model".
+            overview: see `heedful.inspector.overview`, with the facts of the model as "model".
             trace: trace of the look.
             head: attention sublayer such as "dec.1.cross", and number of a head in the sublayer; None for a trace
                 without attention.
@@ -82,26 +78,22 @@ class Page:
         parts = {} if head is None else attention_parts(trace, *head)
         if states := [name for name in trace if STATE.fullmatch(name)]:
             parts["states"] = packed(trace.only(states).encoded(dict.fromkeys(states, "f16")))
-        parts |= {"overview": packed([json.dumps(shown, ensure_ascii=False).encode()])}
-        held = "".join(
+        parts["overview"] = packed([json.dumps(overview, ensure_ascii=False).encode()])
+        scripts = "".join(
             f'<script type="application/gzip" data-part="{name}">{text}</script>' for name, text in parts.items()
         )
         policy = self.policy.replace(f"{CONNECT}; ", "")
         meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        return self.html.replace("<head>", f"<head>{meta}", 1).replace("</body>", f"{held}</body>", 1)
+        return self.html.replace("<head>", f"<head>{meta}", 1).replace("</body>", f"{scripts}</body>", 1)
 
 
 def attention_parts(trace: Trace, block: str, number: int) -> dict[str, str]:
-    """Pack the attention weights of all heads, and all tensors of one head, for a standalone page.
-
-    Raises:
-        InputError: there is no such attention sublayer or head.
-    """
+    """Pack the attention weights of all heads, and all tensors of one head, for a standalone page."""
     blocks = [name.removesuffix(".attn") for name in trace if name.endswith(".attn")]
     if block not in blocks:
         there = f"there are {', '.join(blocks)}" if blocks else "this model has no attention sublayers"
         raise InputError(f"there is no block {block} whose heads look at anything; {there}")
-    attention = trace.only(["*.attn"])
+    attention = trace.only("*.attn")
     exact = [name for place in EXACT if (name := f"{block}.{place}") in trace]
     return {
         "attention": packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8"))),
@@ -114,9 +106,6 @@ def packed(parts: Iterable[bytes | memoryview]) -> str:
     return base64.b64encode(gzip.compress(b"".join(parts), mtime=0)).decode()
 
 
-HEIGHT = 900  # pixels in a notebook
-
-
 @dataclass(frozen=True)
 class View:
     """View of a look into a model, which a notebook displays and `save` writes as an HTML page.
@@ -124,7 +113,7 @@ class View:
     Attributes:
         name: name of the model.
         model: the model or predictor, with its recipe.
-        seen: result of the look.
+        inspection: result of the look.
         page: HTML page that shows the look.
         head: attention head whose computation the page shows step by step: name of the sublayer, and number from 0;
             None: the first head of the last attention sublayer.
@@ -132,17 +121,22 @@ class View:
 
     name: str
     model: LoadedModel | AnyPredictor
-    seen: Look
+    inspection: Inspection
     page: Page
     head: tuple[str, int] | None = None
 
     def __repr__(self) -> str:
-        return f"View({self.name!r}, {self.seen.question.text!r}): shown by a notebook, written by save(path)"
+        return f"View({self.name!r}, {self.inspection.question.text!r}): shown by a notebook, written by save(path)"
+
+    @property
+    def seen(self) -> Inspection:
+        """Former name of `inspection`."""
+        return self.inspection
 
     @property
     def trace(self) -> Trace:
         """Trace of the forward pass: all recorded tensors of the look."""
-        return self.seen.trace
+        return self.inspection.trace
 
     @property
     def html(self) -> str:
@@ -151,8 +145,11 @@ class View:
         Raises:
             InputError: the model has no head `head`.
         """
-        shown = {"model": facts(self.name, recipe_of(self.model), self.model.model), **overview(self.seen)}
-        return self.page.holding(shown, self.seen.trace, self.head or last_head(shown))
+        model = facts(self.name, recipe_of(self.model), self.model.model)
+        contents = {"model": model, **overview(self.inspection)}
+        blocks = contents["blocks"]
+        head = self.head or ((blocks[-1]["name"], 0) if blocks else None)
+        return self.page.holding(contents, self.inspection.trace, head)
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
         """Write the look as a standalone HTML page to a file.
@@ -170,7 +167,6 @@ class View:
             file.write(content)
 
     def _repr_html_(self) -> str:
-        """HTML element (iframe) with the inspector page that a notebook displays."""
         style = f"width: 100%; height: {HEIGHT}px; border: 0"
         return f'<iframe srcdoc="{html.escape(self.html)}" style="{style}" title="heedful inspector"></iframe>'
 
@@ -178,11 +174,7 @@ class View:
 def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "auto") -> View:
     """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
 
-    For a model of pictures or sound, the text of a question without a file is the path of a file.
-
-    Raises:
-        InputError: there is no such model, the text is empty or too long, a file cannot be read, or the page was not
-            built.
+    For a model of images or audio, the text of a question without a file is the path of a file.
     """
     page = Page.built()
     named = isinstance(model, str | Path)
@@ -192,11 +184,7 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
 
 
 def check_pair(head: object) -> None:
-    """Check that a head is named by a block and a number.
-
-    Raises:
-        InputError: it is named by something else.
-    """
+    """Refuse a head that is not named by a block and a number."""
     match head:
         case None:
             return
@@ -206,12 +194,8 @@ def check_pair(head: object) -> None:
 
 
 def with_file(subject: Any, question: Question) -> Question:
-    """Question whose file is read from the path in its text, if the model reads pictures or sound and it has none.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    if question.file is not None or not isinstance(subject, OF_MEDIA):
+    """Question whose file is read from the path in its text, if the model reads images or audio and it has none."""
+    if question.file is not None or not subject.reads_files:
         return question
     path = Path(question.text)
     try:
@@ -220,17 +204,8 @@ def with_file(subject: Any, question: Question) -> Question:
         raise InputError(unreadable(path, error)) from error
 
 
-def last_head(shown: Json) -> tuple[str, int] | None:
-    """First head of the last attention sublayer in the overview of a look; None for a model without attention."""
-    return (shown["blocks"][-1]["name"], 0) if shown["blocks"] else None
-
-
 def recipe_of(model: object) -> Recipe:
-    """Return the training recipe of a model or predictor.
-
-    Raises:
-        InputError: `model` is not a model, or has no recipe because it was not loaded from a model folder.
-    """
+    """Return the training recipe of a model or predictor, and refuse what was not loaded from a model folder."""
     if isinstance(model, LoadedModel | Predictor) and model.recipe is not None:
         return model.recipe
     raise InputError(

@@ -29,12 +29,12 @@ from heedful.jobs.plan import (
     plan_text,
     read_part,
     read_plan,
-    result_name,
     survey,
     write_part,
 )
 from heedful.progress import ProgressReporter
 from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors, remove
+from heedful.storage.compression import without_compression
 from heedful.storage.disk import DISK
 
 LEASE = 60.0  # seconds after which a claim is free that nobody has touched
@@ -42,38 +42,28 @@ BEATS = 6  # touches of a claim in that time
 
 
 class Claims:
-    """Claims of one process.
-
-    Args:
-        lease: Seconds after which the claim of another process is free if it was not touched.
-    """
+    """Claims of one process; another process' claim that was not touched for `lease` seconds is free."""
 
     def __init__(self, lease: float = LEASE) -> None:
         self._lease = lease
         self._machine = this_machine()
-        self._touched: dict[
-            Path, tuple[int, float]
-        ] = {}  # the last touch of others' claims, and since when it is known
+        self._touched: dict[Path, tuple[int, float]] = {}  # others' claims: the last touch, and when it was first met
 
     @contextmanager
     def claim(self, path: Path) -> Iterator[bool]:
-        """Hold a claim within the block if it is free.
-
-        Args:
-            path: The file that stands for the claim.
-
-        Yields:
-            True; or False if another worker holds the claim, or its folder is gone.
-
-        Raises:
-            OSError: The file cannot be made.
-        """
+        """Hold a claim, a file, within the block; yield False if another worker has it or its folder is gone."""
         file = self._take(path)
         if file is None:
             yield False
             return
         ended = threading.Event()
-        beat = threading.Thread(target=self._beat, args=(path, ended), daemon=True)
+
+        def touch() -> None:
+            while not ended.wait(self._lease / BEATS):
+                with suppress(OSError):
+                    os.utime(path)
+
+        beat = threading.Thread(target=touch, daemon=True)
         beat.start()
         try:
             yield True
@@ -98,12 +88,19 @@ class Claims:
         return self._signed(file)
 
     def _take_over(self, path: Path) -> BinaryIO | None:
+        """Take the claim of a process that has ended: its lock is free, or nobody has touched it for the lease."""
         try:
             file = path.open("r+b")
         except FileNotFoundError:
             return None  # just given back
-        locked = _lock(file, wait=False)
-        if (locked and file.read() == self._machine) or self._expired(path, file):
+        # A lock shows processes of this machine that the owner lives; its touches show it to other machines.
+        if _lock(file, wait=False) and file.read() == self._machine:
+            return self._signed(file)
+        touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
+        before, since = self._touched.get(path, (None, now))
+        if touch != before:
+            self._touched[path] = touch, now
+        elif now - since > self._lease:
             return self._signed(file)
         file.close()
         return None
@@ -114,19 +111,6 @@ class Claims:
         file.write(self._machine)
         file.flush()
         return file
-
-    def _expired(self, path: Path, file: BinaryIO) -> bool:
-        touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
-        known, since = self._touched.get(path, (None, now))
-        if touch != known:
-            self._touched[path] = touch, now
-            return False
-        return now - since > self._lease
-
-    def _beat(self, path: Path, ended: threading.Event) -> None:
-        while not ended.wait(self._lease / BEATS):
-            with suppress(OSError):
-                os.utime(path)
 
 
 def this_machine() -> bytes:
@@ -151,14 +135,7 @@ GOES_ON = "what is done is kept, and when there is room and permission the same 
 
 
 class FolderJob:
-    """Job over the files of a folder: a line of text becomes a line of results, in a file of the same name.
-
-    Args:
-        source: The input folder.
-        output: The output folder, which holds the plan.
-        plan: The plan.
-        claims: The claims of this process.
-    """
+    """Job over the files of a folder: a line of text becomes a line of results, in a file of the same name."""
 
     def __init__(self, source: Path, output: Path, plan: Plan, claims: Claims) -> None:
         self.plan = plan
@@ -186,21 +163,12 @@ class FolderJob:
         return [shard for shard in self.plan.files[file].shards if shard.name not in there]
 
     def compute(self, shard: Shard, compute: Compute, done: Done = lambda _: None) -> bool:
-        """Compute a shard and write its part; return False if it is done already, or another worker does it.
-
-        Args:
-            shard: The shard.
-            compute: Turns lines into results.
-            done: Called with numbers of lines just done.
-
-        Raises:
-            InputError: The input has changed.
-            RunError: The part cannot be written.
-        """
+        """Compute a shard and write its part; return False if it is done already, or another worker does it."""
         if self._is_done(shard):
             return False
         claim = self._part(shard).with_suffix(".claim")
         with named_write_errors(self.output, GOES_ON), self._claims.claim(claim) as ours:
+            # Again, as another worker may have written the part while its claim was held.
             if not ours or self._is_done(shard):
                 return False
             lines = self._reader.read(shard)
@@ -212,10 +180,6 @@ class FolderJob:
         """Join the parts of a file if all are there; return True if this call did it.
 
         The input file is read again before: the results are those of its lines as they are now, one for each.
-
-        Raises:
-            InputError: The input has changed.
-            RunError: The results cannot be written.
         """
         if self._result(file).exists() or self.missing(file):
             return False
@@ -233,6 +197,7 @@ class FolderJob:
         for shard in damaged:
             LOG.warning("%s: its results are damaged, and are computed again", shard)
             DISK.remove_file(self._part(shard))
+        # Each result must belong to the line that is there now.
         if survey(self._source / file, self.plan.shard_lines) != self.plan.files[file]:
             raise input_changed(self._source / file, "holds other text than before")
         return not damaged
@@ -270,7 +235,7 @@ class FolderJob:
         return self._parts(shard.file) / shard.name
 
     def _result(self, file: str) -> Path:
-        return self.output / result_name(file)
+        return self.output / without_compression(file)  # results are plain
 
 
 def open_job(
@@ -281,36 +246,7 @@ def open_job(
     done: Done = lambda _: None,
     claims: Claims | None = None,
 ) -> FolderJob:
-    """Begin a job, or join one that was begun with the same settings and input.
-
-    Args:
-        source: The input folder.
-        output: The output folder; it is made in an existing folder, or is empty, or belongs to the job.
-        settings: What the results depend on beside the text, such as the digest of a model.
-        shard_lines: Number of lines of a shard, a multiple of `WINDOW`.
-        done: Called with numbers of lines just read, if the job begins.
-        claims: The claims of this process; None: with the usual lease.
-
-    Raises:
-        InputError: The folders cannot be used, a file is not text, or the job was begun with something else.
-        RunError: The plan cannot be written.
-    """
-    check_folders(source, output)
-    if not (output / JOB).is_dir():
-        plan = make_plan(source, settings, shard_lines, done)
-        with named_write_errors(output, GOES_ON):
-            _publish(plan, output)
-    plan = read_plan(output / JOB / PLAN)
-    check_unchanged(plan, source, settings, shard_lines, output)
-    return FolderJob(source, output, plan, claims or Claims())
-
-
-def check_folders(source: Path, output: Path) -> None:
-    """Check that results of a job can go to a folder.
-
-    Raises:
-        InputError: The output is a file, lies in no existing folder or in the input, or holds something else.
-    """
+    """Begin a job, or join one that was begun with the same settings and input."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
         raise InputError(f"--output {output}: lies in the input folder; name a folder elsewhere")
     if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
@@ -318,6 +254,13 @@ def check_folders(source: Path, output: Path) -> None:
     names = os.listdir(output) if output.exists() else []
     if JOB not in names and any(not name.startswith(TEMPORARY) for name in names):
         raise InputError(f"--output {output}: holds other files; name a new folder for the results")
+    if not (output / JOB).is_dir():
+        plan = make_plan(source, settings, shard_lines, done)
+        with named_write_errors(output, GOES_ON):
+            _publish(plan, output)
+    plan = read_plan(output / JOB / PLAN)
+    check_unchanged(plan, source, settings, shard_lines, output)
+    return FolderJob(source, output, plan, claims or Claims())
 
 
 def _publish(plan: Plan, output: Path) -> None:
@@ -340,12 +283,7 @@ PAUSE = 0.3  # seconds until a worker that has nothing to do looks again
 
 
 class Worker:
-    """Worker of a job: computes shards, and reports the progress of all workers.
-
-    Args:
-        job: The job.
-        progress: Counts the lines that are done, by any worker.
-    """
+    """Worker of a job: computes shards, and reports the progress of all workers."""
 
     def __init__(self, job: FolderJob, progress: ProgressReporter) -> None:
         self.job = job
@@ -353,16 +291,19 @@ class Worker:
         self._open = {file: set(job.missing(file)) for file in job.plan.files}  # shards not counted yet
 
     def run(self, compute: Compute) -> None:
-        """Compute shards until all files are finished, by this worker or others.
-
-        Raises:
-            InputError: The input has changed.
-            RunError: Results cannot be written.
-        """
+        """Compute shards until all files are finished, by this worker or others."""
 
         def work(files: list[str]) -> bool:
-            worked = [self._work_on(file, compute) for file in files]
-            return any(worked)
+            worked = False
+            for file in files:
+                for shard in self.job.missing(file):
+                    counts = shard in self._open[file]  # else it was done before, and its part is damaged
+                    if self.job.compute(shard, compute, self._progress.advance if counts else lambda _: None):
+                        worked = True
+                        self._open[file].discard(shard)
+                        self.count(file)
+                worked = self.job.join(file) or worked
+            return worked
 
         self.until_finished(work)
 
@@ -378,16 +319,6 @@ class Worker:
         """Count the shards of a file that other workers have done in the meantime."""
         if not self._open[file]:
             return
-        found = self._open[file].difference(self.job.missing(file))
-        self._open[file] -= found
-        self._progress.advance(sum(shard.lines for shard in found))
-
-    def _work_on(self, file: str, compute: Compute) -> bool:
-        worked = False
-        for shard in self.job.missing(file):
-            counts = shard in self._open[file]  # else it was done before, and its part is damaged
-            if self.job.compute(shard, compute, self._progress.advance if counts else lambda _: None):
-                worked = True
-                self._open[file].discard(shard)
-                self.count(file)
-        return self.job.join(file) or worked
+        finished = self._open[file].difference(self.job.missing(file))
+        self._open[file] -= finished
+        self._progress.advance(sum(shard.lines for shard in finished))

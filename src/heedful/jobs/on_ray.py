@@ -18,11 +18,7 @@ Open = Callable[[], tuple[FolderJob, Compute]]
 
 
 class ShardActor:
-    """Actor that computes shards of a job, each in a batch of one row with the fields of a `Shard`.
-
-    Args:
-        open_job: Opens the job on the machine of the actor.
-    """
+    """Actor that computes shards of a job, each in a batch of one row with the fields of a `Shard`."""
 
     def __init__(self, open_job: Open) -> None:
         self._job, self._compute = open_job()
@@ -42,17 +38,7 @@ class ShardActor:
 
 
 def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> None:
-    """Run a job on the Ray cluster that RAY_ADDRESS names, or else on this machine.
-
-    Args:
-        job: The job, opened in this process.
-        open_job: Opens the same job in an actor; the folders must be found under the same paths there.
-        progress: Counts the lines that are done.
-
-    Raises:
-        InputError: Ray is not installed, or as in `FolderJob.compute`.
-        RunError: Results cannot be written, or Ray failed.
-    """
+    """Run a job on the Ray cluster that RAY_ADDRESS names, or else on this machine."""
     try:
         import ray
         from ray.data.exceptions import SystemException
@@ -81,13 +67,10 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
 
 
 def start_ray() -> None:
-    """Connect to the Ray cluster that RAY_ADDRESS names, or start Ray on this machine.
-
-    Raises:
-        RunError: There is no such cluster, or Ray does not start.
-    """
+    """Connect to the Ray cluster that RAY_ADDRESS names, or start Ray on this machine."""
     import ray
 
+    # Ray often needs a second try on a busy machine.
     failures: list[Exception] = []
     while len(failures) < ATTEMPTS:
         try:
@@ -101,12 +84,7 @@ def start_ray() -> None:
 
 
 def computed_by_actors(shards: list[Shard], open_job: Open, on_gpu: bool) -> Iterator[tuple[str, bool]]:
-    """Let actors compute shards, one actor a core or GPU; yield the file of each shard and whether it was computed.
-
-    Raises:
-        InputError: The input has changed.
-        RunError: Results cannot be written.
-    """
+    """Let actors compute shards, one actor a core or GPU; yield the file of each shard and whether it was computed."""
     import ray
     from ray.data import ActorPoolStrategy, DataContext, from_items
 

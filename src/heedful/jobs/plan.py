@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from heedful.data.readers.files import read_lines
 from heedful.errors import InputError, RunError
@@ -27,19 +26,12 @@ Setting = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Shard:
-    """Range of lines of a file, which one worker computes at a time.
+    """Range of lines of a file, which one worker computes at a time."""
 
-    Attributes:
-        file: Name of the file in the input folder.
-        first: Number of the first line, from 1.
-        lines: Number of lines.
-        crc32: Checksum of the lines.
-    """
-
-    file: str
-    first: int
+    file: str  # its name in the input folder
+    first: int  # number of the first line, from 1
     lines: int
-    crc32: str
+    crc32: str  # of the lines
 
     @property
     def name(self) -> str:
@@ -59,53 +51,34 @@ class SourceFile:
 
     @property
     def lines(self) -> int:
-        """Number of lines of the file."""
         return sum(shard.lines for shard in self.shards)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a job: files by name, and settings; every worker of the job has the same plan.
+    """Plan of a job, the same for every worker."""
 
-    Attributes:
-        settings: What the results depend on beside the text, such as the digest of a model.
-        shard_lines: Number of lines of a shard; the last shard of a file may have fewer.
-        files: The files of the input folder.
-    """
-
-    settings: dict[str, Setting]
-    shard_lines: int
-    files: dict[str, SourceFile]
+    settings: dict[str, Setting]  # what the results depend on besides the text, such as the digest of a model
+    shard_lines: int  # lines of a shard; the last one of a file may have fewer
+    files: dict[str, SourceFile]  # by their names in the input folder
 
     @property
     def lines(self) -> int:
-        """Number of lines of all files."""
         return sum(source.lines for source in self.files.values())
 
 
 def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, done: Done) -> Plan:
-    """Read all files of a folder, and cut them into shards.
-
-    Args:
-        folder: The input folder.
-        settings: What the results depend on beside the text.
-        shard_lines: Number of lines of a shard.
-        done: Called with numbers of lines just read.
-
-    Raises:
-        InputError: A file is not UTF-8 text, or cannot be read; see `input_files` and `check_shard_lines`.
-    """
-    check_shard_lines(shard_lines)
+    """Read all files of a folder, and cut them into shards."""
+    if shard_lines < 1 or shard_lines % WINDOW:
+        raise InputError(
+            f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the lines that are computed together"
+        )
     files = {path.name: survey(path, shard_lines, done) for path in input_files(folder)}
     return Plan(dict(settings), shard_lines, files)
 
 
 def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceFile:
-    """Read a file, plain, .gz, .bz2 or .xz, and cut it into shards.
-
-    Raises:
-        InputError: The file is not UTF-8 text, or cannot be read.
-    """
+    """Read a file, plain, .gz, .bz2 or .xz, and cut it into shards."""
     shards, first, lines = [], 1, read_lines(path)
     while some := list(islice(lines, shard_lines)):
         shards.append(Shard(path.name, first, len(some), checksum(some)))
@@ -115,11 +88,7 @@ def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceF
 
 
 def input_files(folder: Path) -> list[Path]:
-    """List the files of a folder, by name; names that begin with a dot do not count.
-
-    Raises:
-        InputError: There is no such folder, it holds no file or a folder, or two results would have one name.
-    """
+    """List the files of a folder, by name; names that begin with a dot do not count."""
     if not folder.is_dir():
         raise InputError(no_folder(folder))
     try:
@@ -128,31 +97,14 @@ def input_files(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: cannot be read as a folder ({error.strerror})") from error
     if not paths:
         raise InputError(f"{folder}: holds no file")
-    named: dict[str, Path] = {}
+    named: dict[str, Path] = {}  # by the file of results, which is plain
     for path in paths:
         if not path.is_file():
             raise InputError(f"{path}: is no file; every file of {folder} is read, so put other things elsewhere")
-        if other := named.get(result_name(path.name)):
+        if other := named.get(without_compression(path.name)):
             raise InputError(f"{other} and {path}: their results would have the same name; rename one of them")
-        named[result_name(path.name)] = path
+        named[without_compression(path.name)] = path
     return paths
-
-
-def result_name(file: str) -> str:
-    """Return the name of the file of results: that of the input file without .gz or the like, as results are plain."""
-    return without_compression(file)
-
-
-def check_shard_lines(shard_lines: int) -> None:
-    """Check that a shard is a whole number of windows.
-
-    Raises:
-        InputError: It is not.
-    """
-    if shard_lines < 1 or shard_lines % WINDOW:
-        raise InputError(
-            f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the lines that are computed together"
-        )
 
 
 def checksum(lines: Iterable[str]) -> str:
@@ -173,17 +125,20 @@ def plan_text(plan: Plan) -> bytes:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan that `plan_text` formatted.
-
-    Raises:
-        InputError: The file cannot be read, or is not what was written.
-    """
+    """Read a plan that `plan_text` formatted."""
     try:
         document = unseal(path.read_bytes())
         if document["format"] != FORMAT:
             raise InputError(f"{path} has format {document['format']}, this heedful reads {FORMAT}: use another folder")
         size = document["shard_lines"]
-        files = {name: _source(name, size, entry) for name, entry in document["files"].items()}
+        files = {}
+        for name, entry in document["files"].items():
+            begins = range(0, entry["lines"], size)
+            shards = [
+                Shard(name, begin + 1, min(size, entry["lines"] - begin), crc32)
+                for begin, crc32 in zip(begins, entry["crc32"], strict=True)
+            ]
+            files[name] = SourceFile(entry["bytes"], tuple(shards))
         return Plan(document["settings"], size, files)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
@@ -191,27 +146,17 @@ def read_plan(path: Path) -> Plan:
         raise InputError(f"{path}: does not hold what was written; begin again with another output folder") from error
 
 
-def _source(name: str, size: int, entry: dict[str, Any]) -> SourceFile:
-    begins = range(0, entry["lines"], size)
-    cut = zip(begins, entry["crc32"], strict=True)
-    shards = tuple(Shard(name, first + 1, min(size, entry["lines"] - first), crc32) for first, crc32 in cut)
-    return SourceFile(entry["bytes"], shards)
-
-
 def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], shard_lines: int, output: Path) -> None:
-    """Check that settings and files are those of a plan that was made before; files are compared by name and size.
-
-    Raises:
-        InputError: A setting or a file differs; the message names it.
-    """
-    known = plan.settings | {"shard_lines": plan.shard_lines}
-    given = {**settings, "shard_lines": shard_lines}
-    for key in sorted(known.keys() | given.keys()):
-        if known.get(key) != given.get(key):
+    """Check that settings and files are those of a plan that was made before; files are compared by name and size."""
+    before = plan.settings | {"shard_lines": plan.shard_lines}
+    now = {**settings, "shard_lines": shard_lines}
+    for key in sorted(before.keys() | now.keys()):
+        if before.get(key) != now.get(key):
             raise InputError(
-                f"{output}: was begun with {key} = {known.get(key)}, and this command has {key} = {given.get(key)}; "
+                f"{output}: was begun with {key} = {before.get(key)}, and this command has {key} = {now.get(key)}; "
                 "give the same options, or another --output"
             )
+    # Contents are compared when a shard is read; sizes show most changes at once.
     sizes = {path.name: path.stat().st_size for path in input_files(folder)}
     for name in sorted(sizes.keys() | plan.files.keys()):
         if name not in sizes:
@@ -241,11 +186,8 @@ class ShardReader:
         self._lines: Iterator[str] = iter(())
 
     def read(self, shard: Shard) -> list[str]:
-        """Read the lines of a shard.
-
-        Raises:
-            InputError: The lines are not those that were planned, or the file cannot be read.
-        """
+        """Read the lines of a shard."""
+        # Later lines are reached by skipping, earlier ones from the beginning of the file only.
         if shard.file != self._file or shard.first < self._next:
             self._file, self._next = shard.file, 1
             self._lines = read_lines(self._folder / shard.file)
@@ -258,24 +200,14 @@ class ShardReader:
 
 
 def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) -> None:
-    """Write the results of a shard atomically, one a line.
-
-    Args:
-        path: The file.
-        results: One result for each line of the shard.
-        shard: The shard.
-        writer: A name that only this process has.
-
-    Raises:
-        OSError: Writing failed.
-        RunError: There are more or fewer results than lines, or one is not a line.
-    """
+    """Write the results of a shard atomically, one a line."""
     count, ends, crc32 = 0, 0, 0
     with atomic_file(path, writer=writer) as stream:
         for result in results:
             line = f"{result}\n".encode()
             stream.write(line)
             count, ends, crc32 = count + 1, ends + line.count(b"\n"), zlib.crc32(line, crc32)
+        # A result that holds a line feed, or a missing one, would shift all results after it.
         if not count == ends == shard.lines:
             raise RunError(
                 f"{shard}: has {count:,} results in {ends:,} lines, which must be a defect: please report it"
@@ -284,11 +216,7 @@ def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) ->
 
 
 def read_part(path: Path, shard: Shard) -> bytes | None:
-    """Read the results of a shard, each with a line feed; None if the file does not hold what was written.
-
-    Raises:
-        OSError: Reading failed.
-    """
+    """Read the results of a shard, each with a line feed; None if the file does not hold what was written."""
     data = path.read_bytes()
     end = data.rfind(b"\n", 0, -1) + 1
     results = data[:end]

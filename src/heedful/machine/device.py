@@ -4,8 +4,7 @@ import os
 import platform
 import sys
 import time
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +16,7 @@ TRIALS = 5
 WORTH = 1.3  # times the float32 speed of a product, from which a whole training step is faster in bfloat16
 
 
-@dataclass(frozen=True)
-class PrecisionChoice:
+class PrecisionChoice(NamedTuple):
     """A training precision, "float32" or "bfloat16", and the reason for it in words."""
 
     precision: Literal["float32", "bfloat16"]
@@ -32,7 +30,12 @@ def choose_precision(device: torch.device) -> PrecisionChoice:
     them may still not use them, as under `ONEDNN_MAX_CPU_ISA=AVX2`, so that a short product of each type decides.
     """
     if device.type == "cuda":
-        return choose_on_gpu(device)
+        with torch.cuda.device(device):
+            in_hardware = torch.cuda.is_bf16_supported(including_emulation=False)
+        name = torch.cuda.get_device_name(device)
+        if in_hardware:
+            return PrecisionChoice("bfloat16", f"{name} computes bfloat16")
+        return PrecisionChoice("float32", f"{name} computes bfloat16 in software")
     if device.type != "cpu":
         return PrecisionChoice("float32", f"bfloat16 was not measured on a device of type {device.type}")
     ratio = bfloat16_ratio()
@@ -40,16 +43,6 @@ def choose_precision(device: torch.device) -> PrecisionChoice:
         "bfloat16" if ratio >= WORTH else "float32",
         f"this processor multiplies matrices in bfloat16 at {ratio:.2g} times the speed of float32",
     )
-
-
-def choose_on_gpu(device: torch.device) -> PrecisionChoice:
-    """Find the faster training precision of a CUDA device, by what its hardware computes."""
-    with torch.cuda.device(device):
-        supported = torch.cuda.is_bf16_supported(including_emulation=False)
-    name = torch.cuda.get_device_name(device)
-    if supported:
-        return PrecisionChoice("bfloat16", f"{name} computes bfloat16")
-    return PrecisionChoice("float32", f"{name} computes bfloat16 in software")
 
 
 @torch.no_grad()
@@ -69,10 +62,10 @@ def bfloat16_ratio() -> float:
 
 
 def product_seconds(dtype: torch.dtype) -> float:
-    """Measure the processor time, in seconds, of a matrix product of size `LAYER`, after a warm-up product."""
+    """Measure the processor time of a matrix product of size `LAYER`."""
     rows, inner, columns = LAYER
     x, weight = torch.ones(rows, inner, dtype=dtype), torch.ones(columns, inner, dtype=dtype)
-    F.linear(x, weight)
+    F.linear(x, weight)  # warm-up: only the first product sets up a kernel
     begin = time.thread_time()
     F.linear(x, weight)
     return time.thread_time() - begin
@@ -83,9 +76,6 @@ def choose_device(name: str | torch.device) -> torch.device:
 
     From then on float32 is float32 on a GPU of NVIDIA: torch computes its convolutions and recurrent layers in TF32,
     which has 10 bits of precision instead of 23, unless it is told not to.
-
-    Raises:
-        InputError: torch does not know the device, or the machine does not have it.
     """
     if name in ("gpu", "GPU"):
         raise InputError(f'there is no device "{name}"; write "cuda", or "mps" for a GPU of Apple')

@@ -14,9 +14,6 @@ class PeakMemory:
 
     On a CPU that is all memory of the process, Python and torch included, as a thread reads it; on a GPU it is what
     torch's tensors took since the process began.
-
-    Attributes:
-        bytes: The most memory so far.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -45,7 +42,6 @@ class PeakMemory:
 
 
 def total_memory() -> int:
-    """Bytes of memory that the machine has."""
     return psutil.virtual_memory().total
 
 

@@ -33,13 +33,12 @@ class SparePool:
         self.started.wait()
 
     def hold(self) -> None:
-        """Create the spare OpenMP pool by one parallel operation, and keep the pool alive until `close`."""
+        # one parallel operation makes the pool, which lives as long as this thread
         torch.zeros(GRAIN * torch.get_num_threads()).add_(1)
         self.started.set()
         self.over.wait()
 
     def close(self) -> None:
-        """End the threads of the spare OpenMP pool."""
         self.over.set()
         self.thread.join()
 
@@ -71,12 +70,7 @@ def busy_seconds() -> float:
 
 
 class WaitPolicy:
-    """Adapts how long waiting OpenMP threads spin to the other work on the machine; changes no result.
-
-    Args:
-        others: measures the cores that other processes use; None to leave spinning as it is.
-        tell: called with one line when the policy changes.
-    """
+    """Adapts how long waiting OpenMP threads spin to the other work on the machine; changes no result."""
 
     def __init__(self, others: OtherWork | None, tell: Callable[[str], None]) -> None:
         self.others = others

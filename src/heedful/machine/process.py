@@ -55,13 +55,11 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # parameters of glibc's ma
 def prepare_process(threads: int | None = None, processes: int = 1) -> None:
     """Set up this process for computing: no more torch threads than cores, and freed memory stays with the process.
 
-    Args:
-        threads: the number of threads that torch computes with; None: torch's own choice, but no more than the usable
-            cores, as torch does not know the quota of a container.
-        processes: the number of processes of this machine that compute at the same time, and share the cores.
+    `processes` of this machine compute at the same time, and share the cores.
     """
-    chosen = usable_cores() // processes if processes > 1 else min(torch.get_num_threads(), usable_cores())
-    torch.set_num_threads(threads or max(1, chosen))
+    # torch does not know the quota of a container
+    cores = usable_cores() // processes if processes > 1 else min(torch.get_num_threads(), usable_cores())
+    torch.set_num_threads(threads or max(1, cores))
     keep_freed_memory()
 
 

@@ -13,7 +13,6 @@ from heedful.machine.process import own_random_numbers
 
 
 def count_flops(call: Callable[[], object]) -> int:
-    """Count the FLOPs of a call."""
     with taken_apart(), FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()
@@ -66,7 +65,6 @@ def best_time(call: Callable[[], object], device: torch.device) -> float:
 
 
 def timed(call: Callable[[], object], repeats: int, device: torch.device) -> float:
-    """Measure the seconds of `repeats` calls, until the device has finished them."""
     start = time.perf_counter()
     for _ in range(repeats):
         call()

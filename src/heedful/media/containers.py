@@ -17,10 +17,10 @@ from heedful.errors import InputError
 SOUND_ENDINGS = (".m4a", ".m4b", ".aac", ".mp4", ".m4v", ".mov", ".3gp", ".webm", ".weba", ".mka", ".mkv", ".avi")
 VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
 ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
-MISSING = 0.25  # seconds that may be missing of what a file announces: its numbers are rounded, and sound starts late
+MISSING = 0.25  # seconds that may be missing of what a file announces: its numbers are rounded, and audio starts late
 EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"  # the first two elements of Matroska and WebM
-HEAD = 12  # bytes that tell the kind
-UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are
+HEAD = 12  # bytes that show the kind
+UNKNOWN_LENGTH = 2**63 - 1  # samples of a file that does not say how many there are
 EXTRA = (
     "M4A, MP4, MOV, WebM, Matroska, AAC and AVI are read by PyAV, which is not installed: pip install 'heedful[media]'"
 )
@@ -52,7 +52,7 @@ def announced_seconds(container: Any, stream: Any) -> float:
 def matroska_bytes(head: bytes) -> int | None:
     """Read how many bytes a Matroska or WebM file has from its first ones; None where they do not say.
 
-    Where there is a video as well, its stream of sound does not say how long it is.
+    Where there is a video as well, its stream of audio does not say how long it is.
     """
     place, size = element_size(head, len(EBML))
     place += size
@@ -75,17 +75,11 @@ def element_size(head: bytes, place: int) -> tuple[int, int]:
 
 
 def damaged(error: Any) -> InputError:
-    """Make the error of a file that FFmpeg cannot read."""
     return InputError(f"it is damaged or cut off ({getattr(error, 'strerror', None) or error}); save it again")
 
 
 @contextmanager
 def opened_container(source: bytes | Path, kind: str) -> Iterator[Any]:
-    """Open a file with PyAV.
-
-    Raises:
-        InputError: PyAV is not installed, or the file is damaged.
-    """
     library = pyav()
     try:
         with library.open(BytesIO(source) if isinstance(source, bytes) else str(source), format=kind) as container:
@@ -95,15 +89,9 @@ def opened_container(source: bytes | Path, kind: str) -> Iterator[Any]:
 
 
 class ContainerSound:
-    """The sound of a container, read like an open file of soundfile: block by block, from its beginning.
+    """The audio of a container, read like an open file of soundfile: block by block, from its beginning."""
 
-    Attributes:
-        samplerate: samples a second.
-        channels: number of channels.
-        frames: `UNTOLD`, as containers tell their length in rounded seconds.
-    """
-
-    frames = UNTOLD
+    frames = UNKNOWN_LENGTH  # containers say their length in rounded seconds
 
     def __init__(self, source: bytes | Path, kind: str) -> None:
         self._opening = opened_container(source, kind)
@@ -121,6 +109,7 @@ class ContainerSound:
     def read(self, count: int, dtype: str = "float32", always_2d: bool = True) -> Float32[np.ndarray, "N C"]:
         """Read the next samples, at most `count`; fewer at the end."""
         del dtype, always_2d  # as soundfile's, which reads other forms as well
+        # FFmpeg gives blocks of any length; what is too much is kept for the next call.
         parts, size = [self._left], len(self._left)
         while size < count and (block := next(self._decoded, None)) is not None:
             parts.append(block)
@@ -142,12 +131,12 @@ class ContainerSound:
         except (library.error.FFmpegError, ValueError) as error:
             raise damaged(error) from error
 
+        # PyAV does not notice that a file ends early.
         if self._announced - count / self.samplerate > MISSING:
             there, announced = count / self.samplerate, self._announced
             raise InputError(f"it is cut off: {there:,.1f} of {announced:,.1f} seconds are there; save it again")
 
     def close(self) -> None:
-        """Close the file."""
         if not self.closed:
             self.closed = True
             self._opening.__exit__(None, None, None)
@@ -160,11 +149,6 @@ class ContainerSound:
 
 
 def pyav() -> Any:
-    """Import PyAV.
-
-    Raises:
-        InputError: PyAV is not installed.
-    """
     try:
         import av
         import av.error
@@ -178,30 +162,11 @@ def pyav() -> Any:
 def container_frames(
     content: bytes, kind: str, max_pixels: int, choose: Callable[[int], Sequence[int]]
 ) -> list[np.ndarray]:
-    """Decode chosen frames of a video as RGB pixels (H W 3) of 8 bits, turned as the camera says.
+    """Decode some frames of a video as RGB pixels (H W 3) of 8 bits, turned as the camera says.
 
-    Args:
-        content: the bytes of the file.
-        kind: its format.
-        max_pixels: the most pixels of a frame.
-        choose: gives the numbers of the frames that are read, in order, by the number of all; or raises an InputError.
-
-    Raises:
-        InputError: it has no frames, is damaged, or has larger ones.
+    `choose` gives the numbers of the frames, in order, by the number of all; or raises an InputError.
     """
-    count = count_packets(content, kind, max_pixels)
-    frames, decoded = decoded_frames(content, kind, choose(count))
-    if decoded < count:  # some packets hold no frame of their own
-        frames, _ = decoded_frames(content, kind, choose(decoded))
-    return frames
-
-
-def count_packets(content: bytes, kind: str, max_pixels: int) -> int:
-    """Count the packets of a video, of which most hold a frame; nothing is decoded.
-
-    Raises:
-        InputError: it has no frames, is damaged, or its frames are too large.
-    """
+    # Packets are counted first: most hold a frame, and nothing is decoded for that.
     with opened_container(content, kind) as container:
         if not container.streams.video:
             raise InputError("it has no frames: it is a sound without a video track")
@@ -211,28 +176,28 @@ def count_packets(content: bytes, kind: str, max_pixels: int) -> int:
                 f"it has {stream.width:,} x {stream.height:,} pixels, more than max_pixels = {max_pixels:,}; make it "
                 "smaller, or raise that limit"
             )
-        return sum(packet.size > 0 for packet in container.demux(stream))
+        packets = sum(packet.size > 0 for packet in container.demux(stream))
+    frames, count = decoded_frames(content, kind, choose(packets))
+    if count < packets:  # some packets hold no frame of their own
+        frames, _ = decoded_frames(content, kind, choose(count))
+    return frames
 
 
 def decoded_frames(content: bytes, kind: str, numbers: Sequence[int]) -> tuple[list[np.ndarray], int]:
-    """Decode a video; return the frames of some numbers, and how many there are.
-
-    Raises:
-        InputError: it holds no frames, or is damaged.
-    """
-    wanted, found, count, end = set(numbers), {}, 0, 0.0
+    """Decode a video; return the frames of some numbers, and how many there are."""
+    selection, frames, count, end = set(numbers), {}, 0, 0.0
     with opened_container(content, kind) as container:
         stream = container.streams.video[0]
         lasts = 1 / float(stream.average_rate or 1)
         announced = announced_seconds(container, stream)
         for frame in container.decode(video=0):
-            if count in wanted:
-                found[count] = np.ascontiguousarray(np.rot90(frame.to_ndarray(format="rgb24"), frame.rotation // 90))
+            if count in selection:
+                frames[count] = np.ascontiguousarray(np.rot90(frame.to_ndarray(format="rgb24"), frame.rotation // 90))
             count += 1
             end = max(end, (frame.time or 0.0) + lasts)
     if not count:
         raise InputError("it is damaged or cut off: it holds no frames; save it again")
     if announced - end > MISSING + lasts:
         raise InputError(f"it is cut off: {end:,.1f} of {announced:,.1f} seconds are there; save it again")
-    last = max(found)
-    return [found.get(number, found[last]) for number in numbers], count
+    last = max(frames)
+    return [frames.get(number, frames[last]) for number in numbers], count

@@ -1,4 +1,4 @@
-"""Log-mel spectrum of sound, as Whisper reads it (Radford et al. 2022, section 2.2), and masks over it.
+"""Log-mel spectrum of audio, as Whisper reads it (Radford et al. 2022, section 2.2), and masks over it.
 
 N samples, T frames, M mel bands, K frequencies.
 """
@@ -12,7 +12,7 @@ from jaxtyping import Float, Float32
 from torch import Tensor
 
 from heedful.config.modalities import AudioConfig
-from heedful.random_numbers import Chance
+from heedful.random_numbers import KeyedGenerator
 
 FLOOR = 1e-10  # the smallest power
 RANGE = 8.0  # powers of ten below the loudest band at which a clip is cut off
@@ -32,7 +32,9 @@ def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tens
     samples = F.pad(samples, (0, max(0, config.window // 2 + 1 - len(samples))))  # what is mirrored at the ends
     window = torch.hann_window(config.window, dtype=torch.float64)
     spectrum = torch.stft(samples, config.window, config.hop, window=window, return_complex=True)
+    # torch.stft gives one frame more than there are whole hops; Whisper leaves it out, too.
     power = spectrum[:, :frames].abs().square()
+    # (M, K) @ (K, T)
     logarithms = (mel_bands(config.mels, config.window, config.rate) @ power).clamp(min=FLOOR).log10()
     return ((logarithms.clamp(min=float(logarithms.max()) - RANGE) + 4) / 4).T.float()
 
@@ -43,25 +45,24 @@ def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
     frequencies = torch.linspace(0, rate / 2, window // 2 + 1, dtype=torch.float64)
     edges = hertz(torch.linspace(0, mel(frequencies)[-1].item(), mels + 2, dtype=torch.float64))
     above, widths = edges[:, None] - frequencies, edges.diff()[:, None]
+    # A triangle for each band: up from the edge before it, down to the edge after it.
     rising, falling = -above[:-2] / widths[:-1], above[2:] / widths[1:]
     area = 2 / (edges[2:] - edges[:-2])
     return torch.minimum(rising, falling).clamp(min=0) * area[:, None]
 
 
 def mel(frequency: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The mel of a frequency in Hz."""
     linear = frequency * MELS_PER_HERTZ
     above = LINEAR_UP_TO * MELS_PER_HERTZ + (frequency.clamp(min=LINEAR_UP_TO) / LINEAR_UP_TO).log() / LOG_STEP
     return torch.where(frequency < LINEAR_UP_TO, linear, above)
 
 
 def hertz(mels: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """The frequency in Hz of a mel."""
     knee = LINEAR_UP_TO * MELS_PER_HERTZ
     return torch.where(mels < knee, mels / MELS_PER_HERTZ, LINEAR_UP_TO * ((mels - knee) * LOG_STEP).exp())
 
 
-def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: Chance) -> Float32[Tensor, "T M"]:
+def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
     """Mask spans of frames and ranges of bands with the mean of the clip (SpecAugment, Park et al. 2019)."""
     spectrum = spectrum.clone()
     mean = spectrum.mean()
@@ -70,7 +71,7 @@ def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: Chance
         (config.frequency_masks, config.frequency_mask, spectrum.T),
     ):
         for _ in range(count):
-            length = chance.below(int(share * len(lines)) + 1)
-            begin = chance.below(len(lines) - length + 1)
+            length = chance.integer(int(share * len(lines)) + 1)
+            begin = chance.integer(len(lines) - length + 1)
             lines[begin : begin + length] = mean
     return spectrum

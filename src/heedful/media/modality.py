@@ -1,7 +1,7 @@
-"""Pictures, sounds and videos as a model reads them: decoded from files, augmented, and put together in batches.
+"""Images, audio clips and videos as a model reads them: decoded from files, augmented, and put together in batches.
 
 B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a
-frame of sound.
+frame of audio.
 """
 
 from abc import ABC, abstractmethod
@@ -23,61 +23,37 @@ from heedful.media.image_augmentation import augmented
 from heedful.media.images import from_pixels, read_picture
 from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
-from heedful.random_numbers import Chance
+from heedful.random_numbers import KeyedGenerator
 
-LONGEST = 36_000.0  # seconds of a sound that is read in parts
+MAX_SECONDS = 36_000.0  # seconds of an audio clip that is read in parts
 
 
-class Medium(ABC):
-    """Base class of what is neither text nor numbers: how files become inputs of a model.
+class Modality(ABC):
+    """Base class of what is neither text nor numbers: how files become inputs of a model."""
 
-    Attributes:
-        endings: endings of the names of files.
-        noun: the name of one file's content in messages.
-        window: how many a predictor decodes at a time.
-        mixup: strength of mixup; 0: none.
-    """
-
-    endings: ClassVar[tuple[str, ...]]
-    noun: ClassVar[str]
-    window: ClassVar[int] = 256
-    mixup: float = 0.0
+    endings: ClassVar[tuple[str, ...]]  # of the names of files
+    noun: ClassVar[str]  # the name of one file's content in messages
+    window: ClassVar[int] = 256  # how many a predictor decodes at a time
+    mixup: float = 0.0  # strength of mixup; 0: none
 
     @abstractmethod
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a file.
-
-        Raises:
-            InputError: The bytes are of another kind, damaged, or beyond the limits of the settings.
-        """
+        """Decode the bytes of a file, at the size or rate of the settings."""
 
     @abstractmethod
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them.
-
-        Raises:
-            InputError: The array has another shape or other numbers, or is beyond the limits of the settings.
-        """
+        """Turn an array of a user, pixels of 8 bits or samples, into what `read` makes of a file with them."""
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part.
-
-        Raises:
-            InputError: As `read`, but for the length of sounds.
-        """
+        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part."""
         return [self.read(content)]
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Turn an array of a user into what `read_parts` makes of a file with them.
-
-        Raises:
-            InputError: As `from_array`, but for the length of sounds.
-        """
+        """Turn an array of a user into what `read_parts` makes of a file with them."""
         return [self.from_array(values)]
 
     def is_silent(self, decoded: np.ndarray) -> bool:
-        """True if what was decoded is a sound in which nothing can be heard."""
-        del decoded
+        """True if what was decoded is audio in which nothing can be heard."""
         return False
 
     @abstractmethod
@@ -89,12 +65,12 @@ class Medium(ABC):
         """Turn what was decoded into the rows that the input layer reads."""
 
     @abstractmethod
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "N ..."]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "N ..."]:
         """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
 
 
-class Pictures(Medium):
-    """Pictures: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
+class Images(Modality):
+    """Images: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
 
     endings = images.ENDINGS
     noun = "picture"
@@ -106,15 +82,13 @@ class Pictures(Medium):
         self.mean, self.std = torch.tensor(config.mean), torch.tensor(config.std)
 
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a picture file, at the size of the settings."""
         return read_picture(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Bring pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4), to the size and channels of the settings."""
         return from_pixels(values, self.config)
 
     def tokens(self, decoded: np.ndarray) -> int:
-        """Number of patches, and the class token if there is one: the same for every picture."""
+        """Number of patches, and the class token if there is one: the same for every image."""
         return self.config.tokens
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "*T H W C"]:
@@ -125,13 +99,12 @@ class Pictures(Medium):
         """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "*T H W C"]:
-        """Change a picture at random as the settings say, then scale."""
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
         return self.features(augmented(decoded, self.config, chance))
 
 
-class Videos(Pictures):
-    """Videos: frames (T H W C) of 8 bits, each of them a picture; what augments one does the same to all."""
+class Videos(Images):
+    """Videos: frames (T H W C) of 8 bits, each of them an image; what augments one does the same to all."""
 
     endings = videos.ENDINGS
     noun = "video"
@@ -142,27 +115,25 @@ class Videos(Pictures):
         self.video = video
 
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a video file: frames at the size of the settings, and at most so many."""
         return read_video(content, self.video, self.config)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Bring frames of 8 bits, (T H W) or (T H W C), to the number, size and channels of the settings."""
         return from_frames(values, self.video, self.config)
 
     def tokens(self, decoded: np.ndarray) -> int:
-        """Number of tubelets, and the class token if there is one."""
         return self.video.tokens(len(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T H W C"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         """Change all frames alike, then scale: to augment a frame is to augment its channels."""
         frames, height, width, channels = decoded.shape
+        # (T H W C) to (H W T C): to change the frames alike is to change their channels.
         stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
         changed = augmented(stacked, self.config, chance).reshape(height, width, frames, channels)
         return self.features(changed.transpose(2, 0, 1, 3))
 
 
-class Sounds(Medium):
-    """Sounds: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
+class AudioClips(Modality):
+    """Audio clips: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
 
     endings = audio.ENDINGS
     noun = "sound"
@@ -172,23 +143,19 @@ class Sounds(Medium):
         self.truncated = truncated
 
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a sound file, at the rate of the settings."""
         return read_sound(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Check samples (N) of one channel at the rate of the settings."""
         return from_samples(values, self.config)
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode the bytes of a sound file; one that is longer than `max_seconds` is cut into parts of that length."""
-        return self._parts(read_sound(content, replace(self.config, max_seconds=LONGEST), truncated=self.truncated))
+        """Decode the bytes of an audio file; one that is longer than `max_seconds` is cut into parts of that length."""
+        return self._parts(read_sound(content, replace(self.config, max_seconds=MAX_SECONDS), truncated=self.truncated))
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Check samples (N), and cut them as those of a file."""
-        return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
+        return self._parts(from_samples(values, replace(self.config, max_seconds=MAX_SECONDS)))
 
     def is_silent(self, decoded: np.ndarray) -> bool:
-        """True if all samples are nearly equal."""
         return is_silent(decoded)
 
     def _parts(self, samples: np.ndarray) -> list[np.ndarray]:
@@ -204,13 +171,13 @@ class Sounds(Medium):
         return self.config.tokens(len(decoded))
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "T M"]:
-        """Cut samples into frames, or compute their log-mel spectrum."""
-        cut = {"log_mel": log_mel, "samples": sample_frames}[self.config.features]
-        return cut(torch.tensor(decoded), self.config)
+        frames = log_mel if self.config.features == "log_mel" else sample_frames
+        return frames(torch.tensor(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T M"]:
+    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
         """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
         if self.config.speed:
+            # Resampled as if the rate were another, so that speed and pitch change together.
             percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))
             decoded = resampled(decoded, percent, 100)[: round(self.config.max_seconds * self.config.rate)]
         return masked(self.features(decoded), self.config, chance)
@@ -223,21 +190,19 @@ def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float3
     return samples[: frames * config.hop].unflatten(0, (frames, config.hop))
 
 
-MEDIA: dict[str, Callable[[Recipe], Medium]] = {  # by `data.modality`
-    "image": lambda recipe: Pictures(recipe.image, truncated=recipe.data.truncated_files == "read"),
-    "audio": lambda recipe: Sounds(recipe.audio, truncated=recipe.data.truncated_files == "read"),
+MODALITIES: dict[str, Callable[[Recipe], Modality]] = {  # by `data.modality`
+    "image": lambda recipe: Images(recipe.image, truncated=recipe.data.truncated_files == "read"),
+    "audio": lambda recipe: AudioClips(recipe.audio, truncated=recipe.data.truncated_files == "read"),
     "video": lambda recipe: Videos(recipe.image, recipe.video),
 }
 
 
-def medium_of(recipe: Recipe) -> Medium:
-    """Return what the model of a recipe reads: pictures, sounds or videos."""
-    return MEDIA[recipe.data.modality](recipe)
+def modality_of(recipe: Recipe) -> Modality:
+    return MODALITIES[recipe.data.modality](recipe)
 
 
 def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
     """Put the rows of several examples into one batch, padded at the end; return it with its padding mask."""
     lengths = torch.tensor([len(example) for example in rows])
-    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), (
-        torch.arange(int(lengths.max())) < lengths[:, None]
-    )
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), mask

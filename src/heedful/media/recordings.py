@@ -53,16 +53,11 @@ class Recording(ABC):
 
     @property
     def seconds(self) -> float:
-        """Length of the recording in seconds."""
         return self.length / self.rate
 
     @abstractmethod
     def read(self, begin: int, end: int) -> Samples:
-        """Read the samples from `begin` on and before `end`, which may be beyond the end of the recording.
-
-        Raises:
-            InputError: the recording is cut off or damaged, or some samples are no numbers.
-        """
+        """Read the samples from `begin` on and before `end`, which may be beyond the end of the recording."""
 
 
 class ArrayRecording(Recording):
@@ -76,7 +71,6 @@ class ArrayRecording(Recording):
         self.length = len(self._samples)
 
     def read(self, begin: int, end: int) -> Samples:
-        """Return a part of the array."""
         return self._samples[begin:end]
 
 
@@ -109,6 +103,7 @@ class FileRecording(Recording):
     def read(self, begin: int, end: int) -> Samples:
         """Read a part of the file: whole periods of the resampling that hold it, and those around them."""
         begin, end = min(begin, self.length), min(end, self.length)
+        # Whole periods of the resampling, so that a piece has the same phases as the whole.
         reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of one
         around = ceil(reach / self._steps) if self._rate != self.rate else 0
         first = max(0, begin // self._phases - around)
@@ -120,11 +115,7 @@ class FileRecording(Recording):
         return samples[begin - skipped : end - skipped]
 
     def check(self) -> None:
-        """Read the file to its end, which takes seconds where a transcript takes hours.
-
-        Raises:
-            InputError: It is cut off or damaged, or some samples are no numbers.
-        """
+        """Read the file to its end, which takes seconds where a transcript takes hours."""
         try:
             for begin in range(0, self._frames, BLOCK):
                 piece = self._piece(begin, min(begin + BLOCK, self._frames))
@@ -134,7 +125,6 @@ class FileRecording(Recording):
             self._close()
 
     def _close(self) -> None:
-        """Close the file, and forget what was read of it; the next piece opens it again."""
         if self._sound is not None:
             self._sound.close()
         self._sound = None
@@ -144,14 +134,15 @@ class FileRecording(Recording):
 
     def _piece(self, begin: int, end: int) -> Samples:
         """Read a part of the file at its own rate, from what is kept and from the file behind it."""
+        # What comes before can be read from the beginning of the file only.
         if begin < self._first:
             self._close()
         if self._sound is None:
             self._sound = self._opened()
         while self._last < end:
             block = self._block(min(BLOCK, end - self._last))
-            kept = self._kept[max(0, begin - self._first) :]
-            self._kept = np.concatenate([kept, block])
+            before = self._kept[max(0, begin - self._first) :]
+            self._kept = np.concatenate([before, block])
             self._last += len(block)
             self._first = self._last - len(self._kept)
         return self._kept[begin - self._first : end - self._first]
@@ -185,16 +176,7 @@ class FileRecording(Recording):
 
 
 def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False) -> Recording:
-    """Open a recording: a file by its name, the bytes of one, or an array of samples at the rate of the settings.
-
-    Args:
-        sound: the recording.
-        config: the settings of sound.
-        truncated: True to read what is there of a file that is cut off.
-
-    Raises:
-        InputError: there is no such file, it is no sound, or the array holds no samples of one channel.
-    """
+    """Open a recording: a file by its name, the bytes of one, or an array of samples at the rate of the settings."""
     if isinstance(sound, np.ndarray | torch.Tensor):
         return ArrayRecording(sound, config)
     if isinstance(sound, BufferedIOBase):
@@ -209,11 +191,6 @@ def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False)
 
 
 def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) -> FileRecording:
-    """Open a file of sound.
-
-    Raises:
-        InputError: There is no such file, or it is no sound.
-    """
     if not path.is_file():
         raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

@@ -5,7 +5,6 @@ T frames, H height, W width, C channels.
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -13,7 +12,7 @@ from jaxtyping import UInt8
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.errors import InputError
 from heedful.media.containers import HEAD, VIDEO_ENDINGS, container_format, container_frames
-from heedful.media.images import Pixels, check_size, from_pixels, image_of, opened, resized, upright
+from heedful.media.images import check_size, from_pixels, image_of, opened, resized, upright
 
 ENDINGS = (".gif", ".webp", ".png", ".apng", *VIDEO_ENDINGS)
 FORMATS = ("GIF", "WEBP", "PNG")  # those of Pillow that are animated
@@ -31,13 +30,9 @@ def chosen_frames(count: int, config: VideoConfig) -> Sequence[int]:
 
 
 def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames:
-    """Read the bytes of a video or of an animated picture as frames (T H W C), each read and resized like a picture.
+    """Read the bytes of a video or of an animated image as frames (T H W C), each read and resized like an image.
 
-    A still picture is a video of one frame. How long a frame is shown does not count.
-
-    Raises:
-        InputError: The bytes are no such file, cut off, damaged, or have more than `max_frames` frames or, in each,
-            `max_pixels` pixels.
+    A still image is a video of one frame. How long a frame is shown does not count.
     """
     if kind := container_format(content[:HEAD]):
 
@@ -45,50 +40,27 @@ def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames
             check_frames(count, video)
             return chosen_frames(count, video)
 
-        return np.stack(
-            [from_pixels(frame, image) for frame in container_frames(content, kind, image.max_pixels, choose)]
-        )
+        frames = container_frames(content, kind, image.max_pixels, choose)
+        return np.stack([from_pixels(frame, image) for frame in frames])
     with opened(content, image.max_pixels, FORMATS, "video") as picture:
         count = getattr(picture, "n_frames", 1)
         check_frames(count, video)
-        chosen = [*chosen_frames(count, video), count - 1]  # the last frame tells whether the file is whole
-        frames = [read_frame(picture, number, image) for number in chosen]
+        frames = []
+        for number in [*chosen_frames(count, video), count - 1]:  # the last frame tells whether the file is whole
+            picture.seek(number)
+            check_size(picture, image.max_pixels)  # a frame may be larger than the first
+            frames.append(np.asarray(resized(upright(picture), image)).reshape(*image.size, image.channels))
         return np.stack(frames[:-1])
 
 
-def read_frame(picture: Any, number: int, image: ImageConfig) -> Pixels:
-    """Read a frame of an animated picture of Pillow, counted from 0, as pixels (H W C).
-
-    Raises:
-        InputError: It has more than `max_pixels` pixels; a frame may be larger than the first.
-    """
-    picture.seek(number)
-    check_size(picture, image.max_pixels)
-    return np.asarray(resized(upright(picture), image)).reshape(*image.size, image.channels)
-
-
 def from_frames(values: np.ndarray, video: VideoConfig, image: ImageConfig) -> Frames:
-    """Bring frames in memory to the number, the size and the channels of the settings, as those of a file.
-
-    Args:
-        values: Of 8 bits: frames (T H W) or (T H W C) of 1, 3 or 4 channels.
-        video: The settings of videos.
-        image: The settings of their frames.
-
-    Raises:
-        InputError: The array has another shape, other numbers, no pixels, or more than `max_frames` frames.
-    """
+    """Bring frames of 8 bits, (T H W) or (T H W C) of 1, 3 or 4 channels, to the number and size of the settings."""
     check_pixels(values)
     check_frames(len(values), video)
     return np.stack([from_pixels(values[number], image) for number in chosen_frames(len(values), video)])
 
 
 def check_pixels(values: np.ndarray) -> None:
-    """Check that an array holds frames of 8 bits.
-
-    Raises:
-        InputError: It has another shape, other numbers, or no pixels.
-    """
     if values.dtype != np.uint8 or not values.size or values.ndim not in (3, 4):
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no video; give pixels from 0 to 255 as "
@@ -97,11 +69,7 @@ def check_pixels(values: np.ndarray) -> None:
 
 
 def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
-    """Encode frames of 8 bits, (T H W) or (T H W C), as the bytes of an animated PNG file; transparent ones on white.
-
-    Raises:
-        InputError: The array does not hold frames.
-    """
+    """Encode frames of 8 bits, (T H W) or (T H W C), as an animated PNG file; transparent ones on white."""
     check_pixels(values)
     first, *others = [upright(image_of(frame)) for frame in values]
     stream = BytesIO()
@@ -111,11 +79,6 @@ def animated_png(values: UInt8[np.ndarray, "T H W *C"]) -> bytes:
 
 
 def check_frames(count: int, config: VideoConfig) -> None:
-    """Check that a video has no more frames than the settings allow.
-
-    Raises:
-        InputError: It has more.
-    """
     if count > config.max_frames:
         raise InputError(
             f"it has {count:,} frames, more than max_frames = {config.max_frames:,}; cut it into shorter ones, or "

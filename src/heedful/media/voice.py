@@ -1,7 +1,7 @@
 """Where a recording holds speech: stretches between pauses, by the network of silero-vad, or by digital silence alone.
 
 The network (Silero Team 2021-2025, MIT licence) is read from the package silero-vad: a Fourier transform, four
-convolutions and an LSTM give a probability of speech for each 32 ms of sound at 16 kHz.
+convolutions and an LSTM give a probability of speech for each 32 ms of audio at 16 kHz.
 N samples, C chunks of 512 samples, F frequencies, D features.
 """
 
@@ -22,14 +22,14 @@ from heedful.media.audio import Samples, resampled
 from heedful.media.recordings import Recording
 
 PACKAGE, WEIGHTS = "silero_vad", "data/silero_vad_16k.safetensors"
-RATE = 16_000  # samples a second that the network hears
+RATE = 16_000  # samples a second that the network reads
 CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples: of a chunk, of the one before it, and mirrored at its end
 PIECE = 1024  # chunks that are computed at a time: 33 seconds
 SPEECH, PAUSE = 0.4, 0.25  # probabilities: speech begins from the one, and ends below the other
-SLOWEST = 8000  # samples a second of a recording in which the network can hear speech
-LONGEST_PAUSE = 2.0  # seconds without speech that stay in a stretch
+MIN_RATE = 8000  # samples a second of a recording in which the network can hear speech
+MAX_PAUSE = 2.0  # seconds without speech that stay in a stretch
 MARGIN = 0.4  # seconds before and after speech that belong to its stretch
-FEWEST = 3  # chunks: less speech is a click
+MIN_CHUNKS = 3  # chunks: less speech is a click
 
 Stretches = list[tuple[int, int]]  # begin and end, in samples of the recording
 
@@ -48,7 +48,7 @@ class SpeechNetwork(nn.Module):
         self.final_conv = nn.Conv1d(128, 1, 1)
 
     def features(self, chunks: Float32[Tensor, "C N"]) -> Float32[Tensor, "C D"]:
-        """Compute the features of chunks with their context."""
+        # Convolving with sines and cosines is a Fourier transform: (C, 258, T), all real parts and then the imaginary.
         spectrum = self.stft_conv(F.pad(chunks[:, None], (0, MIRRORED), mode="reflect"))
         x = torch.linalg.vector_norm(spectrum.unflatten(1, (2, -1)), dim=1)
         for layer in (self.conv1, self.conv2, self.conv3, self.conv4):
@@ -70,7 +70,6 @@ class SpeechNetwork(nn.Module):
 
 
 def has_network() -> bool:
-    """True if the package that the network is read from is installed."""
     return _weights() is not None
 
 
@@ -82,11 +81,6 @@ def _weights() -> Path | None:
 
 @lru_cache(maxsize=1)
 def speech_network() -> SpeechNetwork:
-    """Read the network.
-
-    Raises:
-        InputError: The package silero-vad is not installed.
-    """
     weights = _weights()
     if weights is None:
         raise InputError(
@@ -109,6 +103,7 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
     context = torch.zeros(CONTEXT)
     for piece in pieces:
         samples = F.pad(torch.from_numpy(piece), (0, -len(piece) % CHUNK))
+        # Each chunk is heard with the end of the one before it.
         chunks = torch.cat([context, samples]).unfold(0, CONTEXT + CHUNK, CHUNK)
         context = samples[-CONTEXT:]
         probabilities, state = network(network.features(chunks), state)
@@ -116,18 +111,17 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
 
 
 def speech_stretches(recording: Recording, *, network: bool) -> Stretches:
-    """Find the stretches of a recording that hold speech: between them lie pauses of more than `LONGEST_PAUSE`.
+    """Find the stretches of a recording that hold speech: between them lie pauses of more than `MAX_PAUSE`.
 
-    Args:
-        recording: the recording, which is read once for this.
-        network: True to let the network decide what is speech; otherwise whatever is not digital silence counts.
-
-    Returns:
-        Begin and end of each stretch; the whole recording is one where nothing is left out of it.
+    Without the network, whatever is not digital silence counts as speech.
     """
-    if network and recording.rate >= SLOWEST:
+    if network and recording.rate >= MIN_RATE:
         return _stretches(_speech(recording), recording)
-    return _stretches(_sounding(recording), recording, fewest=1, margin=LONGEST_PAUSE / 2)
+    # without the network: chunks with a sample that is not zero
+    size = chunk_size(recording.rate)
+    sounding = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in _pieces(recording)]
+    chunks = np.concatenate([np.zeros(0, dtype=bool), *sounding])
+    return _stretches(chunks, recording, min_chunks=1, margin=MAX_PAUSE / 2)
 
 
 def _pieces(recording: Recording) -> Iterator[Samples]:
@@ -138,39 +132,31 @@ def _pieces(recording: Recording) -> Iterator[Samples]:
 
 
 def chunk_size(rate: int) -> int:
-    """Number of samples of a chunk at a rate."""
     return max(1, round(CHUNK * rate / RATE))
-
-
-def _sounding(recording: Recording) -> Bool[np.ndarray, " C"]:
-    """True for chunks with a sample that is not zero."""
-    size = chunk_size(recording.rate)
-    found = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in _pieces(recording)]
-    return np.concatenate(found) if found else np.zeros(0, dtype=bool)
 
 
 def _speech(recording: Recording) -> Bool[np.ndarray, " C"]:
     """True for chunks in which the network hears speech: it begins where that is likely, and ends where it is not."""
     pieces = (resampled(piece, recording.rate, RATE) for piece in _pieces(recording))
-    found = list(speech_probabilities(pieces))
-    speaking = False
-    heard = np.zeros(sum(map(len, found)), dtype=bool)
-    for place, probability in enumerate(np.concatenate(found).tolist() if found else []):
-        speaking = probability >= (PAUSE if speaking else SPEECH)
-        heard[place] = speaking
-    return heard
+    speaking, chunks = False, []
+    for probabilities in speech_probabilities(pieces):
+        for probability in probabilities.tolist():
+            speaking = probability >= (PAUSE if speaking else SPEECH)
+            chunks.append(speaking)
+    return np.array(chunks, dtype=bool)
 
 
 def _stretches(
-    heard: Bool[np.ndarray, " C"], recording: Recording, fewest: int = FEWEST, margin: float = MARGIN
+    speech: Bool[np.ndarray, " C"], recording: Recording, min_chunks: int = MIN_CHUNKS, margin: float = MARGIN
 ) -> Stretches:
     """Join chunks with speech to stretches, in samples of the recording."""
     size, rate = chunk_size(recording.rate), recording.rate
-    edges = np.flatnonzero(np.diff(heard.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
-    runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= fewest]
+    # Where speech begins and ends, in turn: (stretches, 2).
+    edges = np.flatnonzero(np.diff(speech.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+    runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= min_chunks]
     stretches: Stretches = []
     for begin, end in runs:
-        joins = stretches and begin - stretches[-1][1] <= LONGEST_PAUSE * rate
+        joins = stretches and begin - stretches[-1][1] <= MAX_PAUSE * rate
         stretches.append((stretches.pop()[0] if joins else begin, end))
     around = round(margin * rate)
     return [(max(0, begin - around), min(recording.length, end + around)) for begin, end in stretches]

@@ -1,7 +1,6 @@
 """Both ends of a model: embeddings of token ids (Vaswani et al. 2017, section 3.4) and the projection to a vocabulary.
 
-Segments (Devlin et al. 2019) are embedded as well. Other inputs, such as frames of features, come through an
-`InputLayer` of another kind.
+Other inputs, such as frames of features, come through an `InputLayer` of another kind.
 
 B batch, N inputs of a row, F features, S positions of the stack, T tokens, D model, V vocabulary, R rows of a search.
 """
@@ -19,7 +18,7 @@ from heedful.config.schema import TextModelConfig
 # leaves a loss with label smoothing finite.
 NEVER = -1e4
 
-FEW = 8  # rows from which torch's linear layer takes no longer than the product by columns, on a CPU
+BEAM_ROWS = 8  # rows from which torch's linear layer takes no longer than the product by columns, on a CPU
 
 
 class InputLayer(nn.Module, ABC):
@@ -55,11 +54,14 @@ class Embedding(InputLayer):
     def __init__(self, vocab: int, config: TextModelConfig) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab, config.d_model))
+        # Rows of length about 1: as a tied output projection they give logits of variance 1 for normalised states.
         nn.init.normal_(self.weight, std=config.d_model**-0.5)
         self.scale = config.d_model**0.5 if config.scale_embeddings else 1.0
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """Look up the embeddings of tokens."""
+        # The rows are also those of the output projection, where they are drawn small (section 3.4): scaled, they are
+        # as large as the positions that are added to them.
         return F.embedding(tokens, self.weight) * self.scale
 
     def embed(
@@ -73,12 +75,11 @@ class OneSegment(nn.Module):
     """Segment embedding of models without segments: adds nothing."""
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Return `x` unchanged."""
         return x
 
 
 class Segments(nn.Module):
-    """Segment embedding: one trained vector for each segment of a sequence, such as question and answer."""
+    """Segment embedding (Devlin et al. 2019): one trained vector for each segment, such as question and answer."""
 
     parameter_kind = "segments"
 
@@ -89,12 +90,8 @@ class Segments(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """Add the vector of each token's segment, counted from 0; a segment beyond the last vector gets the last."""
+        # A text of more segments than the model was trained with is still read.
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
-
-
-def segment_embedding(config: TextModelConfig) -> OneSegment | Segments:
-    """Create the segment embedding of a model, which adds nothing if the model has no segments."""
-    return Segments(config) if config.segments else OneSegment()
 
 
 class OutputProjection(nn.Linear):
@@ -106,7 +103,7 @@ class OutputProjection(nn.Linear):
 
     def forward(self, input: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
         """Compute the logits x W^T + b of hidden states x."""
-        few = input.dim() == 2 and 1 < len(input) < FEW
+        few = input.dim() == 2 and 1 < len(input) < BEAM_ROWS
         if few and input.device.type == "cpu" and input.dtype is torch.float32:
             return self.by_columns(input)
         return super().forward(input)
@@ -121,5 +118,5 @@ class OutputProjection(nn.Linear):
 
 def only_silences(bias: Tensor) -> bool:
     """True if an output bias only says which tokens are never generated."""
-    never = bias == NEVER
+    never = bias == NEVER  # (V,)
     return bool(never.any()) and not bool(bias[~never].any())

@@ -1,4 +1,4 @@
-"""Input layer of sound: frames of samples or of a log-mel spectrum, one vector each or one for two.
+"""Input layer of audio: frames of samples or of a log-mel spectrum, one vector each or one for two.
 
 B batch, N frames, M features of a frame, S positions of the stack, D model.
 """
@@ -14,7 +14,7 @@ from heedful.nn.embedding import InputLayer
 
 
 class LinearFrames(InputLayer):
-    """Input layer of sound: a linear map of each frame."""
+    """Input layer of audio: a linear map of each frame."""
 
     def __init__(self, config: AudioConfig, d_model: int) -> None:
         super().__init__()
@@ -23,7 +23,6 @@ class LinearFrames(InputLayer):
     def embed(
         self, inputs: Float[Tensor, "B N M"], padding_mask: Bool[Tensor, "B N"]
     ) -> tuple[Float[Tensor, "B N D"], Bool[Tensor, "B N"]]:
-        """Turn frames into vectors."""
         return self.project(inputs.to(self.project.weight.dtype)), padding_mask
 
 
@@ -42,9 +41,11 @@ class ConvolutionalFrames(InputLayer):
         self, inputs: Float[Tensor, "B N M"], padding_mask: Bool[Tensor, "B N"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Turn frames into vectors of pairs of frames; padding is set to zero before each convolution."""
+        # torch's convolutions take B M N. A kernel at the end of the audio would otherwise read its padding.
         padding = ~padding_mask[:, None, :]
         frames = inputs.transpose(1, 2).to(self.first.weight.dtype).masked_fill(padding, 0.0)
         hidden = F.gelu(self.first(frames)).masked_fill(padding, 0.0)
+        # A position is real if the middle one of its three frames is.
         return F.gelu(self.second(hidden)).transpose(1, 2), padding_mask[:, ::2]
 
 
@@ -55,5 +56,5 @@ STEMS: dict[str, Callable[[AudioConfig, int], InputLayer]] = {
 
 
 def frame_embedding(config: AudioConfig, d_model: int) -> InputLayer:
-    """Create the input layer of sound whose stem the settings name."""
+    """Create the input layer of audio whose stem the settings name."""
     return STEMS[config.stem](config, d_model)

@@ -9,6 +9,7 @@ N rows, K inputs, M outputs.
 
 import copy
 import logging
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -26,7 +27,7 @@ SMALLEST = 1e-12  # smallest scale, so that a row of zeros stays zero
 class Int8Linear(nn.Module):
     """Quantised linear layer: an int8 weight matrix, with one scale for each output (1/127 of its largest weight).
 
-    Each row of inputs is rounded to 1/127 of its own largest entry (dynamic, symmetric quantisation), so that other
+    Each row of inputs is rounded to 1/127 of its largest entry (dynamic, symmetric quantisation), so that other
     rows of a batch have no effect: sums of integer products are exact. Only the last bit of an input can matter, where
     that bit decides the direction in which an entry is rounded.
     """
@@ -49,7 +50,8 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
         """Apply the quantised linear layer: x W^T + b, in the type of `x`."""
-        rows, scale = rounded(x.flatten(0, -2).float())
+        rows, scale = rounded(x.flatten(0, -2).float())  # N K and N 1
+        # Both scales are taken out of the sums: the products in between are of integers.
         y = integer_product(rows, self.steps).float().mul_(scale).mul_(self.scale)
         if self.bias is not None:
             y += self.bias
@@ -58,6 +60,7 @@ class Int8Linear(nn.Module):
 
 def rounded(rows: Float[Tensor, "N K"]) -> tuple[Int8[Tensor, "N K"], Float[Tensor, "N 1"]]:
     """Quantise each row to int8 steps; return the steps and the size of a step for each row."""
+    # Symmetric: zero stays zero, and the largest entry of a row becomes 127 or -127.
     scale = (rows.abs().amax(1, keepdim=True) / LARGEST).clamp_(min=SMALLEST)
     return (rows / scale).round_().to(torch.int8), scale
 
@@ -70,6 +73,7 @@ def integer_product(rows: Int8[Tensor, "N K"], steps: Int8[Tensor, "M K"]) -> In
     """
     if integer_kernels_are_exact():
         return torch.ops.aten._int_mm(rows, steps.T)
+    # 127 x 127 x 1040 is below 2^24: up to there float32 adds integers exactly.
     blocks = zip(rows.split(EXACT_IN_FLOAT32, 1), steps.split(EXACT_IN_FLOAT32, 1), strict=True)
     total = rows.new_zeros(len(rows), len(steps), dtype=torch.int32)
     for left, right in blocks:
@@ -84,11 +88,6 @@ def integer_kernels_are_exact() -> bool:
     return bool((torch.ops.aten._int_mm(largest, largest) == 64 * LARGEST**2).all())
 
 
-def unchanged(model: nn.Module) -> nn.Module:
-    """Return the model itself, for inference in float32."""
-    return model
-
-
 def in_int8(model: nn.Module) -> nn.Module:
     """Quantise a model's linear layers to int8 in a copy, which shares all other weights with `model`.
 
@@ -100,8 +99,9 @@ def in_int8(model: nn.Module) -> nn.Module:
         raise InputError(f"int8 is for processors, and the model is on {device}; add --device cpu, or leave int8 out")
     if not integer_kernels_are_exact():
         LOG.warning("int8 is slower than float32 here: this processor has no instructions for exact 8-bit products")
+    # deepcopy takes what is in its memo for a copy: quantised layers for linear ones, and all other weights themselves.
     linear = {id(module): Int8Linear(module) for module in model.modules() if isinstance(module, nn.Linear)}
     return copy.deepcopy(model, linear | {id(parameter): parameter for parameter in model.parameters()}).eval()
 
 
-INFERENCE_PRECISIONS = {"float32": unchanged, "int8": in_int8}
+INFERENCE_PRECISIONS: dict[str, Callable[[nn.Module], nn.Module]] = {"float32": lambda model: model, "int8": in_int8}

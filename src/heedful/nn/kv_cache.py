@@ -30,6 +30,7 @@ class KVCache:
 
     def update(self, keys: Float[Tensor, "B G T K"], values: Float[Tensor, "B G T U"]) -> KeysValues:
         """Append the keys and values of new tokens; return the keys and values of all tokens so far."""
+        # A token never changes the keys of those before it: causal attention makes them worth keeping.
         new = (keys, values)
         end = self.length + keys.size(2)
         if not self.buffers:
@@ -43,11 +44,12 @@ class KVCache:
         return all_keys, all_values
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keep, reorder or repeat the rows of the batch in the KV cache; beside beam lanes a row is a sentence."""
+        """Keep, reorder or repeat the rows of the batch; with beam lanes a row is a sentence."""
+        # Copied without the free part of the buffers, which the next update adds again.
         self.buffers = [buffer[:, :, : self.length][rows] for buffer in self.buffers]
 
     def prune(self, columns: Int[Tensor, "B C"]) -> None:
-        """Keep only the keys and values of some tokens of each row in the KV cache, given by their columns."""
+        """Keep only the keys and values of some tokens of each row, given by their columns."""
         self.length = columns.size(1)
         index = columns[:, None, :, None]
         self.buffers = [x.gather(2, index.expand(-1, x.size(1), -1, x.size(3))) for x in self.buffers]

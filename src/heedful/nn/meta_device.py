@@ -44,8 +44,7 @@ _DRAWS = {  # all that can be overridden
 class _Undrawn(TorchFunctionMode):
     """Mode in which functions that draw weights leave them as they are.
 
-    Args:
-        empty: device of tensors that are made without values, as weights are; None: the one that is asked for.
+    Tensors without values, as weights are at first, are created on the device `empty`, if one is named.
     """
 
     def __init__(self, empty: str | None = None) -> None:
@@ -60,9 +59,10 @@ class _Undrawn(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         del types
-        named = dict(kwargs or {})
+        keywords = dict(kwargs or {})
+        # A function that draws returns the tensor that it was given, drawn or not.
         if func in _DRAWS:
-            return named.get("tensor", next(iter(args), None))
+            return keywords.get("tensor", next(iter(args), None))
         if self.empty and func is torch.empty:
-            named["device"] = self.empty
-        return func(*args, **named)
+            keywords["device"] = self.empty
+        return func(*args, **keywords)

@@ -1,4 +1,4 @@
-"""Position schemes: how a stack is told the order of its tokens (sinusoidal, learned, rotary, ALiBi, relative, none).
+"""Position schemes: how a stack knows the order of its tokens (sinusoidal, learned, rotary, ALiBi, relative, none).
 
 A scheme acts in one of three places: it adds to the embeddings, it rotates queries and keys, or it adds to the scores
 of self-attention. The base class does nothing.
@@ -20,7 +20,6 @@ Rotation = Callable[[Tensor], Tensor]  # maps queries or keys (B H T K) to the s
 
 
 def unrotated(x: Tensor) -> Tensor:
-    """Return queries or keys without any rotation."""
     return x
 
 
@@ -30,14 +29,11 @@ class Positions(nn.Module):
     Args:
         config: the model configuration.
         causal: True if tokens attend to earlier tokens only.
-
-    Attributes:
-        limit: how many positions there are; None: any number.
     """
 
     parameter_kind = "positions"
 
-    limit: int | None = None
+    limit: int | None = None  # how many positions there are; None: any number
 
     def __init__(self, config: Any, *, causal: bool) -> None:
         super().__init__()
@@ -68,6 +64,7 @@ class Sinusoidal(Positions):
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
         """Add the sinusoidal vector of each position; the table grows with the length of the sequence."""
+        # `position` is on the device, where a look at its largest value would make the CPU wait: so `length` is passed.
         if length > self.table.size(0):
             self.table = sinusoids(2 * length, x.size(-1)).to(self.table)
         return x + self.table[position]
@@ -102,16 +99,18 @@ class Rotary(Positions):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
+        # Dimensions of a head turn in pairs, each at its frequency.
         self.pairs = (config.d_k or config.d_model // config.heads) // 2
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
         """Create the rotation by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
+        # As complex numbers, q e^(i m f) times the conjugate of k e^(i n f) turns by (m - n) f: the distance alone.
         frequency = 10000.0 ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
-        angle = position[:, None, :, None] * frequency
+        angle = position[:, None, :, None] * frequency  # B 1 T K/2, the same in all heads
         sin, cos = angle.sin(), angle.cos()
 
         def rotate(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B H T K"]:
-            left, right = x.chunk(2, dim=-1)
+            left, right = x.chunk(2, dim=-1)  # the two coordinates of K/2 points in the plane
             s, c = sin.to(x.dtype), cos.to(x.dtype)
             return torch.cat([left * c - right * s, right * c + left * s], dim=-1)
 
@@ -129,8 +128,9 @@ class Alibi(Positions):
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
         """Subtract slope x distance from the attention bias, for each head."""
-        distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()
-        slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]
+        distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()  # B 1 T S
+        slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]  # H 1 1
+        # Heads with steep slopes look nearby, those with flat ones far away.
         return bias - (slopes * distance).to(bias.dtype)
 
 
@@ -154,21 +154,28 @@ class Relative(Positions):
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
         """Add the trained bias of each head and distance to the attention bias."""
-        offset = keys[:, None, :] - queries[:, :, None]
+        offset = keys[:, None, :] - queries[:, :, None]  # B T S
+        # B T S H to B H T S.
         return bias + self.table(self.bucket(offset)).movedim(-1, 1)
 
     def bucket(self, offset: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
         """Map the offset of a key from a query to the number of its range of distances."""
         buckets = self.BUCKETS if self.causal else self.BUCKETS // 2
         distance = (-offset).clamp(min=0) if self.causal else offset.abs()
-        exact = buckets // 2
+        exact = (
+            buckets // 2
+        )  # distances below this have a bucket each, longer ones share buckets on a logarithmic scale
+        # The farther away, the coarser: these buckets are even on a logarithmic scale.
         far = (distance.clamp(min=1) / exact).log() / math.log(self.FARTHEST / exact) * (buckets - exact)
         near = torch.where(distance < exact, distance, (exact + far.long()).clamp(max=buckets - 1))
+        # The second half of the buckets is for keys after the query.
         return near if self.causal else near + buckets * (offset > 0)
 
 
 def sinusoids(length: int, d_model: int) -> Float[Tensor, "N D"]:
     """Sinusoidal table PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, computed in float64."""
+    # Wavelengths from 2 pi to 10000 x 2 pi: PE(pos + k) is a rotation of PE(pos) by angles that depend on k alone, so
+    # that a linear layer can find the token k places away (section 3.5).
     position = torch.arange(length, dtype=torch.float64)[:, None]
     angle = position * 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
@@ -176,7 +183,7 @@ def sinusoids(length: int, d_model: int) -> Float[Tensor, "N D"]:
 
 def alibi_slopes(heads: int) -> list[float]:
     """ALiBi slopes of H heads: 2^(-8/H), 2^(-16/H), ... if H is a power of two; else slopes in between are added."""
-    power = 1 << heads.bit_length() - 1
+    power = 1 << heads.bit_length() - 1  # the largest power of two that is at most H
     slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
     between = [2.0 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
     return slopes + between

@@ -13,25 +13,19 @@ class Spacing:
     """Layout of the rows of a padded batch in columns: each row ends at the last, with a gap before each document.
 
     What a convolution with a kernel of `gap` + 1 columns computes for a token depends on its document only, wherever
-    the padding is.
-
-    Args:
-        padding_mask: True for real tokens.
-        positions: the position of each token in its document, from 0.
-        gap: the number of columns with zeros between two documents in a row.
-
-    Attributes:
-        real: True for columns that hold a token.
+    the padding is. Positions count from 0 in each document.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"], gap: int) -> None:
         self.shape = padding_mask.shape
-        taken = padding_mask.long() + gap * (padding_mask & (positions == 0))
-        behind = taken.flip(1).cumsum(1).flip(1) - taken  # columns behind each token in its row
-        columns = int(behind.masked_fill(~padding_mask, 0).max()) + 1
+        # A token takes one column, the first of a document also the gap before it; padding takes none.
+        sizes = padding_mask.long() + gap * (padding_mask & (positions == 0))
+        after = sizes.flip(1).cumsum(1).flip(1) - sizes  # columns after each token in its row
+        columns = int(after.masked_fill(~padding_mask, 0).max()) + 1
         first = torch.arange(len(padding_mask), device=padding_mask.device)[:, None] * columns
         self._token: Int[Tensor, " N"] = padding_mask.flatten().nonzero()[:, 0]
-        self._place: Int[Tensor, " N"] = (first + columns - 1 - behind)[padding_mask]
+        self._place: Int[Tensor, " N"] = (first + columns - 1 - after)[padding_mask]
+        # True for columns that hold a token.
         self.real: Bool[Tensor, "B C 1"] = padding_mask.new_zeros(len(padding_mask), columns, 1)
         self.real.view(-1)[self._place] = True
 

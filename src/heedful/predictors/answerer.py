@@ -14,11 +14,12 @@ from torch import Tensor
 from heedful.architectures import TokenClassifier
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
+from heedful.predictors.outputs import Option
 from heedful.predictors.text_predictor import Text, TextPredictor
 from heedful.text.sequences import Context, QuestionWindow, encode_context, readings
 from heedful.text.tokenizer import Tokenizer
 
-LONGEST_ANSWER = 30  # tokens, as in BERT's code for SQuAD
+MAX_ANSWER_TOKENS = 30  # as in BERT's code for SQuAD
 
 
 @dataclass(frozen=True)
@@ -55,33 +56,24 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         self.causal = model.backbone.causal
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Answered]:
-        """Answer each question from its text; the first text of a pair is the question, the second holds the answer.
-
-        Raises:
-            InputError: the second text is missing, or a question is too long.
-        """
-        given, cut = tee(map(self.asked, texts))
-        results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
-        for (context, rows), logits in zip(given, results, strict=True):
-            yield answered(context, [best_span(row, result) for row, result in zip(rows, logits, strict=True)])
+        """Answer each question from its text; the first text of a pair is the question, the second holds the answer."""
+        questions, copies = tee(map(self.read, texts))
+        outputs = self.reader.read_groups([window.ids for window in windows] for _, windows in copies)
+        for (context, windows), logits in zip(questions, outputs, strict=True):
+            yield answered(context, [best_span(*pair) for pair in zip(windows, logits, strict=True)])
 
     def windows(self, text: Text) -> list[list[int]]:
-        """Encode a question and its text as the rows of token ids that the model reads, one for each window.
+        """Encode a question and its text as the rows of token ids that the model reads, one for each window."""
+        return [window.ids for window in self.read(text)[1]]
 
-        Raises:
-            InputError: the second text is missing, or the question is too long.
-        """
-        return [row.ids for row in self.asked(text)[1]]
+    def options_of(self, answer: Answered) -> list[Option]:
+        return [Option(answer.answer, answer.probability)]
 
     def check(self, text: Text) -> None:
-        """Check that a question has a text, and leaves it room.
+        """Check that a question has a text, and leaves it room."""
+        self.read(Text(text.first, text.second and ""))  # what the text says does not matter
 
-        Raises:
-            InputError: the second text is missing, or the question is too long.
-        """
-        self.asked(Text(text.first, text.second and ""))  # what the text says does not matter
-
-    def asked(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
+    def read(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
         """Encode a question and its text as the rows that the model reads: one row for each window of the text."""
         name = repr(text.first[:40])
         if text.second is None:
@@ -89,21 +81,24 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
                 f"{name} has no text to find an answer in; give one, with a tab after the question, or in Python as "
                 "Text(question, text)"
             )
-        tokenizer, longest = self.reader.tokenizer, self.reader.longest
-        context, question = encode_context(tokenizer, text.second), tokenizer.encode(text.first)
-        return context, readings(question, context, longest, causal=self.causal, name=name)
+        context, question = encode_context(self.tokenizer, text.second), self.tokenizer.encode(text.first)
+        return context, readings(question, context, self.reader.longest, causal=self.causal, name=name)
 
 
 def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
     """Find the most probable answer span in a row, given its logits, (S, 2), or that the row holds no answer."""
     window, begin = reading.window, reading.begin
     count = window.end - window.begin
-    chances = logits[[reading.nowhere, *range(begin, begin + count)]].log_softmax(0)
-    nothing = chances[0].sum()
-    spans = chances[1:, 0, None] + chances[1:, 1]  # (N, N): first and last token
-    allowed = torch.ones_like(spans, dtype=torch.bool).triu().tril(LONGEST_ANSWER - 1)
+    # the softmax is over the tokens of the text and the place that stands for "no answer"
+    log_probs = logits[[reading.nowhere, *range(begin, begin + count)]].log_softmax(0)
+    nothing = log_probs[0].sum()
+    spans = log_probs[1:, 0, None] + log_probs[1:, 1]  # (N, N): first and last token
+
+    # a span ends after it begins, is not too long, and begins and ends where this window shows most context
+    allowed = torch.ones_like(spans, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
     allowed[: window.first - window.begin] = False
     allowed[window.stop - window.begin :] = False
+
     scores = torch.cat([nothing[None], spans.masked_fill(~allowed, -torch.inf).flatten()])
     best = int(scores.argmax())
     first, last = divmod(best - 1, max(count, 1))

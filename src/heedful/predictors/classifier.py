@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from heedful.architectures import TextClassifier
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
+from heedful.predictors.outputs import Option
 from heedful.predictors.text_predictor import Text, TextPredictor
 from heedful.text.tokenizer import Tokenizer
-
-NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -27,13 +25,18 @@ class Classified:
     probabilities: dict[str, float]
     truncated: bool = False
 
+    def options(self) -> list[Option]:
+        """Return the classes with their probabilities, the most probable first."""
+        ranking = sorted(self.probabilities.items(), key=lambda item: -item[1])
+        return [Option(label, probability) for label, probability in ranking]
+
     def __str__(self) -> str:
         return self.label
 
 
 @dataclass(frozen=True)
 class Decision:
-    """How a class is chosen, and how many probabilities are shown.
+    """How a class is chosen, and how many probabilities an answer has.
 
     Without thresholds it is the most probable class. A class with a threshold is chosen if its probability reaches the
     threshold; of several the most probable one. Otherwise it is the most probable class without a threshold.
@@ -41,23 +44,22 @@ class Decision:
     Attributes:
         threshold: the probability that the chosen class needs at least; a less probable one is not named.
         thresholds: the thresholds of single classes.
-        top_k: the number of the most probable classes that are shown; None: all, in the order of the recipe.
+        top_k: the number of the most probable classes of an answer; None: all, in the order of the recipe.
     """
 
     threshold: float = 0.0
-    thresholds: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     top_k: int | None = None
 
     def classify(self, probabilities: dict[str, float], *, truncated: bool = False) -> Classified:
         """Choose the class of an input, given the probability of each class."""
-        certain = [label for label, least in self.thresholds.items() if probabilities[label] >= least]
-        open_classes = certain or [label for label in probabilities if label not in self.thresholds]
-        label = max(open_classes, key=lambda label: probabilities[label], default="")
+        certain = [label for label, threshold in self.thresholds.items() if probabilities[label] >= threshold]
+        candidates = certain or [label for label in probabilities if label not in self.thresholds]
+        label = max(candidates, key=lambda label: probabilities[label], default="")
         if label and not certain and probabilities[label] < self.threshold:
             label = ""
         if self.top_k is not None:
-            ranked = sorted(probabilities.items(), key=lambda entry: -entry[1])
-            probabilities = dict(ranked[: self.top_k])
+            probabilities = dict(sorted(probabilities.items(), key=lambda entry: -entry[1])[: self.top_k])
         return Classified(label, probabilities, truncated)
 
     def line(self, answer: Classified) -> str:
@@ -70,44 +72,40 @@ class Decision:
         """Name the columns of a table of answers: the class, and a probability for each class or the k best of both."""
         if self.top_k is None:
             return ("label", *(f"probability_{label}" for label in labels))
-        places = range(1, min(self.top_k, len(labels)) + 1)
-        return ("label", *(f"{what}_{place}" for place in places for what in ("label", "probability")))
+        ranks = range(1, min(self.top_k, len(labels)) + 1)
+        return ("label", *(f"{what}_{rank}" for rank in ranks for what in ("label", "probability")))
 
     def cells(self, answer: Classified) -> dict[str, object]:
-        """Return what is in each of the columns for an answer."""
-        if self.top_k is None:
-            shares = {f"probability_{label}": share for label, share in answer.probabilities.items()}
-            return {"label": answer.label, **shares}
+        """Return the value in each of the columns for an answer."""
         cells: dict[str, object] = {"label": answer.label}
-        for place, (label, share) in enumerate(answer.probabilities.items(), start=1):
-            cells |= {f"label_{place}": label, f"probability_{place}": share}
+        for rank, (label, share) in enumerate(answer.probabilities.items(), start=1):
+            if self.top_k is None:
+                cells[f"probability_{label}"] = share
+            else:
+                cells |= {f"label_{rank}": label, f"probability_{rank}": share}
         return cells
 
 
 def decision_of(thresholds: Sequence[str], top_k: int | None, labels: Sequence[str]) -> Decision:
-    """Make a decision from texts such as "0.8", for all classes, and "complaint=0.3", for one.
-
-    Raises:
-        InputError: a text is neither, a number is not from 0 to 1, or there is no such class.
-    """
-    least, single = 0.0, {}
+    """Create a decision from texts such as "0.8", for all classes, and "complaint=0.3", for one."""
+    default, single = 0.0, {}
     for text in thresholds:
         label, _, number = text.rpartition("=")
         try:
-            value = float(number)
+            threshold = float(number)
         except ValueError:
-            value = -1.0
-        if not 0 <= value <= 1:
+            threshold = -1.0
+        if not 0 <= threshold <= 1:
             raise InputError(
                 f"--threshold {text}: give a probability from 0 to 1, such as 0.8, or CLASS=0.3 for one class"
             )
         if label and label not in labels:
             raise InputError(f"--threshold {text}: {label!r} is not one of the classes {', '.join(labels)}")
         if label:
-            single[label] = value
+            single[label] = threshold
         else:
-            least = value
-    return Decision(least, single, top_k)
+            default = threshold
+    return Decision(default, single, top_k)
 
 
 class Classifier(TextPredictor[TextClassifier, Classified]):
@@ -123,17 +121,18 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
         self.decide_by(Decision())
 
     def decide_by(self, decision: Decision) -> None:
-        """Choose classes in another way from now on, such as by a threshold, and show other columns in tables."""
+        """Choose classes in another way from now on, such as by a threshold, with its own columns in tables."""
         self.decision = decision
         self.columns = decision.columns(self.labels)
 
-    def cells(self, answer: object) -> dict[str, object]:
-        """Return what stands in each of the `columns` for an answer: the class and the probabilities."""
-        return self.decision.cells(answer) if isinstance(answer, Classified) else super().cells(answer)
+    def cells(self, answer: Classified) -> dict[str, object]:
+        return self.decision.cells(answer)
 
-    def line(self, answer: object) -> str:
-        """Write an answer as a line: the class or, where the decision says so, the most probable ones."""
-        return self.decision.line(answer) if isinstance(answer, Classified) else super().line(answer)
+    def line(self, answer: Classified) -> str:
+        return self.decision.line(answer)
+
+    def options_of(self, answer: Classified) -> list[Option]:
+        return answer.options()
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Classified]:
         """Predict the class of each text, in order."""

@@ -8,9 +8,12 @@ from typing import overload
 import torch
 
 from heedful.architectures import MaskedLanguageModel
-from heedful.architectures.inference import check_numbers, evaluating
+from heedful.architectures.model import check_numbers, evaluating
 from heedful.errors import InputError
-from heedful.predictors.predictor import TEXTS, Predictor
+from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
+from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor
+from heedful.predictors.text_predictor import row_inputs
+from heedful.text.sequences import sequence
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
 
 GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, as the tokenizer cuts text
@@ -53,43 +56,52 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         Args:
             texts: a text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
             count: how many candidates.
-
-        Raises:
-            InputError: an input is not a text, has no gap, or is longer than the model reads; or `count` is below 1.
         """
         return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)
 
     __call__ = predict = fill
 
     def fill_lines(self, texts: Iterable[str], count: int = 5) -> Iterator[list[list[MaskCandidate]]]:
-        """Predict the candidates for each gap of any number of texts, in their order, one text at a time.
-
-        Raises:
-            InputError: under the same conditions as `fill`.
-        """
+        """Predict the candidates for each gap of any number of texts, in their order, one text at a time."""
         if count < 1:
             raise InputError(f"count = {count}: at least 1 candidate for each gap")
         return (self._filled(text, count) for text in TEXTS.each(texts))
 
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        if GAP.search(value) and second is None:
+            row = self.encode(value)
+        else:
+            pair = None if second is None else self.tokenizer.encode(second)
+            row = sequence(self.tokenizer.encode(value), pair, longest=self.longest)
+        return row_inputs(self.model, row)
+
+    def ranked_options(self, value: str, second: str | None) -> list[Answer]:
+        """Return the candidates for each gap; nothing for a pair, or a text without gaps."""
+        if second is not None or not GAP.search(value):
+            return []
+        gaps = [place for place, token in enumerate(self.encode(value)) if token == MASK]
+        return [
+            Answer([Option(candidate.text, candidate.probability) for candidate in candidates], place)
+            for place, candidates in zip(gaps, self.fill(value, MAX_OPTIONS), strict=True)
+        ]
+
+    def unknown(self, text: str) -> list[str]:
+        # A space next to a gap is not part of a word; the tokenizer adds one before the first word of each part.
+        return [word for part in GAP.split(text) for word in self.tokenizer.unknown(part.strip())]
+
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
-        """Predict the candidates for each gap of one text."""
         rows = torch.tensor([self.encode(text)], device=self.device)
         padding_mask = torch.ones_like(rows, dtype=torch.bool)
-        special = self.tokenizer.first_piece  # smaller ids are special tokens
+        first_piece = self.tokenizer.first_piece  # smaller ids are special tokens, which fill no gap
         with torch.inference_mode(), evaluating(self.model):
-            logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, special:].float()
+            logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, first_piece:].float()
         check_numbers(logits)
-        probabilities, places = logits.softmax(-1).topk(min(count, logits.size(1)))
-        found = places + special
-        pairs = zip(found.tolist(), probabilities.tolist(), strict=True)
-        return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in pairs]
+        probabilities, tokens = logits.softmax(-1).topk(min(count, logits.size(1)))  # one row for each gap
+        gaps = zip((tokens + first_piece).tolist(), probabilities.tolist(), strict=True)
+        return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in gaps]
 
     def encode(self, text: str) -> list[int]:
-        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>.
-
-        Raises:
-            InputError: the text has no gap, or is longer than the model reads.
-        """
+        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>."""
         first, *others = GAP.split(text)
         if not others:
             raise InputError(f"there is no gap in {text!r}; write [MASK] where a word is to be filled in")
@@ -101,7 +113,5 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         return [BOS, *ids, EOS]
 
     def candidate(self, token: int, probability: float) -> MaskCandidate:
-        """Create the candidate for a gap from a token id and its probability; decodes the token to text."""
-        return MaskCandidate(
-            self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0], token, probability
-        )
+        text = self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0]
+        return MaskCandidate(text, token, probability)

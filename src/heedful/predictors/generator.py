@@ -3,15 +3,15 @@
 import math
 from collections import abc
 from collections.abc import Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
-from typing import NamedTuple, Unpack, overload
+from typing import Literal, NamedTuple, Unpack, overload
 
 import torch
+from torch import Tensor
 
 from heedful.architectures import LanguageModel
-from heedful.architectures.inference import batches, check_numbers, evaluating
+from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
 from heedful.nn.masks import AttentionMask
@@ -84,20 +84,13 @@ class Generator(Predictor[LanguageModel, Generation]):
     ) -> None:
         super().__init__(model)
         self.tokenizer = tokenizer
-        self.config = config
+        self.config: GenerateConfig = config
         self.context = context
         self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never generated
 
     def with_options(self, **options: Unpack[GenerateOptions]) -> "Generator":
-        """Create a generator that shares this model, with other default settings for generation.
-
-        Raises:
-            InputError: an option does not exist, or has a value that [generate] cannot have.
-        """
-        changed = copy(self)
-        changed.config = with_options(self.config, options)
-        changed.recipe = self.recipe and replace(self.recipe, generate=changed.config)
-        return changed
+        """Create a generator that shares this model, with other default settings for generation."""
+        return self._configured(options)
 
     @overload
     def generate(self, prompts: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Generation: ...
@@ -136,9 +129,6 @@ class Generator(Predictor[LanguageModel, Generation]):
             window: number of prompts read before their continuations are yielded.
             done: called with the number of prompts that have just ended, as soon as they have.
             options: keys of [generate] for this call, such as `temperature=0.7`.
-
-        Raises:
-            InputError, RunError: under the same conditions as `generate`.
         """
         return self._continued(self._prompts(options).each(prompts), window, done)
 
@@ -148,9 +138,6 @@ class Generator(Predictor[LanguageModel, Generation]):
         """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.
 
         The value of the generator, as of `yield from`, is the whole continuation.
-
-        Raises:
-            InputError, RunError: under the same conditions as `generate`.
         """
         return self._streamed(self._prompts(options).read(prompt))
 
@@ -175,13 +162,13 @@ class Generator(Predictor[LanguageModel, Generation]):
         return TEXTS.one_or_all(lambda each: self._scored(each, end=end), texts)
 
     def _scored(self, texts: Iterator[str], *, end: bool) -> Iterator[TokenScores]:
-        while some := list(islice(texts, WINDOW)):
-            rows = [[*ids, EOS] if end else ids for ids in self.tokenizer.encode_batch(some)]
+        while window := list(islice(texts, WINDOW)):
+            rows = [[*ids, EOS] if end else ids for ids in self.tokenizer.encode_batch(window)]
             cuts = [self._cut_to_context([EOS, *row]) for row in rows]
-            scores = iter(self._score_windows([window for windows in cuts for window in windows]))
-            for row, windows in zip(rows, cuts, strict=True):
-                found = [score for _ in windows for score in next(scores)]
-                yield TokenScores(row, self.tokenizer.pieces(row), found)
+            scores = iter(self._score_windows([part for parts in cuts for part in parts]))
+            for row, parts in zip(rows, cuts, strict=True):
+                log_probs = [score for _ in parts for score in next(scores)]
+                yield TokenScores(row, self.tokenizer.pieces(row), log_probs)
 
     def _cut_to_context(self, tokens: list[int]) -> list[ScoredWindow]:
         """Cut tokens into windows of the context; each predicts the tokens that those before it have not."""
@@ -199,16 +186,19 @@ class Generator(Predictor[LanguageModel, Generation]):
         scores: list[list[float]] = [[]] * len(windows)
         with evaluating(self.model):
             for batch in batches([window.tokens for window in windows], self.config.batch_tokens):
-                ids, real = pad([windows[i].tokens for i in batch])
-                tokens, padding_mask = torch.from_numpy(ids).to(self.device), torch.from_numpy(real).to(self.device)
+                tokens, padding_mask = self._padded([windows[i].tokens for i in batch])
                 mask = AttentionMask(padding_mask[:, :-1], tokens.size(1) - 1, causal=True)
                 hidden = self.model.hidden(tokens[:, :-1], mask)
                 for index, states, row in zip(batch, hidden, tokens, strict=True):
                     first, stop = windows[index].first, len(windows[index].tokens) - 1
-                    found = log_probs_of(states[first:stop], row[first + 1 : stop + 1], self.model.output)
-                    check_numbers(found)
-                    scores[index] = found.tolist()
+                    log_probs = log_probs_of(states[first:stop], row[first + 1 : stop + 1], self.model.output)
+                    check_numbers(log_probs)
+                    scores[index] = log_probs.tolist()
         return scores
+
+    def _padded(self, rows: list[list[int]], side: Literal["left", "right"] = "right") -> tuple[Tensor, Tensor]:
+        ids, padding_mask = (torch.from_numpy(x).to(self.device) for x in pad(rows, side=side))
+        return ids, padding_mask
 
     def _prompts(self, options: GenerateOptions) -> InputKind[GenerationRequest]:
         """Check options, and make the kind of input that prompts with them are; they override settings of a request."""
@@ -225,8 +215,8 @@ class Generator(Predictor[LanguageModel, Generation]):
         self, requests: Iterable[GenerationRequest], window: int = WINDOW, done: Done = lambda _: None
     ) -> Iterator[Generation]:
         requests = iter(requests)
-        while some := list(islice(requests, window)):
-            rows = self._rows(some)
+        while batch := list(islice(requests, window)):
+            rows = self._rows(batch)
             ended = 0
             for _ in self._steps(rows):
                 if more := sum(row.done for row in rows) - ended:
@@ -236,23 +226,18 @@ class Generator(Predictor[LanguageModel, Generation]):
 
     def _streamed(self, request: GenerationRequest) -> abc.Generator[str, None, Generation]:
         (row,) = self._rows([request])
-        given = 0
+        count = 0
         for _ in self._steps([row]):
-            yield from row.text.parts[given:]
-            given = len(row.text.parts)
+            yield from row.text.parts[count:]
+            count = len(row.text.parts)
         return _generation(row)
 
     def reads_whole(self, prompt: str) -> bool:
         """True if a prompt fits the context of the model; of a longer prompt only the last part is read."""
         return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
 
-    def unknown(self, prompt: str) -> list[str]:
-        """List the parts of a prompt that no token of the vocabulary covers: the model reads <unk> for them."""
-        return self.tokenizer.unknown(prompt)
-
     def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
-        """Create the row of each request; after an empty prompt the space that the tokenizer adds is removed."""
-        space = self.tokenizer.first_space
+        space = self.tokenizer.first_space  # the tokenizer adds it, which must not begin a text after an empty prompt
         prompts = self.tokenizer.encode_batch([request.prompt for request in requests])
         return [
             GenerationRow(request.config, prompt, TextStream(request.config.stop, prefix="" if prompt else space))
@@ -262,45 +247,42 @@ class Generator(Predictor[LanguageModel, Generation]):
     def _steps(self, rows: list[GenerationRow]) -> Iterator[None]:
         """Generate tokens for rows until all have ended; yield after each token."""
         while rows:
-            batch, rest = self._cut(rows)
+            for row in rows:
+                row.crop(self.context)
+
+            # A batch is the rows with the longest windows that fit, at least one, each as wide as it may become.
+            rows = sorted(rows, key=lambda row: len(row.window), reverse=True)
+            room = accumulate((row.left for row in rows), max)
+            widths = (min(len(rows[0].window) + tokens, self.context or math.inf) for tokens in room)
+            count = sum(size * width <= self.config.batch_tokens for size, width in enumerate(widths, start=1))
+            batch, rest = rows[: max(1, count)], rows[max(1, count) :]
+
             yield from self._run(batch)
             rows = rest + [row for row in batch if not row.done]
-
-    def _cut(self, rows: list[GenerationRow]) -> tuple[list[GenerationRow], list[GenerationRow]]:
-        """Split rows into a batch, the rows with the longest windows that fit, at least one, and the rest."""
-        for row in rows:
-            row.crop(self.context)
-        rows = sorted(rows, key=lambda row: len(row.window), reverse=True)
-        lefts = accumulate((row.left for row in rows), max)
-        widths = (min(len(rows[0].window) + left, self.context or math.inf) for left in lefts)
-        count = sum(size * width <= self.config.batch_tokens for size, width in enumerate(widths, start=1))
-        return rows[: max(1, count)], rows[max(1, count) :]
 
     @torch.inference_mode()
     def _run(self, rows: list[GenerationRow]) -> Iterator[None]:
         """Generate tokens until each row has ended or the batch, padding included, fills the context of the model."""
-        prompts, padding_mask = (
-            torch.from_numpy(x).to(self.device) for x in pad([r.window for r in rows], side="left")
-        )
+        prompts, padding_mask = self._padded([row.window for row in rows], side="left")
         with evaluating(self.model):
             state = self.model.start(prompts, padding_mask)
         tokens = state.begin
         width = prompts.size(1)
         while rows and (self.context is None or width <= self.context):
-            with evaluating(self.model):
+            with evaluating(self.model):  # not around the yield, after which the caller may train the model
                 logits = state.step(tokens)
-            chosen, scores = sample(logits, rows, self.never)
-            for row, token, score in zip(rows, chosen.tolist(), scores.tolist(), strict=True):
+            choices, scores = sample(logits, rows, self.never)
+            for row, token, score in zip(rows, choices.tolist(), scores.tolist(), strict=True):
                 row.take(token, score, self.tokenizer.spell([token]))
             yield
+
             going = [i for i, row in enumerate(rows) if not row.done]
             if 0 < len(going) < len(rows):
                 state.select(torch.tensor(going, device=tokens.device))
             rows = [rows[i] for i in going]
-            tokens = chosen[going].to(tokens.device)
+            tokens = choices[going].to(tokens.device)
             width += 1
 
 
 def _generation(row: GenerationRow) -> Generation:
-    """The continuation that a row holds when it has ended."""
     return Generation(row.text.text, row.output, row.scores, row.reason)

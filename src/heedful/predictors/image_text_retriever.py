@@ -1,4 +1,4 @@
-"""Search among pictures and texts: both become vectors of one space, in which the nearest to a query are found."""
+"""Search among images and texts: both become vectors of one space, in which the nearest to a query are found."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,20 +13,20 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.predictors.media_reader import SINGLE, Input, MediaReader
 from heedful.predictors.predictor import Done, InputKind, Predictor, described
-from heedful.predictors.retriever import Hit, Vectors, check_search, hits
+from heedful.predictors.retriever import Hit, Vectors, check_search, hits, stacked
 from heedful.predictors.text_predictor import BatchedModel, Text
 from heedful.text.tokenizer import Tokenizer
 
-Read = str | NDArray[np.uint8]  # a text, or a decoded picture
+Read = str | NDArray[np.uint8]  # a text, or a decoded image
 
 WINDOW = 256  # inputs that are read at a time
 GIVE = "a string, a path, bytes, an open file, pixels or an image of Pillow"
 
 
 class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
-    """Retriever of pictures and texts: a dual encoder with its tokenizer. A vector depends on its own input alone.
+    """Retriever of images and texts: a dual encoder with its tokenizer. A vector depends on its own input alone.
 
-    A string is a text. A picture is given as a `Path`, as bytes, as an open file, as an array of pixels, or as an
+    A string is a text. An image is given as a `Path`, as bytes, as an open file, as an array of pixels, or as an
     image of Pillow.
     """
 
@@ -43,27 +43,20 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
     @overload
     def encode(self, inputs: Iterable[Input], done: Done = ...) -> Vectors: ...
     def encode(self, inputs: object, done: Done = lambda _: None) -> Vectors:
-        """Encode a text or a picture as a float32 vector of length 1 and shape (P,), or several as vectors (N, P).
+        """Encode a text or an image as a float32 vector of length 1 and shape (P,), or several as vectors (N, P).
 
         Args:
-            inputs: a text, a string; a picture, as the class says, where pixels are of 8 bits (H W C); or any number of
+            inputs: a text, a string; an image, as the class says, where pixels are of 8 bits (H W C); or any number of
                 both.
             done: called with 1 for each input, when it is encoded.
-
-        Raises:
-            InputError: an input is none of these, or a picture cannot be read.
         """
-        found = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
-        return self.stacked(found) if isinstance(found, list) else found
+        vectors = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
+        return stacked(vectors, self.width) if isinstance(vectors, list) else vectors
 
     __call__ = predict = encode
 
     def encode_lines(self, texts: Iterable[Input], done: Done = lambda _: None) -> Iterator[Vectors]:
-        """Encode any number of texts and pictures, in their order and in bounded memory; yield the vector of each.
-
-        Raises:
-            InputError: under the same conditions as `encode`.
-        """
+        """Encode any number of texts and images, in their order and in bounded memory; yield the vector of each."""
         return self.vectors(self.inputs.each(texts), done)
 
     @overload
@@ -80,35 +73,28 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         """Find what is nearest to a query, or to each of several, best first; ties in the order of the corpus.
 
         Args:
-            queries: texts or pictures, as for `encode`.
-            corpus: texts or pictures to search. The `text` of a hit is the text itself, or the path of the picture.
+            queries: texts or images, as for `encode`.
+            corpus: texts or images to search. The `text` of a hit is the text itself, or the path of the image.
             k: the most inputs to find for each query.
             vectors: the vectors of `corpus`, if computed already with `encode`.
-
-        Raises:
-            InputError: an input cannot be encoded, `k` is below 1, or there are not as many vectors as inputs.
         """
         items = list(INPUTS.each(corpus))
-        there = self.encode(items) if vectors is None else vectors
-        check_search(items, there, k)
+        index = self.encode(items) if vectors is None else vectors
+        check_search(items, index, k)
         names = [str(item) if isinstance(item, str | PathLike) else "picture" for item in items]
-        return self.inputs.one_or_all(lambda each: hits(self.stacked(self.vectors(each)), names, there, k), queries)
 
-    def stacked(self, vectors: Iterable[Vectors]) -> Vectors:
-        """Put any number of vectors into one array (N, P)."""
-        return np.array(list(vectors), np.float32).reshape(-1, self.width)
+        def answers(each: Iterator[Read]) -> Iterator[list[Hit]]:
+            return hits(stacked(self.vectors(each), self.width), names, index, k)
 
-    def read(self, given: object) -> Read:
-        """Return a text as it is, and a picture decoded.
+        return self.inputs.one_or_all(answers, queries)
 
-        Raises:
-            InputError: it is neither, or the picture cannot be read.
-        """
-        found = as_input(given)
-        return found if isinstance(found, str) else self.pictures.decoded(found)
+    def read(self, value: object) -> Read:
+        """Return a text as it is, and an image decoded."""
+        checked = as_input(value)
+        return checked if isinstance(checked, str) else self.pictures.decoded(checked)
 
     def vectors(self, inputs: Iterable[Read], done: Done = lambda _: None) -> Iterator[Vectors]:
-        """Encode texts and decoded pictures, some at a time; yield the vector of each, in order."""
+        """Encode texts and decoded images, some at a time; yield the vector of each, in order."""
         inputs = iter(inputs)
         while window := list(islice(inputs, WINDOW)):
             texts = [self.texts.encode(Text(one)) for one in window if isinstance(one, str)]
@@ -120,15 +106,10 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
                 done(1)
 
 
-def as_input(given: object) -> Input:
-    """Return a text or a picture unchanged, after checking that it is one.
-
-    Raises:
-        InputError: it is neither.
-    """
-    if not isinstance(given, SINGLE):
-        raise InputError(f"{described(given)} is neither a text nor a picture; give {GIVE}")
-    return cast("Input", given)
+def as_input(value: object) -> Input:
+    if not isinstance(value, SINGLE):
+        raise InputError(f"{described(value)} is neither a text nor a picture; give {GIVE}")
+    return cast("Input", value)
 
 
 INPUTS = InputKind("text or picture", SINGLE, as_input, GIVE)

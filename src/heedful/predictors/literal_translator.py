@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from heedful.predictors.predictor import Done
 from heedful.predictors.translator import WINDOW, Alternative, Translation, Translator
@@ -52,9 +52,8 @@ _CLOSING = {"(": ")", "[": "]", "*": "*", "_": "_", "~": "~", "=": "="}
 _DIGITS = 5  # of a long number; a shorter one counts as one if it has several parts or a currency
 
 
-@dataclass(frozen=True)
-class Span:
-    """Literal in a text: where it begins and ends, and how it stands in its sentence."""
+class Span(NamedTuple):
+    """Literal in a text: where it begins and ends, and its role in its sentence."""
 
     begin: int
     end: int
@@ -64,13 +63,17 @@ class Span:
 def literals(text: str) -> list[Span]:
     """Find the literals of a text, from left to right."""
     spans = []
-    for found in _LITERAL.finditer(text):
-        begin, end = found.span()
-        kind = next(kind for kind in get_args(Kind) if found[kind])
+    for match in _LITERAL.finditer(text):
+        begin, end = match.span()
+        kind = next(kind for kind in get_args(Kind) if match[kind])
         if kind == "name":
-            end = begin + len(_without_stop(found[0]))
-        if kind != "number" or _is_long(found[0]):
-            spans.append(Span(begin, end, kind))
+            end = begin + len(_without_stop(match[0]))
+        if kind == "number":
+            parts = re.findall(r"\d+", match[0])
+            has_currency = not (match[0][0].isdigit() and match[0][-1].isdigit())
+            if len(parts) == 1 and len(parts[0]) < _DIGITS and not has_currency:
+                continue
+        spans.append(Span(begin, end, kind))
     return spans
 
 
@@ -114,8 +117,8 @@ def _is_balanced(text: str, opening: str, closing: str) -> bool:
 
 def has_language(text: str) -> bool:
     """True if a text has a letter outside its literals, and is more than a word that is repeated."""
-    letters = any(map(str.isalpha, "".join(outside(text, literals(text)))))
-    return letters and not _REPEATED.fullmatch(text)
+    has_letter = any(map(str.isalpha, "".join(outside(text, literals(text)))))
+    return has_letter and not _REPEATED.fullmatch(text)
 
 
 def outside(text: str, spans: Sequence[Span]) -> list[str]:
@@ -126,22 +129,17 @@ def outside(text: str, spans: Sequence[Span]) -> list[str]:
 
 def _without_stop(literal: str) -> str:
     """Take the punctuation of the sentence off the end of an address or the like."""
-    closed = literal.rstrip(".,;:!?'’")
-    while closed.endswith((")", "]")) and closed.count("(") + closed.count("[") < closed.count(")") + closed.count("]"):
-        closed = closed[:-1].rstrip(".,;:!?'’")
-    return closed or literal
-
-
-def _is_long(number: str) -> bool:
-    parts = re.findall(r"\d+", number)
-    return len(parts) > 1 or sum(map(len, parts)) >= _DIGITS or not number[0].isdigit() or not number[-1].isdigit()
+    core = literal.rstrip(".,;:!?'’")
+    while core.endswith((")", "]")) and core.count("(") + core.count("[") < core.count(")") + core.count("]"):
+        core = core[:-1].rstrip(".,;:!?'’")
+    return core or literal
 
 
 NAMES = ("Tom", "Boston", "Ken", "Bob", "Paris", "Jim")  # models of many languages leave them as they are
 NUMBERS = ("37", "58", "64", "85", "92", "43")
 TRIES = 3  # of different names
 CLOSING = ("</", "]")  # tags that follow a word
-SHORT = 2  # words of a line that may miss the full stop with which models learn it
+SHORT = 2  # words of a line that may lack the full stop with which models learn it
 ENDS = tuple(".!?…:;,。！？：；，、؟।\"'”’)]»")
 NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f ]*")
 NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")  # thousands and decimals vary by language
@@ -160,13 +158,7 @@ class LiteralTranslator:
     def translate_lines(
         self, lines: Iterable[str], window: int = WINDOW, done: Done = lambda _: None
     ) -> Iterator[Translation]:
-        """Translate any number of lines, in their order; the hypothesis of a translation is that of its first part.
-
-        Args:
-            lines: texts, usually one sentence each.
-            window: number of lines read before their translations are yielded.
-            done: called with the number of lines just translated.
-        """
+        """Translate lines as `Translator.translate_lines` does; the hypothesis of a line is that of its first part."""
         lines = iter(lines)
         while chunk := list(islice(lines, window)):
             yield from self._together([self._line(line) for line in chunk], done)
@@ -180,32 +172,32 @@ class LiteralTranslator:
     def _together(self, askings: list[Asking], done: Done) -> list[Translation]:
         """Answer what several lines ask for in common batches, until all are translated."""
         translations: dict[int, Translation] = {}
-        asked = {number: next(asking) for number, asking in enumerate(askings)}
+        requests = {number: next(asking) for number, asking in enumerate(askings)}
         left = len(askings)
 
-        def advance(count: int) -> None:
+        def advance(count: int) -> None:  # a line may ask for several texts, and counts once
             nonlocal left
             done(min(count, left))
             left -= min(count, left)
 
-        while asked:
-            texts = [text for each in asked.values() for text in each]
+        while requests:
+            texts = [text for request in requests.values() for text in request]
             answers = iter(self.translator.translate_lines(texts, max(len(texts), 1), advance))
             following: dict[int, list[str]] = {}
-            for number, each in asked.items():
+            for number, request in requests.items():
                 try:
-                    following[number] = askings[number].send(list(islice(answers, len(each))))
-                except StopIteration as ended:
-                    translations[number] = ended.value
-            asked = following
+                    following[number] = askings[number].send(list(islice(answers, len(request))))
+                except StopIteration as end:
+                    translations[number] = end.value
+            requests = following
         done(left)
         return [translations[number] for number in range(len(askings))]
 
     def _line(self, line: str) -> Asking:
         """Translate a line between the literals at its ends."""
         if "\n" in line or "\r" in line:  # more than a sentence: what a model makes of it depends on its training
-            [found] = yield [line]
-            return found
+            [translation] = yield [line]
+            return translation
         before, core, after = edges(line)
         if not line.strip():
             yield []
@@ -213,8 +205,8 @@ class LiteralTranslator:
         if not (has_language(line) and has_language(core)):
             yield []
             return Translation([Alternative(line, UNTRANSLATED)], truncated=False)
-        found = yield from self._capitals(core)
-        return _with_text(found, f"{before}{found.text}{after}")
+        translation = yield from self._capitals(core)
+        return _with_text(translation, f"{before}{translation.text}{after}")
 
     def _capitals(self, core: str) -> Asking:
         """Translate a text in capitals as if it were not, and give its translation in capitals."""
@@ -223,11 +215,11 @@ class LiteralTranslator:
         letters = "".join(parts)
         if letters == letters.lower() or letters != letters.upper() or not re.search(r"[^\W\d_]{2}", letters):
             return (yield from self._sentence(core))
-        lowered = [_in_sentence_case(part, first=not number) for number, part in enumerate(parts)]
-        found = yield from self._sentence(_joined(lowered, _texts(core, spans)))
-        spans = literals(found.text)
-        raised = [part.upper() for part in outside(found.text, spans)]
-        return _with_text(found, _joined(raised, _texts(found.text, spans)))
+        lower = [_in_sentence_case(part, first=not number) for number, part in enumerate(parts)]
+        translation = yield from self._sentence(_joined(lower, _texts(core, spans)))
+        spans = literals(translation.text)
+        upper = [part.upper() for part in outside(translation.text, spans)]
+        return _with_text(translation, _joined(upper, _texts(translation.text, spans)))
 
     def _sentence(self, text: str) -> Asking:
         """Translate a text with literals: tags around the words of it, and stand-ins in the places of the others."""
@@ -238,15 +230,16 @@ class LiteralTranslator:
             return (yield from self._parts(text, apart))
         if tags := [span for span in spans if span.kind == "tag"]:
             return (yield from self._tagged(text, tags))
-        found = yield from self._plain(text)
-        if all(_is_kept(text[span.begin : span.end], span, text, found.text) for span in spans):
-            return found
+        translation = yield from self._plain(text)
+        if all(_is_kept(text[span.begin : span.end], span, text, translation.text) for span in spans):
+            return translation
         for stand_ins in _stand_ins(text, spans):
-            found = yield from self._plain(_joined(outside(text, spans), stand_ins))
+            translation = yield from self._plain(_joined(outside(text, spans), stand_ins))
             pattern = re.compile("|".join(rf"(?<![A-Za-z0-9_]){each}(?![A-Za-z0-9_])" for each in stand_ins))
-            if sorted(pattern.findall(found.text)) == sorted(stand_ins):
-                written = dict(zip(stand_ins, _texts(text, spans), strict=True))
-                return _with_text(found, pattern.sub(lambda match, texts=written: texts[match[0]], found.text))
+            if sorted(pattern.findall(translation.text)) == sorted(stand_ins):
+                originals = dict(zip(stand_ins, _texts(text, spans), strict=True))
+                restored = pattern.sub(lambda match, texts=originals: texts[match[0]], translation.text)
+                return _with_text(translation, restored)
         return (yield from self._parts(text, spans))
 
     def _parts(self, text: str, spans: Sequence[Span]) -> Asking:
@@ -258,60 +251,60 @@ class LiteralTranslator:
             if not has_language(core):
                 translations.append(part)
                 continue
-            found = yield from self._sentence(core)
+            translation = yield from self._sentence(core)
             before, after = part.split(core, 1)
-            translations.append(f"{before}{found.text}{after}")
-            parts.append(found)
+            translations.append(f"{before}{translation.text}{after}")
+            parts.append(translation)
         if not parts:
             yield []
             return Translation([Alternative(text, UNTRANSLATED)], truncated=False)
-        first = next((found for found in parts if not found.complete), parts[0])
+        first = next((part for part in parts if not part.complete), parts[0])
         whole = _joined(translations, _texts(text, spans))
-        return _with_text(Translation(first.alternatives, any(found.truncated for found in parts)), whole)
+        return _with_text(Translation(first.alternatives, any(part.truncated for part in parts)), whole)
 
     def _tagged(self, text: str, tags: Sequence[Span]) -> Asking:
         """Translate a text without its tags, and put these where as large a share of the words is before them."""
         parts = outside(text, tags)
-        found = yield from self._sentence(" ".join("".join(parts).split()))
-        count = len("".join(parts).split())
-        words = found.text.split(" ")
+        source = "".join(parts).split()
+        translation = yield from self._sentence(" ".join(source))
+        words = translation.text.split(" ")
         before = [len("".join(parts[: number + 1]).split()) for number in range(len(tags))]
-        places = [round(each / max(count, 1) * len(words)) for each in before]
+        places = [round(count / max(len(source), 1) * len(words)) for count in before]
         for tag, place, part in reversed(list(zip(_texts(text, tags), places, parts, strict=False))):
             if place and (place == len(words) or (not part.endswith((" ", "\t")) and tag.startswith(CLOSING))):
-                words[place - 1] = _before_stop(words[place - 1], tag)
+                word = words[place - 1]
+                core = word.rstrip(".,;:!?")  # the tag goes before the punctuation
+                words[place - 1] = f"{core}{tag}{word[len(core) :]}"
             else:
                 words[place] = f"{tag}{words[place]}"
-        return _with_text(found, " ".join(words))
+        return _with_text(translation, " ".join(words))
 
     def _plain(self, text: str) -> Asking:
         """Translate a text as it is; a few words without a full stop also with one, if that is more probable."""
         words = text.split()
         if len(words) > SHORT or text.endswith(ENDS) or not self._knows_full_stop:
-            [found] = yield [text]
-            return _without_loop(text, found)
-        plain, stopped = yield [text, f"{text[0].upper()}{text[1:]}."]
-        found = max(plain, stopped, key=_mean)
-        return _without_loop(text, _with_text(found, re.sub(r"(?<=\w)[.!]$", "", found.text)))
+            [translation] = yield [text]
+            return _without_loop(text, translation)
+        plain, sentence = yield [text, f"{text[0].upper()}{text[1:]}."]
+        best = max(plain, sentence, key=_mean_log_prob)
+        return _without_loop(text, _with_text(best, re.sub(r"(?<=\w)[.!]$", "", best.text)))
 
 
 def _in_sentence_case(part: str, *, first: bool) -> str:
     """Lower-case a text but for the beginnings of sentences and the word "I"."""
-    lowered = re.sub(r"\bi\b", "I", part.lower())
+    lower = re.sub(r"\bi\b", "I", part.lower())
     begin = r"(^\W*|[.!?]\s+)(\w)" if first else r"([.!?]\s+)(\w)"
-    return re.sub(begin, lambda match: match[1] + match[2].upper(), lowered)
+    return re.sub(begin, lambda match: match[1] + match[2].upper(), lower)
 
 
 def _is_kept(literal: str, span: Span, text: str, translation: str) -> bool:
     """True if a literal of a text comes out as it is, or as the other language writes such a number."""
     if translation.count(literal) >= text.count(literal):
         return True
-    grouped = span.kind == "number" and NOTATION.fullmatch(literal)
-    return bool(grouped) and _digits(literal) in map(_digits, NUMBER.findall(translation))
-
-
-def _digits(number: str) -> str:
-    return re.sub(r"\D", "", number)
+    if span.kind != "number" or not NOTATION.fullmatch(literal):
+        return False
+    numbers = (re.sub(r"\D", "", number) for number in NUMBER.findall(translation))
+    return re.sub(r"\D", "", literal) in numbers
 
 
 def _stand_ins(text: str, spans: Sequence[Span]) -> Iterator[list[str]]:
@@ -326,27 +319,20 @@ def _stand_ins(text: str, spans: Sequence[Span]) -> Iterator[list[str]]:
         yield names[begin : begin + count]
 
 
-def _before_stop(word: str, tag: str) -> str:
-    """Put a tag at the end of a word, before its punctuation."""
-    core = word.rstrip(".,;:!?")
-    return f"{core}{tag}{word[len(core) :]}"
-
-
-def _mean(found: Translation) -> float:
-    """Mean log-probability of the tokens of a translation."""
-    scores = found.alternatives[0].hypothesis.token_scores if found.alternatives else []
+def _mean_log_prob(translation: Translation) -> float:
+    scores = translation.alternatives[0].hypothesis.token_scores if translation.alternatives else []
     return sum(scores) / len(scores) if scores else float("-inf")
 
 
-def _without_loop(text: str, found: Translation) -> Translation:
+def _without_loop(text: str, translation: Translation) -> Translation:
     """Write words once that a translation repeats, more than three times in a row, and its source does not."""
-    return found if LOOP.search(text) else _with_text(found, LOOP.sub(r"\1", found.text))
+    return translation if LOOP.search(text) else _with_text(translation, LOOP.sub(r"\1", translation.text))
 
 
-def _with_text(found: Translation, text: str) -> Translation:
-    if not found.alternatives or found.text == text:
-        return found
-    return Translation([Alternative(text, found.alternatives[0].hypothesis)], found.truncated)
+def _with_text(translation: Translation, text: str) -> Translation:
+    if not translation.alternatives or translation.text == text:
+        return translation
+    return Translation([Alternative(text, translation.alternatives[0].hypothesis)], translation.truncated)
 
 
 def _texts(text: str, spans: Sequence[Span]) -> list[str]:

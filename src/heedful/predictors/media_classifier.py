@@ -1,4 +1,4 @@
-"""Classification of pictures, sounds and videos: predicts the class of each file."""
+"""Classification of images, audio and videos: predicts the class of each file."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,11 @@ import torch
 
 from heedful.architectures import SequenceClassifier
 from heedful.config.schema import Recipe
+from heedful.errors import InputError
 from heedful.predictors.classifier import Classified, Decision
 from heedful.predictors.media_reader import Input, MediaReader
-from heedful.predictors.predictor import InputKind, Predictor
+from heedful.predictors.outputs import Answer
+from heedful.predictors.predictor import InputKind, ModelInputs, Predictor
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,8 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts of a sound that is longer than the model reads; their probabilities are averaged.
-        silent: True for a sound in which nothing can be heard, to which the model gives a class all the same.
+        windows: number of parts of audio that is longer than the model reads; their probabilities are averaged.
+        silent: True for audio in which nothing can be heard, to which the model gives a class all the same.
     """
 
     windows: int = 1
@@ -29,17 +31,22 @@ class ClassifiedMedia(Classified):
 
 
 class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
-    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`.
+    """Classifier of images, audio or videos: a model trained to predict one of the classes in `data.labels`.
 
     Attributes:
         decision: how a class is chosen, such as by a threshold.
+        inputs: what a `MediaReader` reads, in parts.
     """
+
+    reads_files = True
 
     def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
         super().__init__(model)
         self.labels = recipe.data.labels
-        self.decide_by(Decision())
+        self.decision = Decision()
         self.reader = MediaReader(model, recipe)
+        kind = self.reader.inputs
+        self.inputs = InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
 
     def decide_by(self, decision: Decision) -> None:
         """Choose classes in another way from now on, such as by a threshold."""
@@ -55,42 +62,39 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         Args:
             files: the name of a file, its bytes, an open file, an image of Pillow, or an array of pixels (H W C, 8
                 bits), of frames (T H W C, 8 bits) or of samples (N) at the rate of the recipe; or an iterable of these.
-                A sound that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
-
-        Raises:
-            InputError: an input is none of these, or cannot be read.
+                Audio that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
         """
         return self.inputs.one_or_all(self.answers, files)
 
     __call__ = predict
 
     def predict_files(self, files: Iterable[Input]) -> Iterator[ClassifiedMedia]:
-        """Predict the class of each of any number of files, in their order and in bounded memory.
-
-        Raises:
-            InputError: under the same conditions as `predict`.
-        """
+        """Predict the class of each of any number of files, in their order and in bounded memory."""
         return self.answers(self.inputs.each(files))
 
-    @property
-    def inputs(self) -> InputKind[list[np.ndarray]]:
-        """The kind of input of a classifier: what a `MediaReader` reads, in parts."""
-        kind = self.reader.inputs
-        return InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
+    def model_inputs(self, value: object, second: str | None) -> ModelInputs:
+        if second is not None:
+            raise InputError("a classifier of files has no output to be given; leave the target out")
+        return self.reader.model_inputs(value)
+
+    def ranked_options(self, value: object, second: str | None) -> list[Answer]:
+        del second  # `model_inputs` refuses one
+        [answer] = self.answers([[self.reader.decoded_file(value)]])
+        return [Answer(answer.options())]
 
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""
-        read: deque[tuple[int, bool]] = deque()  # the number of parts of each input, and whether all are silent
+        facts: deque[tuple[int, bool]] = deque()  # the number of parts of each input, and whether all are silent
 
         def parts() -> Iterator[np.ndarray]:
             for one in decoded:
-                read.append((len(one), all(map(self.reader.medium.is_silent, one))))
+                facts.append((len(one), all(map(self.reader.medium.is_silent, one))))
                 yield from one
 
-        each = self.reader.run(parts(), lambda *batch: self.model(*batch).float().cpu())
-        for logits in each:
-            count, silent = read.popleft()
-            rest = [next(each) for _ in range(count - 1)]
+        outputs = self.reader.run(parts(), lambda *batch: self.model(*batch).float().cpu())
+        for logits in outputs:
+            count, silent = facts.popleft()
+            rest = [next(outputs) for _ in range(count - 1)]
             mean = torch.stack([logits, *rest]).softmax(-1).mean(0)
             answer = self.decision.classify(dict(zip(self.labels, mean.tolist(), strict=True)))
             yield ClassifiedMedia(answer.label, answer.probabilities, windows=count, silent=silent)

@@ -1,4 +1,4 @@
-"""Pictures, sounds and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
+"""Images, audio and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
 
 B batch, N rows of pixels or frames, F features of a row: the columns and channels of pixels, or those of a frame.
 """
@@ -13,18 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.architectures.inference import batches, evaluating
-from heedful.architectures.model import Model
+from heedful.architectures.model import Model, batches, evaluating
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.media.images import pixels_of
-from heedful.media.modality import medium_of, padded
-from heedful.predictors.predictor import Done, InputKind, described
+from heedful.media.modality import modality_of, padded
+from heedful.predictors.predictor import Done, InputKind, ModelInputs, described
 from heedful.storage.paths import unreadable
 
 Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # also pixels, samples or frames
 R = TypeVar("R")
-
 D = TypeVar("D")
 
 
@@ -46,53 +44,55 @@ WINDOW = 16  # batches that are decoded at a time
 
 
 class MediaReader:
-    """Runs a model on pictures, sounds or videos, in batches. The result of one never depends on the others.
-
-    Args:
-        model: the model.
-        recipe: its recipe.
-    """
+    """Runs a model on images, audio or videos, in batches. The result of one never depends on the others."""
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
-        self.medium = medium_of(recipe)
+        self.medium = modality_of(recipe)
         self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
 
-    def decoded(self, given: object) -> np.ndarray:
-        """Decode an input: the name of a file, its bytes, an open file, an image, or an array of pixels or samples.
+    def decoded(self, value: object) -> np.ndarray:
+        """Decode an input: the name of a file, its bytes, an open file, an image, or an array of pixels or samples."""
+        return self._decode(value, self.medium.read, self.medium.from_array)
 
-        Raises:
-            InputError: it is none of these, or cannot be read; the message names the file.
+    def decoded_file(self, value: object) -> np.ndarray:
+        """Decode an input as `decoded` does; a string is refused.
+
+        Whoever sends one to a server cannot open the files of the server by their names.
         """
-        return self._decode(given, self.medium.read, self.medium.from_array)
+        if isinstance(value, str):
+            raise InputError(f"the model reads no text, but a {self.medium.noun}; give a file")
+        return self.decoded(value)
 
-    def parts(self, given: object) -> list[np.ndarray]:
-        """Decode an input of any length, cut into parts that the model reads; see `Medium.read_parts`.
+    def model_inputs(self, value: object) -> ModelInputs:
+        """Prepare one file as the model reads it."""
+        decoded = self.decoded_file(value)
+        device = next(self.model.parameters()).device
+        return ModelInputs([x.to(device) for x in padded([self.medium.features(decoded)])], decoded)
 
-        Raises:
-            InputError: as for `decoded`.
-        """
-        return self._decode(given, self.medium.read_parts, self.medium.parts_of_array)
+    def parts(self, value: object) -> list[np.ndarray]:
+        """Decode an input of any length, cut into parts that the model reads; see `Modality.read_parts`."""
+        return self._decode(value, self.medium.read_parts, self.medium.parts_of_array)
 
-    def _decode(self, given: object, read: Callable[[bytes], D], of_array: Callable[[np.ndarray], D]) -> D:
-        if isinstance(given, torch.Tensor):
-            return of_array(given.detach().cpu().numpy())
-        if isinstance(given, np.ndarray):
-            return of_array(given)
-        if isinstance(given, bytes):
-            return read(given)
-        if isinstance(given, BufferedIOBase):
-            return read(given.read())
-        if isinstance(given, PillowImage):
-            return of_array(pixels_of(given))
-        if not isinstance(given, str | PathLike):
-            raise InputError(f"{described(given)} is no {self.medium.noun}; give {GIVE}")
+    def _decode(self, value: object, read: Callable[[bytes], D], of_array: Callable[[np.ndarray], D]) -> D:
+        if isinstance(value, torch.Tensor):
+            return of_array(value.detach().cpu().numpy())
+        if isinstance(value, np.ndarray):
+            return of_array(value)
+        if isinstance(value, bytes):
+            return read(value)
+        if isinstance(value, BufferedIOBase):
+            return read(value.read())
+        if isinstance(value, PillowImage):
+            return of_array(pixels_of(value))
+        if not isinstance(value, str | PathLike):
+            raise InputError(f"{described(value)} is no {self.medium.noun}; give {GIVE}")
         try:
-            return read(Path(given).read_bytes())
+            return read(Path(value).read_bytes())
         except OSError as error:
-            raise InputError(unreadable(Path(given), error)) from error
+            raise InputError(unreadable(Path(value), error)) from error
         except InputError as error:
-            raise InputError(f"{given}: {error}") from error
+            raise InputError(f"{value}: {error}") from error
 
     def run(
         self,
@@ -111,13 +111,13 @@ class MediaReader:
         """
         device = next(self.model.parameters()).device
         for window in self.windows(decoded, WINDOW * batch_tokens):
-            found: dict[int, R] = {}
+            results: dict[int, R] = {}
             with torch.inference_mode(), evaluating(self.model):
                 for batch in batches([range(self.medium.tokens(one)) for one in window], batch_tokens):
                     inputs, padding_mask = padded([self.medium.features(window[i]) for i in batch])
-                    found |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)
+                    results |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)
                     done(len(batch))
-            yield from (found[index] for index in range(len(window)))
+            yield from (results[index] for index in range(len(window)))
 
     def windows(self, decoded: Iterable[np.ndarray], tokens: int) -> Iterator[list[np.ndarray]]:
         """Split decoded inputs into lists that fit into memory: at most `medium.window`, of about so many positions."""

@@ -19,7 +19,6 @@ class CutOutputs:
     cut: int = 0
 
     def count(self, complete: bool) -> None:
-        """Count an output."""
         self.outputs += 1
         self.cut += not complete
 
@@ -27,9 +26,9 @@ class CutOutputs:
         """Return a sentence about the cut outputs with the remedy; None if there are none.
 
         Args:
-            config: The settings of the search.
-            positions: The positions that the decoder of the model learns, which no setting of a search can raise.
-            option: The name of the setting that the reader can change.
+            config: the settings of the search.
+            positions: the positions that the decoder of the model learns, which no setting of a search can raise.
+            option: the name of the setting that the reader can change.
         """
         if not self.cut:
             return None
@@ -38,6 +37,38 @@ class CutOutputs:
             f"{self.cut:,} of {self.outputs:,} outputs were cut at the length limit, decode.max_extra = "
             f"{config.extra:,}{learned}; if they repeat themselves, train longer, otherwise raise {option}"
         )
+
+
+MAX_OPTIONS = 10  # words for each gap, and neighbours of each word
+
+
+@dataclass(frozen=True)
+class Option:
+    """One possible output of a model for a text, such as a translation, a word for a gap, or a class.
+
+    Attributes:
+        text: the output as text.
+        probability: probability that the model gives the output; None if the model gives none.
+        score: score of a hypothesis in beam search.
+        pieces: tokens of an output that was generated token by token.
+        log_probs: log-probability of each token in `pieces`.
+        complete: False if a length limit cut the output.
+    """
+
+    text: str
+    probability: float | None = None
+    score: float | None = None
+    pieces: tuple[str, ...] = ()
+    log_probs: tuple[float, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer of a model about a text or about one token, as a list of options, best first."""
+
+    options: list[Option]
+    place: int | None = None  # index of the token that the answer is about, such as a gap; None: the whole text
 
 
 LOGITS_AT_ONCE = 2**24  # so that the logits of a long text over a large vocabulary are never all in memory
@@ -74,6 +105,6 @@ def log_probs_of(
     """Compute log P of each target from the hidden state that predicts it, in float32, a few rows at a time."""
     vocabulary = output(hidden[:1]).size(-1)
     rows = max(1, LOGITS_AT_ONCE // vocabulary)
-    parts = zip(hidden.split(rows), targets.split(rows), strict=True)
-    scores = [output(part).float().log_softmax(-1).gather(-1, chosen[:, None])[:, 0] for part, chosen in parts]
+    blocks = zip(hidden.split(rows), targets.split(rows), strict=True)
+    scores = [output(states).float().log_softmax(-1).gather(-1, tokens[:, None])[:, 0] for states, tokens in blocks]
     return torch.cat(scores)

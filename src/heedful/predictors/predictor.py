@@ -1,19 +1,25 @@
 """Base class of all predictors (translator, generator, classifier ...): inputs, device, precision, calls."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
 from reprlib import repr as shortened
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
+import numpy as np
 import torch
 from torch import nn
 
 from heedful.architectures.model import Model
+from heedful.config.options import TABLES, with_options
 from heedful.config.schema import DecodeConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine.device import choose_device
 from heedful.nn.int8 import Int8Linear
+from heedful.predictors.outputs import Answer
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -21,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class InputKind(Generic[T]):
-    """Kind of input that a predictor takes, such as texts: how one is told from several, and how it is read.
+    """Kind of input that a predictor takes, such as texts: one is distinguished from several, and each is read.
 
     Attributes:
         noun: what one input is called in messages, such as "text".
@@ -35,55 +41,39 @@ class InputKind(Generic[T]):
     read: Callable[[object], T]
     remedy: str
 
-    def one_or_all(self, answers: Callable[[Iterator[T]], Iterator[A]], given: object) -> A | list[A]:
-        """Answer one input by one result, and an iterable of inputs by a list of results in order.
+    def one_or_all(self, answers: Callable[[Iterator[T]], Iterator[A]], inputs: object) -> A | list[A]:
+        """Answer one input by one result, and an iterable of inputs by a list of results in order."""
+        if isinstance(inputs, self.types):
+            [answer] = answers(iter([self.read(inputs)]))
+            return answer
+        return list(answers(self.each(inputs)))
 
-        Args:
-            answers: computes the results of any number of inputs, one after another.
-            given: an input or an iterable of inputs.
-
-        Raises:
-            InputError: `given` is neither, or an input cannot be read.
-        """
-        if isinstance(given, self.types):
-            [found] = answers(iter([self.read(given)]))
-            return found
-        return list(answers(self.each(given)))
-
-    def each(self, given: object) -> Iterator[T]:
-        """Iterate over the inputs of an iterable and read each; an error names the number of the input, from 1.
-
-        Raises:
-            InputError: `given` is one input, or no iterable of inputs.
-        """
-        if isinstance(given, self.types):
+    def each(self, inputs: object) -> Iterator[T]:
+        """Iterate over the inputs of an iterable and read each; an error names the number of the input, from 1."""
+        if isinstance(inputs, self.types):
             raise InputError(
-                f"{described(given)} is one {self.noun}, where several are read one after another; put it in a list"
+                f"{described(inputs)} is one {self.noun}, where several are read one after another; put it in a list"
             )
-        if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping) or getattr(given, "ndim", 1) == 0:
+        if not isinstance(inputs, Iterable) or isinstance(inputs, bytes | Mapping) or getattr(inputs, "ndim", 1) == 0:
             raise InputError(
-                f"{described(given)} is no {self.noun}, nor a list of several; give {self.remedy}, or several in a list"
+                f"{described(inputs)} is no {self.noun}, nor a list of several; give {self.remedy}, or several in a "
+                "list"
             )
-        return self._numbered(given)
+        return self._numbered(inputs)
 
     def _numbered(self, inputs: Iterable[object]) -> Iterator[T]:
         for number, one in enumerate(inputs, start=1):
             try:
-                found = self.read(one)
+                converted = self.read(one)
             except InputError as error:
                 raise InputError(f"{self.noun} {number}: {error}") from error
-            yield found
+            yield converted
 
 
-def as_text(given: object) -> str:
-    """Return an input unchanged after checking that it is a string.
-
-    Raises:
-        InputError: the input is not a string.
-    """
-    if not isinstance(given, str):
-        raise InputError(f"{described(given)} is no text; give a string")
-    return given
+def as_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{described(value)} is no text; give a string")
+    return value
 
 
 TEXTS = InputKind("text", (str,), as_text, "a string")
@@ -102,13 +92,16 @@ Done = Callable[[int], object]  # called with the number of texts just finished,
 
 
 def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: str) -> None:
-    """Check that a call which gives one text for each input is not asked for the n best.
-
-    Raises:
-        InputError: it is.
-    """
+    """Check that a call which gives one text for each input is not asked for the n best."""
     if "n_best" in options and config.n_best > 1:
         raise InputError(f"n_best = {config.n_best}: {remedy}")
+
+
+class ModelInputs(NamedTuple):
+    """Arguments of a model for one input without padding, and what is at the positions of its first stack."""
+
+    arguments: Sequence[torch.Tensor]
+    tokens: list[int] | np.ndarray  # token ids, or a decoded file
 
 
 class Predictor(ABC, Generic[M_co, A_co]):
@@ -123,15 +116,20 @@ class Predictor(ABC, Generic[M_co, A_co]):
         recipe: the recipe that the model was trained with; None for a model that was not loaded from a folder.
         tokenizer: the tokenizer of the text that the model reads, or writes if it reads none; None for a model without
             text.
+        config: the settings by which the model writes: [decode] or [generate].
+        reader: runs the model on texts or files in batches; a generator and a translator have none.
+        reads_files: True for a predictor of images, audio or video, whose `reader` decodes them.
     """
 
     recipe: Recipe | None = None
     tokenizer: Any = None
+    config: Any = None
+    reader: Any = None
+    reads_files: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        """Let a predictor that is called like a function do what its own `predict` does."""
         super().__init_subclass__()
-        cls.__call__ = cls.predict
+        cls.__call__ = cls.predict  # a predictor that is called like a function does what its own `predict` does
 
     def __init__(self, model: M_co) -> None:
         self.model = model
@@ -146,16 +144,24 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
         Args:
             texts: a string, which has one answer; or an iterable of strings, which has as many answers.
-
-        Raises:
-            InputError: an input is not a text.
         """
 
     __call__ = predict  # for type checkers; what runs is the subclass's own, see `__init_subclass__`
 
+    @cached_property
+    def tokenizers(self) -> TokenizerPair:
+        """Tokenizers of what the model reads and of what it writes: one twice, or none for a model without text."""
+        return NoTokenizers() if self.tokenizer is None else TokenizerPair(self.tokenizer, self.tokenizer)
+
+    def _configured(self: P, options: Mapping[str, Any]) -> P:
+        """Copy of the predictor that shares its model, with other values for some of the settings in `config`."""
+        changed = copy(self)
+        changed.config = with_options(self.config, options)
+        changed.recipe = self.recipe and replace(self.recipe, **{TABLES[type(self.config)]: changed.config})
+        return changed
+
     @property
     def device(self) -> torch.device:
-        """Device on which the model computes."""
         return next(self.model.parameters()).device
 
     @property
@@ -166,23 +172,32 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     def to(self: P, device: str | torch.device) -> P:
-        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor.
-
-        Raises:
-            InputError: this machine has no such device, or the device cannot compute in int8.
-        """
-        chosen = choose_device(device)
-        if self.precision == "int8" and chosen.type != "cpu":
-            raise InputError(f"int8 is for processors, and not for {chosen}; load the model in float32 to move it")
-        self.model.to(chosen)
+        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor."""
+        target = choose_device(device)
+        if self.precision == "int8" and target.type != "cpu":
+            raise InputError(f"int8 is for processors, and not for {target}; load the model in float32 to move it")
+        self.model.to(target)
         return self
 
     def __repr__(self) -> str:
-        known = {} if self.recipe is None else {"task": self.recipe.task, "family": self.recipe.model.family}
-        facts = {name: repr(value) for name, value in known.items()}
-        facts["parameters"] = f"{sum(weight.numel() for weight in weights_of(self.model)):_}"
-        facts |= {"precision": repr(self.precision), "device": repr(str(self.device))}
-        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in facts.items())})"
+        facts = [] if self.recipe is None else [f"task={self.recipe.task!r}", f"family={self.recipe.model.family!r}"]
+        facts += [f"parameters={sum(weight.numel() for weight in weights_of(self.model)):_}"]
+        facts += [f"precision={self.precision!r}", f"device={str(self.device)!r}"]
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+    def model_inputs(self, value: Any, second: str | None) -> ModelInputs | None:
+        """Prepare a text, a pair or a file as the model reads it, for the inspector; None: it cannot be inspected."""
+        del value, second
+        return None
+
+    def ranked_options(self, value: Any, second: str | None) -> list[Answer]:
+        """Answer a text, a pair of texts or a file by options, for the inspector; none if the model chooses nothing."""
+        del value, second
+        return []
+
+    def unknown(self, text: str) -> list[str]:
+        """List the parts of a text that no token of the vocabulary covers: the model reads <unk> for them."""
+        return self.tokenizers.source.unknown(text)
 
 
 AnyPredictor = Predictor[Model, object]  # the predictor of a model whose task is not known

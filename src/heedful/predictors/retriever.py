@@ -13,8 +13,8 @@ from safetensors.numpy import save
 from heedful.architectures import SentenceEncoder
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError, RunError
-from heedful.predictors.predictor import TEXTS, Done, Predictor
-from heedful.predictors.text_predictor import BatchedModel, Text
+from heedful.predictors.predictor import TEXTS, Done, ModelInputs, Predictor
+from heedful.predictors.text_predictor import BatchedModel, Text, row_inputs
 from heedful.storage.atomic import atomic_file
 from heedful.text.tokenizer import Tokenizer
 from heedful.wording import counted
@@ -25,13 +25,7 @@ VECTORS, DIGEST, SHAPE = "vectors", "sha256", "shape"
 def write_index(path: Path, vectors: np.ndarray, made_of: Mapping[str, str]) -> None:
     """Write vectors (N, D), float32, as an index file; the file appears as a whole or not at all.
 
-    Args:
-        path: the file; an existing file is replaced.
-        vectors: one vector for each text.
-        made_of: the digests of all that the vectors depend on, such as the model and the corpus.
-
-    Raises:
-        RunError: the file cannot be written.
+    `made_of` has the digests of all that the vectors depend on, such as the model and the corpus.
     """
     stored = np.ascontiguousarray(vectors, np.float32)
     try:
@@ -42,12 +36,7 @@ def write_index(path: Path, vectors: np.ndarray, made_of: Mapping[str, str]) -> 
 
 
 def read_index(path: Path, made_of: Mapping[str, str]) -> np.ndarray:
-    """Read the vectors of an index file that `write_index` wrote.
-
-    Raises:
-        InputError: the file is not an index, a byte of it was changed, its vectors have another type or shape than
-            those that were written, or its sources have other digests.
-    """
+    """Read the vectors of an index file that `write_index` wrote, unchanged and from sources with the same digests."""
     try:
         with safe_open(path, framework="numpy") as file:
             facts, vectors = file.metadata() or {}, file.get_tensor(VECTORS)
@@ -57,17 +46,16 @@ def read_index(path: Path, made_of: Mapping[str, str]) -> np.ndarray:
     is_sound = vectors.dtype == np.float32 and vectors.ndim == 2 and str(vectors.shape) == shape
     if not is_sound or facts.get(DIGEST) != digest(vectors):
         raise InputError(f"{path}: does not hold the vectors that were written; delete it, and it is made again")
-    other = [name for name, value in made_of.items() if facts.get(name) != value]
-    if other:
+    changed = [name for name, value in made_of.items() if facts.get(name) != value]
+    if changed:
         raise InputError(
-            f"{path}: was made of another {' and another '.join(other)}; delete it, and it is made again, or name "
+            f"{path}: was made of another {' and another '.join(changed)}; delete it, and it is made again, or name "
             "another file"
         )
     return vectors
 
 
 def digest(vectors: np.ndarray) -> str:
-    """Compute the SHA-256 digest of the bytes of vectors."""
     return hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()
 
 
@@ -105,24 +93,20 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         Args:
             texts: a string, or any number of strings.
             done: called with 1 for each text, when it is encoded.
-
-        Raises:
-            InputError: an input is not a text.
         """
-        found = TEXTS.one_or_all(lambda each: self.encode_lines(each, done), texts)
-        return np.array(found, np.float32).reshape(-1, self.width) if isinstance(found, list) else found
+        vectors = TEXTS.one_or_all(lambda each: self.encode_lines(each, done), texts)
+        return stacked(vectors, self.width) if isinstance(vectors, list) else vectors
 
     __call__ = predict = encode
 
     def encode_lines(self, texts: Iterable[str], done: Done = lambda _: None) -> Iterator[Vectors]:
-        """Encode any number of texts, in their order and in bounded memory; yield the vector of each, (D,).
-
-        Raises:
-            InputError: an input is not a text.
-        """
+        """Encode any number of texts, in their order and in bounded memory; yield the vector of each, (D,)."""
         for vector in self.reader.read(map(Text, TEXTS.each(texts))):
             done(1)
             yield vector.numpy()
+
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        return row_inputs(self.model, self.reader.encode(Text(value, second)))
 
     @overload
     def search(self, queries: str, texts: Iterable[str], k: int = 10, vectors: Vectors | None = None) -> list[Hit]: ...
@@ -140,22 +124,19 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
             texts: the texts to search.
             k: the most texts to find for each query.
             vectors: the vectors of `texts`, if computed already with `encode`.
-
-        Raises:
-            InputError: an input is not a text, `k` is below 1, or there are not as many vectors as texts.
         """
         lines = texts if isinstance(texts, list) else list(TEXTS.each(texts))
-        there = self.encode(lines) if vectors is None else vectors
-        check_search(lines, there, k)
-        return TEXTS.one_or_all(lambda each: hits(self.encode(each), lines, there, k), queries)
+        index = self.encode(lines) if vectors is None else vectors
+        check_search(lines, index, k)
+        return TEXTS.one_or_all(lambda each: hits(self.encode(each), lines, index, k), queries)
+
+
+def stacked(vectors: Iterable[Vectors], width: int) -> Vectors:
+    """Stack any number of vectors, each (D,), as one array (N, D)."""
+    return np.array(list(vectors), np.float32).reshape(-1, width)
 
 
 def check_search(texts: Sequence[object], vectors: Vectors, k: int) -> None:
-    """Check that there is a vector for each text, and that a search asks for at least one.
-
-    Raises:
-        InputError: one of both does not hold.
-    """
     if k < 1:
         raise InputError(f"k = {k}: at least 1 text for each query")
     if len(vectors) != len(texts):
@@ -180,6 +161,7 @@ def nearest(queries: Vectors, vectors: Vectors, k: int) -> tuple[Vectors, NDArra
     for start in range(0, len(vectors), BLOCK):
         block = queries @ vectors[start : start + BLOCK].T
         numbers = np.broadcast_to(np.arange(start, start + block.shape[1]), block.shape)
+        # the best so far come first, so that the stable sort keeps the lower index of equals
         scores, places = np.concatenate([scores, block], axis=1), np.concatenate([places, numbers], axis=1)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         scores, places = np.take_along_axis(scores, order, axis=1), np.take_along_axis(places, order, axis=1)

@@ -31,7 +31,6 @@ class Standardisation:
 
     @classmethod
     def of(cls, data: DataConfig) -> "Standardisation":
-        """The standardisation that settings for data name; none for those of a model that has not been trained."""
         if data.label_mean is None or data.label_scale is None:
             return cls()
         return cls(data.label_mean, data.label_scale)
@@ -45,11 +44,9 @@ class Standardisation:
         return cls(mean, deviation or 1.0)  # equal labels have nothing to divide by
 
     def standardised(self, labels: N) -> N:
-        """Convert labels in their own unit to what the model learns."""
         return (labels - self.mean) / self.scale
 
     def restored(self, outputs: N) -> N:
-        """Convert outputs of the model to the unit of the labels."""
         return outputs * self.scale + self.mean
 
 
@@ -77,15 +74,13 @@ class Scorer(TextPredictor[TextClassifier, Scored]):
         data: its settings for data, with the mean and the scale of the labels.
     """
 
+    columns = ("score",)
+
     def __init__(self, model: TextClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.labels = Standardisation.of(data)
 
-    columns = ("score",)
-
     def answers(self, texts: Iterator[Text]) -> Iterator[Scored]:
         """Predict a number for each text, in order."""
-        return (
-            Scored(self.labels.restored(output.item()), row.truncated)
-            for row, output in self.reader.read_with_rows(texts)
-        )
+        for row, output in self.reader.read_with_rows(texts):
+            yield Scored(self.labels.restored(output.item()), row.truncated)

@@ -41,21 +41,13 @@ class SpeechRules:
 
     @classmethod
     def of(cls, tokens: SpeechTokens, config: TranscribeConfig, times: range, vocabulary: int) -> "SpeechRules":
-        """Make the rules of a model: those that its settings name, and no token of a prompt.
-
-        Args:
-            tokens: the tokens of speech in the vocabulary.
-            config: the settings of the transcription.
-            times: the time stamps that are written; empty: none are.
-            vocabulary: the number of tokens, V.
-        """
+        """Create the rules of a model with V tokens: those that its settings name, and no token of a prompt."""
         never, first = (torch.zeros(vocabulary, dtype=torch.bool) for _ in range(2))
         never[sorted({PAD, BOS, *config.suppress, *(tokens.controls - set(times))} - {EOS})] = True
         first[list(config.suppress_first)] = True
         return cls(never, never | first, times)
 
     def to(self, device: torch.device) -> "SpeechRules":
-        """Copy the rules to a device."""
         return SpeechRules(self.never.to(device), self.never_first.to(device), self.times)
 
     def apply(self, logits: Float[Tensor, "R V"], written: Int[Tensor, "R T"]) -> Float[Tensor, "R V"]:
@@ -64,7 +56,14 @@ class SpeechRules:
         if not self.times:
             return logits
         logits = logits.masked_fill(self.forbidden(written, logits.size(1)), -torch.inf)
-        return logits.masked_fill(self.overruled(logits), -torch.inf)
+
+        # Where all time stamps together are likelier than any other token, only they remain.
+        begin, end = self.times.start, self.times.stop
+        times = logits[:, begin:end].float().logsumexp(1)
+        others = torch.cat([logits[:, :begin], logits[:, end:]], dim=1).float().amax(1)
+        overruled = (times > others)[:, None].repeat(1, logits.size(1))
+        overruled[:, begin:end] = False
+        return logits.masked_fill(overruled, -torch.inf)
 
     def forbidden(self, written: Int[Tensor, "R T"], vocabulary: int) -> Bool[Tensor, "R V"]:
         """True for tokens that would break the order of time stamps.
@@ -76,24 +75,15 @@ class SpeechRules:
         ids = torch.arange(vocabulary, device=written.device)
         is_time = (ids >= begin) & (ids < end)
         if not written.size(1):
-            latest = begin + round(FIRST_SECONDS / STEP)
-            return (~is_time | (ids > latest)).expand(len(written), -1)
+            limit = begin + round(FIRST_SECONDS / STEP)
+            return (~is_time | (ids > limit)).expand(len(written), -1)
         stamped = (written >= begin) & (written < end)
         last = stamped[:, -1:]
         closing = last & ~stamped[:, -2:-1] if written.size(1) > 1 else torch.zeros_like(last)
         opening = last & ~closing
-        reached = written.masked_fill(~stamped, begin - 1).amax(1, keepdim=True)
-        early = is_time & (ids < reached + (~closing).long())
+        latest = written.masked_fill(~stamped, begin - 1).amax(1, keepdim=True)
+        early = is_time & (ids < latest + (~closing).long())
         return early | (opening & is_time) | (closing & ~is_time & (ids != EOS))
-
-    def overruled(self, logits: Float[Tensor, "R V"]) -> Bool[Tensor, "R V"]:
-        """True for all but time stamps in rows where these together are likelier than any other token."""
-        begin, end = self.times.start, self.times.stop
-        times = logits[:, begin:end].float().logsumexp(1)
-        others = torch.cat([logits[:, :begin], logits[:, end:]], dim=1).float().amax(1)
-        mask = (times > others)[:, None].repeat(1, logits.size(1))
-        mask[:, begin:end] = False
-        return mask
 
 
 class SpeechState:
@@ -134,29 +124,27 @@ class SpeechState:
         return logits
 
 
-SHORTEST = 0.1  # seconds: less at the end of a long recording holds no speech of its own
+MIN_SECONDS = 0.1  # less at the end of a long recording holds no separate speech
 
 
-class Said(NamedTuple):
+class TimedTokens(NamedTuple):
     """Tokens with the log-probability of each, and begin and end of each in seconds; () if they are not known."""
 
     tokens: Sequence[int]
     scores: Sequence[float]
     times: Sequence[tuple[float, float]] = ()
 
-    def cut(self, begin: int, end: int | None) -> "Said":
-        """The tokens from one place to another."""
-        return Said(self.tokens[begin:end], self.scores[begin:end], self.times[begin:end])
+    def cut(self, begin: int, end: int | None) -> "TimedTokens":
+        return TimedTokens(self.tokens[begin:end], self.scores[begin:end], self.times[begin:end])
 
-    def joined(self, after: "Said") -> "Said":
-        """These tokens, and those of another output after them."""
+    def joined(self, after: "TimedTokens") -> "TimedTokens":
         times = [*self.times, *after.times] if self.times and after.times else ()
-        return Said([*self.tokens, *after.tokens], [*self.scores, *after.scores], times)
+        return TimedTokens([*self.tokens, *after.tokens], [*self.scores, *after.scores], times)
 
 
 @dataclass
 class Reading:
-    """A recording that is being transcribed: where its next window begins, and what was said so far.
+    """A recording that is being transcribed: where its next window begins, and the transcript so far.
 
     Attributes:
         recording: the recording.
@@ -165,7 +153,7 @@ class Reading:
             from one into the next.
         begin: the first sample of the next window.
         language: the code of the language; None before it is known.
-        segments: what was said before, with seconds and tokens.
+        segments: begin, end and tokens of the transcript so far, in seconds.
         complete: False once an output reached the length limit, and was cut there.
     """
 
@@ -174,7 +162,7 @@ class Reading:
     stretches: list[tuple[int, int]] | None = None
     begin: int = 0
     language: str | None = None
-    segments: list[tuple[float, float, Said]] = field(default_factory=list)
+    segments: list[tuple[float, float, TimedTokens]] = field(default_factory=list)
     complete: bool = True
     _coming: deque[tuple[int, int]] = field(init=False)
 
@@ -185,7 +173,6 @@ class Reading:
 
     @property
     def finished(self) -> bool:
-        """True if the whole recording was read."""
         return not self._coming
 
     @property
@@ -199,7 +186,7 @@ class Reading:
         while self._coming:
             first, end = self._coming[0]
             self.begin = max(self.begin, first)
-            if end - self.begin >= (SHORTEST * self.recording.rate if self.begin > first else 1):
+            if end - self.begin >= (MIN_SECONDS * self.recording.rate if self.begin > first else 1):
                 return
             self._coming.popleft()
         self.begin = self.recording.length
@@ -211,22 +198,20 @@ class Reading:
 
     @property
     def left(self) -> int:
-        """Number of samples of the next window."""
+        """Number of samples in the next window."""
         return min(self.windows.length, self.stretch[1] - self.begin)
 
     def window(self) -> Samples:
-        """Read the samples of the next window."""
         return self.recording.read(self.begin, self.begin + self.left)
 
     def transcript(
-        self, spell: Callable[[Sequence[int]], str], words: Callable[[Said], list[Word]] = lambda _: []
+        self, spell: Callable[[Sequence[int]], str], words: Callable[[TimedTokens], list[Word]] = lambda _: []
     ) -> Transcript:
-        """Make the transcript of what was said so far, whose tokens `spell` turns into text, and `words` into words."""
-        spelled = [(start, end, said, spell(said.tokens)) for start, end, said in self.segments]
-        kept = [one for one in spelled if self.windows.keeps(one[3])]
+        """Create the transcript so far, whose tokens `spell` turns into text, and `words` into words."""
         segments = [
-            Segment(start, end, text, list(said.tokens), list(said.scores), words(said))
-            for start, end, said, text in kept
+            Segment(start, end, text, list(output.tokens), list(output.scores), words(output))
+            for start, end, output in self.segments
+            if self.windows.keeps(text := spell(output.tokens))
         ]
         return Transcript(segments, self.heard, self.language, self.complete)
 
@@ -245,7 +230,7 @@ class Windows(ABC):
         self.length = length
 
     def skip(self, reading: Reading) -> None:
-        """Go on after a window in which nothing was said."""
+        """Continue after a window without speech."""
         reading.move_to(reading.begin + reading.left)
 
     def keeps(self, text: str) -> bool:
@@ -253,8 +238,8 @@ class Windows(ABC):
         return bool(text)
 
     @abstractmethod
-    def take(self, reading: Reading, said: Said) -> None:
-        """Add what was said in the present window to a reading, and move on to the next window."""
+    def take(self, reading: Reading, output: TimedTokens) -> None:
+        """Add the tokens of the current window to a reading, and move on to the next window."""
 
 
 class StampedWindows(Windows):
@@ -269,13 +254,13 @@ class StampedWindows(Windows):
         """True if a text is more than punctuation, of which models write rows in long pauses."""
         return any(category(char)[0] not in "PZ" for char in text)
 
-    def take(self, reading: Reading, said: Said) -> None:
+    def take(self, reading: Reading, output: TimedTokens) -> None:
         """Add the segments between time stamps; what follows the last pair of them is read again in the next window."""
         offset, rate = reading.begin / reading.recording.rate, reading.recording.rate
         limit = (reading.begin + reading.left) / rate
-        parts = list(self._segments(said))
+        parts = list(self._segments(output))
         finished = [part for part in parts if part[1] is not None]
-        reopened = bool(finished) and self._reopened(said)
+        reopened = bool(finished) and self._reopened(output)
         for start, end, part in finished if reopened else parts:
             stop = limit if end is None else min(offset + end, limit)
             self._add(reading, min(offset + start, stop), stop, part)
@@ -283,7 +268,7 @@ class StampedWindows(Windows):
         reading.move_to(reading.begin + (reading.left if last is None else min(reading.left, round(last * rate))))
 
     @staticmethod
-    def _add(reading: Reading, start: float, stop: float, part: Said) -> None:
+    def _add(reading: Reading, start: float, stop: float, part: TimedTokens) -> None:
         """Add a segment to a reading; one without a length has the time from the end of the one before.
 
         A model may put both time stamps at or beyond the end of the window. Where no time is left, the segment is a
@@ -296,27 +281,27 @@ class StampedWindows(Windows):
             reading.segments.append((start, stop, part))
             return
         if reading.segments:
-            first, end, said = reading.segments.pop()
-            reading.segments.append((first, end, said.joined(part)))
+            first, end, before = reading.segments.pop()
+            reading.segments.append((first, end, before.joined(part)))
 
-    def _reopened(self, said: Said) -> bool:
+    def _reopened(self, output: TimedTokens) -> bool:
         """True if a pair of time stamps is followed by a segment without an end, or by nothing."""
-        stamps = [place for place, token in enumerate(said.tokens) if token in self.times]
+        stamps = [place for place, token in enumerate(output.tokens) if token in self.times]
         paired = any(b - a == 1 for a, b in pairwise(stamps))
-        alone = len(said.tokens) > 1 and stamps[-1] == len(said.tokens) - 1 and stamps[-1] - 1 not in stamps
+        alone = len(output.tokens) > 1 and stamps[-1] == len(output.tokens) - 1 and stamps[-1] - 1 not in stamps
         return paired and not alone
 
-    def _segments(self, said: Said) -> Iterator[tuple[float, float | None, Said]]:
+    def _segments(self, output: TimedTokens) -> Iterator[tuple[float, float | None, TimedTokens]]:
         """Cut tokens at time stamps: start, end (None: there is none), and the text between them."""
         start, begin = 0.0, 0
-        for place, token in enumerate(said.tokens):
+        for place, token in enumerate(output.tokens):
             if token not in self.times:
                 continue
             if place > begin:
-                yield start, self.tokens.seconds(token), said.cut(begin, place)
+                yield start, self.tokens.seconds(token), output.cut(begin, place)
             start, begin = self.tokens.seconds(token), place + 1
-        if begin < len(said.tokens):
-            yield start, None, said.cut(begin, None)
+        if begin < len(output.tokens):
+            yield start, None, output.cut(begin, None)
 
 
 class OverlappingWindows(Windows):
@@ -326,41 +311,37 @@ class OverlappingWindows(Windows):
         super().__init__(length)
         self.share = share
 
-    def take(self, reading: Reading, said: Said) -> None:
-        """Add the text of the window as one segment, joined to the one before where both say the same."""
-        common = round(self.share * self.length)
-        rate, (first, length) = reading.recording.rate, reading.stretch
+    def take(self, reading: Reading, output: TimedTokens) -> None:
+        """Add the text of the window as one segment, joined to the one before where both have the same words."""
+        overlap = round(self.share * self.length)
+        rate, (first, stop) = reading.recording.rate, reading.stretch
         start, end = reading.begin, reading.begin + reading.left
-        whole, joined = end == length, start > first
-        if joined and reading.segments:
-            before = reading.segments[-1]
-            left, right = seam(before[2].tokens, said.tokens, 2 * self.share)
-            reading.segments[-1] = (*before[:2], before[2].cut(0, left))
-            said = said.cut(right, None)
-        half = common // 2
-        reading.segments.append(((start + half * joined) / rate, (end - half * (not whole)) / rate, said))
-        reading.move_to(length if whole else start + self.length - common)
+        is_first, is_last = start <= first, end == stop
+        if not is_first and reading.segments:
+            before_start, before_end, before = reading.segments[-1]
+            left, right = seam(before.tokens, output.tokens, 2 * self.share)
+            reading.segments[-1] = before_start, before_end, before.cut(0, left)
+            output = output.cut(right, None)
+
+        # Two neighbours meet in the middle of what both have read.
+        half = overlap // 2
+        reading.segments.append(((start + half * (not is_first)) / rate, (end - half * (not is_last)) / rate, output))
+        reading.move_to(stop if is_last else start + self.length - overlap)
 
     def skip(self, reading: Reading) -> None:
-        """Go on after a window in which nothing was said."""
-        self.take(reading, Said([], []))
+        self.take(reading, TimedTokens([], []))
 
 
 def seam(left: Sequence[int], right: Sequence[int], share: float) -> tuple[int, int]:
-    """Find where two outputs are joined that have some words in common: the end of the first, the begin of the second.
+    """Find where the tokens of two windows are joined that have some words in common.
 
-    Args:
-        left: the tokens of a window.
-        right: the tokens of the next window.
-        share: the share of the tokens at the end of one and the beginning of the other that may be the same words.
-
-    Returns:
-        The middle of the longest row of tokens that both have there; the ends, where they have none.
+    That is the middle of the longest row of tokens that are in the last `share` of `left` and the first `share` of
+    `right`. Returns the end in `left` and the begin in `right`: without common tokens all of both.
     """
     tail, head = (min(len(side), round(share * len(side))) for side in (left, right))
     skipped = len(left) - tail
-    found = SequenceMatcher(None, left[skipped:], right[:head], autojunk=False).find_longest_match()
-    if not found.size:
+    match = SequenceMatcher(None, left[skipped:], right[:head], autojunk=False).find_longest_match()
+    if not match.size:
         return len(left), 0
-    middle = found.size // 2
-    return skipped + found.a + middle, found.b + middle
+    middle = match.size // 2
+    return skipped + match.a + middle, match.b + middle

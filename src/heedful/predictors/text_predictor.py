@@ -4,16 +4,17 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, tee
-from typing import ClassVar, NamedTuple, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
 
 from heedful.architectures import Model
-from heedful.architectures.inference import batches, check_numbers, evaluating
+from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
-from heedful.predictors.predictor import Done, InputKind, Predictor, as_text, described
+from heedful.predictors.outputs import Answer, Option
+from heedful.predictors.predictor import Done, InputKind, ModelInputs, Predictor, as_text, described
 from heedful.text.sequences import is_cut, pad, segments, sequence
 from heedful.text.tokenizer import Tokenizer
 
@@ -22,8 +23,6 @@ FIRST_WINDOW = 64  # texts of the first window, so that progress shows soon
 BATCH_TOKENS = 8192
 
 LOG = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result for each row
 
@@ -57,44 +56,43 @@ class BatchedModel:
         self.longest = longest
         self.warned = False
 
-    def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
-        """Run the model, or `apply` in its place, on texts; yield the result of each, on the CPU, in order."""
-        return (result for (result,) in self.read_groups(([self.encode(text)] for text in texts), apply))
+    def read(self, texts: Iterable[Text]) -> Iterator[Tensor]:
+        """Run the model on texts; yield the result of each, on the CPU, in order."""
+        return (result for (result,) in self.read_groups([self.encode(text)] for text in texts))
 
-    def read_groups(self, groups: Iterable[Sequence[list[int]]], apply: Apply | None = None) -> Iterator[list[Tensor]]:
+    def read_groups(self, groups: Iterable[Sequence[list[int]]]) -> Iterator[list[Tensor]]:
         """Run the model on groups of rows, such as the windows of a long text; yield each group's results, in order."""
-        for window in windows(groups):
-            results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
+        groups = iter(groups)
+        for size in chain([FIRST_WINDOW], repeat(WINDOW)):
+            if not (window := list(islice(groups, size))):
+                return
+            results = iter(self.read_rows([row for group in window for row in group], self.model))
             yield from (list(islice(results, len(group))) for group in window)
 
     def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
         """Run the model on texts; yield the token ids of each text and its result, in order."""
-        given, read = tee(map(self.row, texts))
-        results = self.read_groups([row.ids] for row in read)
-        return ((row, result) for row, (result,) in zip(given, results, strict=True))
+        rows, copies = tee(map(self.row, texts))
+        results = self.read_groups([row.ids] for row in copies)
+        return ((row, result) for row, (result,) in zip(rows, results, strict=True))
 
     def encode(self, text: Text) -> list[int]:
         """Encode a text or pair as the token ids that the model reads; warn of the first one whose end is cut off."""
-        ids, cut = self.row(text)
-        if cut and not self.warned:
+        ids, truncated = self.row(text)
+        if truncated and not self.warned:
             self.warned = True
             LOG.warning("texts are cut to the %s tokens that the model reads, first %r", self.longest, text.first[:40])
         return ids
 
     def row(self, text: Text) -> EncodedText:
-        """Encode a text or pair as token ids, and tell whether its end was cut off."""
+        """Encode a text or pair as token ids, with a flag whether its end was cut off."""
         parts = [self.tokenizer.encode(part) for part in text if part is not None]
         ids = sequence(*parts, longest=self.longest)
         return EncodedText(ids, is_cut(ids, *parts))
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
-        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows.
-
-        Raises:
-            RunError: a result is not a number.
-        """
-        found: list[Tensor] = [torch.empty(0)] * len(rows)
+        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
+        outputs: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
         with evaluating(self.model):
             for batch in batches(rows, BATCH_TOKENS):
@@ -103,18 +101,16 @@ class BatchedModel:
                 results = apply(*inputs).float().cpu()
                 check_numbers(results)
                 for index, result in zip(batch, results, strict=True):
-                    found[index] = result
+                    outputs[index] = result
                 done(len(batch))
-        return found
+        return outputs
 
 
-def windows(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split items into lists of `WINDOW` items, the first of which is shorter."""
-    items = iter(items)
-    for size in chain([FIRST_WINDOW], repeat(WINDOW)):
-        if not (window := list(islice(items, size))):
-            return
-        yield window
+def row_inputs(model: nn.Module, row: list[int]) -> ModelInputs:
+    """Prepare one row of token ids, without padding, as a model reads it."""
+    ids, padding_mask = pad([row])
+    device = next(model.parameters()).device
+    return ModelInputs([torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))], row)
 
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
@@ -156,76 +152,72 @@ class TextPredictor(Predictor[M_co, A_co]):
         Args:
             texts: a string or a `Text`, which has one answer; or an iterable of strings and pairs, which has a list of
                 answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
-
-        Raises:
-            InputError: an input is not a text, or of a kind that the model does not read; or `texts` is a tuple of two
-                strings, which may be a pair or two texts.
         """
         return self.inputs.one_or_all(self.answers, texts)
 
     __call__ = predict
 
     def predict_lines(self, texts: Iterable[Input]) -> Iterator[A_co]:
-        """Predict the answer to each of any number of texts, in their order and in bounded memory.
-
-        Raises:
-            InputError: under the same conditions as `predict`.
-        """
+        """Predict the answer to each of any number of texts, in their order and in bounded memory."""
         return self.answers(self.inputs.each(texts))
 
     def check(self, text: Text) -> None:
-        """Check that the model reads a text or a pair of texts; a predictor that reads only some overrides this.
+        """Raise an InputError if the model does not read such a text; a predictor that reads only some overrides it."""
 
-        Raises:
-            InputError: it does not, as only those predictors say.
-        """
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        row, *others = self.windows(Text(value, second))
+        if others:
+            raise InputError(
+                f"the text is read in {len(others) + 1} parts of at most {self.reader.longest} tokens, of which a look "
+                "shows one; give a shorter text"
+            )
+        return row_inputs(self.model, row)
 
-    def line(self, answer: object) -> str:
-        """Write an answer as a line, as `heedful predict` prints it."""
+    def ranked_options(self, value: Any, second: str | None) -> list[Answer]:
+        [answer] = self.predict([Text(value, second)])
+        return [Answer(self.options_of(answer))]
+
+    def options_of(self, answer: Any) -> list[Option]:
+        """Return the options of an answer with their probabilities, best first."""
+        return [Option(str(answer))]
+
+    def windows(self, text: Text) -> list[list[int]]:
+        """Encode a text or pair as the rows of token ids that the model reads; several for a long text of some."""
+        return [self.reader.encode(text)]
+
+    def line(self, answer: Any) -> str:
+        """Format an answer as the line that `heedful predict` prints."""
         return str(answer)
 
-    def cells(self, answer: object) -> dict[str, object]:
-        """Return what stands in each of the `columns` for an answer: here its attributes of the same names."""
+    def cells(self, answer: Any) -> dict[str, object]:
+        """Return the value in each of the `columns` for an answer: here its attributes of the same names."""
         return {name: getattr(answer, name) for name in self.columns}
 
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:
-        """Predict the answer to each text, in order; implemented by each kind of predictor.
-
-        Raises:
-            InputError: a text is of a kind that the model does not read.
-        """
+        """Predict the answer to each text, in order."""
 
 
-def as_pair(given: object) -> Text:
-    """Convert an input, a string or a tuple of two, to a text or a pair of texts.
-
-    Raises:
-        InputError: the input is neither.
-    """
-    if isinstance(given, tuple) and len(given) == 2:
-        first, second = given
+def as_pair(value: object) -> Text:
+    """Convert an input, a string or a tuple of two, to a text or a pair of texts."""
+    if isinstance(value, tuple) and len(value) == 2:
+        first, second = value
         return Text(as_text(first), None if second is None else as_text(second))
-    if not isinstance(given, str):
-        raise InputError(f"{described(given)} is no text; give a string, or for a pair Text(first, second)")
-    return Text(given)
+    if not isinstance(value, str):
+        raise InputError(f"{described(value)} is no text; give a string, or for a pair Text(first, second)")
+    return Text(value)
 
 
 class TextsAndPairs(InputKind[Text]):
     """Texts and pairs of texts; two texts in a tuple, which may be either, are refused outside a list."""
 
-    def each(self, given: object) -> Iterator[Text]:
-        """Iterate over the inputs of an iterable and read each.
-
-        Raises:
-            InputError: as for other kinds; or `given` is a tuple of two texts.
-        """
-        if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given):
+    def each(self, inputs: object) -> Iterator[Text]:
+        if isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs):
             raise InputError(
-                f"{described(given)} may be a pair or two texts; give Text(first, second) or [(first, second)] for a "
+                f"{described(inputs)} may be a pair or two texts; give Text(first, second) or [(first, second)] for a "
                 "pair, or [first, second] for two texts"
             )
-        return super().each(given)
+        return super().each(inputs)
 
 
 TextPredictor.inputs = PAIRS = TextsAndPairs("text", (str, Text), as_pair, "a string")

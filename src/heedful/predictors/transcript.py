@@ -36,7 +36,7 @@ class Transcript:
 
     Attributes:
         segments: what was said, in order; none in silence. Without time stamps, a segment is a window of the recording.
-        seconds: the length of the recording; of one that was not heard to its end, of what was heard.
+        seconds: the length of the recording; of one that was not read to its end, of what was read.
         language: the code of the language, such as "en"; None if the model does not say.
         complete: False if what was said in a window of the recording reached the length limit, and was cut there.
     """
@@ -67,38 +67,37 @@ def _unspaced(letter: str) -> bool:
     return wide and not name(letter, "").startswith("HANGUL")
 
 
-LONGEST_CUE = 84  # columns of text: two lines of 42, as subtitles have them
-LONGEST_SHOWN = 8.0  # seconds
-LONGEST_GAP = 1.0  # seconds without speech within a cue
+MAX_CUE_COLUMNS = 84  # two lines of 42, as subtitles have them
+MAX_CUE_SECONDS = 8.0
+MAX_PAUSE_SECONDS = 1.0  # within a cue
 SENTENCE_ENDS = tuple(".!?…。！？")
 CLOSING = "\"'”’»）)」』]"
 
 
 def cues(segments: Sequence[Segment]) -> list[Segment]:
     """Join the segments of one sentence to cues, where a cue can hold it: two lines, eight seconds, no long pause."""
-    found: list[Segment] = []
+    joined: list[Segment] = []
     for segment in segments:
-        joins = bool(found) and _continues(found[-1], segment)
-        found.append(_joined(found.pop(), segment) if joins else segment)
-    return found
-
-
-def _joined(before: Segment, after: Segment) -> Segment:
-    return Segment(
-        before.start,
-        after.end,
-        joined_texts([before.text, after.text]),
-        [*before.tokens, *after.tokens],
-        [*before.token_scores, *after.token_scores],
-        [*before.words, *after.words],
-    )
+        if not joined or not _continues(joined[-1], segment):
+            joined.append(segment)
+            continue
+        before = joined[-1]
+        joined[-1] = Segment(
+            before.start,
+            segment.end,
+            joined_texts([before.text, segment.text]),
+            [*before.tokens, *segment.tokens],
+            [*before.token_scores, *segment.token_scores],
+            [*before.words, *segment.words],
+        )
+    return joined
 
 
 def _continues(before: Segment, segment: Segment) -> bool:
-    """True if a segment goes on with the sentence of the one before, and both are one cue."""
+    """True if a segment continues the sentence of the one before, and both are one cue."""
     ended = before.text.rstrip(CLOSING).endswith(SENTENCE_ENDS)
-    fits = columns(before.text) + 1 + columns(segment.text) <= LONGEST_CUE
-    near = segment.start - before.end <= LONGEST_GAP and segment.end - before.start <= LONGEST_SHOWN
+    fits = columns(before.text) + 1 + columns(segment.text) <= MAX_CUE_COLUMNS
+    near = segment.start - before.end <= MAX_PAUSE_SECONDS and segment.end - before.start <= MAX_CUE_SECONDS
     return not ended and fits and near
 
 

@@ -1,16 +1,14 @@
 """Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Unpack, overload
 
 import torch
 
-from heedful.architectures.inference import batches, check_numbers, evaluating
-from heedful.architectures.model import SourceToTarget
-from heedful.config.options import DecodeOptions, with_options
+from heedful.architectures.model import SourceToTarget, batches, check_numbers, evaluating
+from heedful.config.options import DecodeOptions
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.machine.process import map_on_cores
@@ -23,7 +21,7 @@ from heedful.text.tokenizer import BOS, EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
-LONGEST_SOURCE = 1000  # tokens with <eos>; the cost of attention grows with the square
+MAX_SOURCE_TOKENS = 1000  # with <eos>; the cost of attention grows with the square
 CHARACTERS_PER_TOKEN = 64  # more than any language has: a longer line is cut before it is encoded
 
 
@@ -70,18 +68,11 @@ class Translator(Predictor[SourceToTarget, str]):
         super().__init__(model)
         self.tokenizers = tokenizers
         self.tokenizer = tokenizers.source
-        self.config = config
+        self.config: DecodeConfig = config
 
     def with_options(self, **options: Unpack[DecodeOptions]) -> "Translator":
-        """Create a translator that shares this model, with other settings for decoding.
-
-        Raises:
-            InputError: an option does not exist, or has a value that [decode] cannot have.
-        """
-        changed = copy(self)
-        changed.config = with_options(self.config, options)
-        changed.recipe = self.recipe and replace(self.recipe, decode=changed.config)
-        return changed
+        """Create a translator that shares this model, with other settings for decoding."""
+        return self._configured(options)
 
     @overload
     def translate(self, texts: str, **options: Unpack[DecodeOptions]) -> str: ...
@@ -94,15 +85,12 @@ class Translator(Predictor[SourceToTarget, str]):
 
         Args:
             texts: a string, which has one translation; or an iterable of strings, which gives a list in the same order.
-            options: keys of [decode] for this call, such as `beam=1`.
-
-        Raises:
-            InputError: an input is no text, an option does not exist, its value is not allowed, or `n_best` is above 1.
+            options: keys of [decode] for this call, such as `beam=1`, as for `with_options`.
         """
-        chosen = self.with_options(**options)
+        translator = self.with_options(**options)
         remedy = "for the n best take `.alternatives` of what translate_lines(texts, n_best=...) gives"
-        check_one_text(options, chosen.config, f"translate gives one translation of a text; {remedy}")
-        return TEXTS.one_or_all(lambda lines: (found.text for found in chosen.translate_lines(lines)), texts)
+        check_one_text(options, translator.config, f"translate gives one translation of a text; {remedy}")
+        return TEXTS.one_or_all(lambda lines: (each.text for each in translator.translate_lines(lines)), texts)
 
     __call__ = predict = translate
 
@@ -119,21 +107,21 @@ class Translator(Predictor[SourceToTarget, str]):
             lines: texts, usually one sentence each.
             window: number of lines read before their translations are yielded.
             done: called with the number of lines just translated, after each batch.
-            options: keys of [decode] for this call, such as `n_best=3`.
-
-        Raises:
-            InputError: a line is not a text, an option does not exist, or its value is not allowed.
+            options: keys of [decode] for this call, such as `n_best=3`, as for `with_options`.
         """
         return self.with_options(**options)._translated(TEXTS.each(lines), window, done)
 
     def _translated(self, lines: Iterator[str], window: int, done: Done) -> Iterator[Translation]:
-        most = self.longest_source * CHARACTERS_PER_TOKEN
-        while texts := [line[: most + 1] for line in islice(lines, window)]:
-            rows = self._encode(texts)
-            found = self.search_rows([row[: self.longest_source - 1] for row in rows], done)
-            for text, row, hypotheses in zip(texts, rows, found, strict=True):
-                truncated = len(text) > most or len(row) >= self.longest_source
-                yield Translation([Alternative(self._decode(h), h) for h in hypotheses], truncated)
+        max_characters = self.longest_source * CHARACTERS_PER_TOKEN
+        while texts := [line[: max_characters + 1] for line in islice(lines, window)]:
+            rows = self.tokenizers.source.encode_batch(texts)
+            rows = [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
+            outputs = self.search_rows([row[: self.longest_source - 1] for row in rows], done)
+
+            for text, row, hypotheses in zip(texts, rows, outputs, strict=True):
+                truncated = len(text) > max_characters or len(row) >= self.longest_source
+                decode = self.tokenizers.target.decode
+                yield Translation([Alternative(decode(h.tokens), h) for h in hypotheses], truncated)
 
     @overload
     def score(self, pairs: tuple[str, str]) -> TokenScores: ...
@@ -155,46 +143,36 @@ class Translator(Predictor[SourceToTarget, str]):
         return PAIRS.one_or_all(self._scored, pairs)
 
     def _scored(self, pairs: Iterator[tuple[str, str]]) -> Iterator[TokenScores]:
-        read = 0
-        while some := list(islice(pairs, WINDOW)):
-            sources = [[*row, EOS] for row in self.tokenizers.source.encode_batch([source for source, _ in some])]
-            targets = [[*row, EOS] for row in self.tokenizers.target.encode_batch([target for _, target in some])]
-            for number, row in enumerate(zip(sources, targets, strict=True), start=read + 1):
-                self._check_lengths(number, *row)
+        number = 0
+        limits = {"source": self.model.max_positions(), "translation": self.model.max_target_positions()}
+        while window := list(islice(pairs, WINDOW)):
+            sources = [[*row, EOS] for row in self.tokenizers.source.encode_batch([source for source, _ in window])]
+            targets = [[*row, EOS] for row in self.tokenizers.target.encode_batch([target for _, target in window])]
+            for rows in zip(sources, targets, strict=True):
+                number += 1
+                for row, (side, limit) in zip(rows, limits.items(), strict=True):
+                    if limit is not None and len(row) > limit:
+                        raise InputError(
+                            f"pair {number}: the {side} has {len(row):,} tokens, and the model reads {limit:,}; "
+                            "shorten it"
+                        )
             scores = self._score_rows(sources, targets)
             yield from map(TokenScores, targets, map(self.tokenizers.target.pieces, targets), scores)
-            read += len(some)
-
-    def _check_lengths(self, number: int, source: list[int], target: list[int]) -> None:
-        """Check that the model can read a pair.
-
-        Raises:
-            InputError: it cannot.
-        """
-        limits = {
-            "source": (source, self.model.max_positions()),
-            "translation": (target, self.model.max_target_positions()),
-        }
-        for name, (row, most) in limits.items():
-            if most is not None and len(row) > most:
-                raise InputError(
-                    f"pair {number}: the {name} has {len(row):,} tokens, and the model reads {most:,}; shorten it"
-                )
 
     @torch.inference_mode()
     def _score_rows(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         scores: list[list[float]] = [[]] * len(sources)
-        longest = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
+        longer = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
         with evaluating(self.model):
-            for batch in batches(longest, self.config.batch_tokens):
+            for batch in batches(longer, self.config.batch_tokens):
                 source, source_mask = self._padded([sources[i] for i in batch])
                 target, target_mask = self._padded([[BOS, *targets[i]] for i in batch])
                 hidden = self.model.hidden(source, source_mask, target[:, :-1], target_mask[:, 1:])
                 for index, states, row in zip(batch, hidden, target, strict=True):
                     size = len(targets[index])
-                    found = log_probs_of(states[:size], row[1 : size + 1], self.model.output)
-                    check_numbers(found)
-                    scores[index] = found.tolist()
+                    log_probs = log_probs_of(states[:size], row[1 : size + 1], self.model.output)
+                    check_numbers(log_probs)
+                    scores[index] = log_probs.tolist()
         return scores
 
     def _padded(self, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -205,39 +183,29 @@ class Translator(Predictor[SourceToTarget, str]):
         """Find the `n_best` translations of each row of token ids without <eos>, best first; an empty row has none.
 
         `done` is called with the number of rows just searched, after each batch.
-
-        Raises:
-            InputError: the beam is larger than the vocabulary, or needs more memory than is free.
         """
         check_beam(self.config.beam, len(self.tokenizers.target), self.device)
-        found: list[list[Hypothesis]] = [[] for _ in rows]
-        cut = list(batches(rows, self.config.batch_tokens // self.config.beam))
+        outputs: list[list[Hypothesis]] = [[] for _ in rows]
+        places = list(batches(rows, self.config.batch_tokens // self.config.beam))
         done(sum(not row for row in rows))
         with evaluating(self.model):
-            searched = map_on_cores(self._search, [[rows[i] for i in batch] for batch in cut], self.device)
-            for batch, outputs in zip(cut, searched, strict=True):
-                for index, hypotheses in zip(batch, outputs, strict=True):
-                    found[index] = hypotheses
+            searches = map_on_cores(self._search, [[rows[i] for i in batch] for batch in places], self.device)
+            for batch, hypotheses in zip(places, searches, strict=True):
+                for index, best in zip(batch, hypotheses, strict=True):
+                    outputs[index] = best
                 done(len(batch))
-        return found
-
-    def _encode(self, texts: list[str]) -> list[list[int]]:
-        rows = self.tokenizers.source.encode_batch(texts)
-        return [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
-
-    def _decode(self, hypothesis: Hypothesis) -> str:
-        return self.tokenizers.target.decode(hypothesis.tokens)
+        return outputs
 
     @torch.inference_mode()
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
-        source, padding_mask = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
+        source, padding_mask = self._padded([[*row, EOS] for row in rows])
         limits = [self.longest_output(len(row)) for row in rows]
         return search(self.model.start(source, padding_mask), limits, self.config)
 
     @property
     def longest_source(self) -> int:
         """The most source tokens that are read, <eos> counted; the rest of a longer line is not translated."""
-        return min(self.model.max_positions() or LONGEST_SOURCE, LONGEST_SOURCE)
+        return min(self.model.max_positions() or MAX_SOURCE_TOKENS, MAX_SOURCE_TOKENS)
 
     def longest_output(self, source: int) -> int:
         """The most tokens of a translation, <eos> counted, of a source with so many tokens without <eos>."""
@@ -245,15 +213,11 @@ class Translator(Predictor[SourceToTarget, str]):
         return min(limit, self.model.max_target_positions() or limit)
 
 
-def as_pair(given: object) -> tuple[str, str]:
-    """Check that an input is a pair of a source and a translation.
-
-    Raises:
-        InputError: it is not.
-    """
-    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
-        raise InputError(f"{described(given)} is not a pair; give (source, translation), or several in a list")
-    return as_text(given[0]), as_text(given[1])
+def as_pair(value: object) -> tuple[str, str]:
+    """Check that an input is a pair of a source and a translation."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise InputError(f"{described(value)} is not a pair; give (source, translation), or several in a list")
+    return as_text(value[0]), as_text(value[1])
 
 
 PAIRS = InputKind("pair", (tuple,), as_pair, "(source, translation)")

@@ -43,14 +43,9 @@ class Word:
 def head_weights(
     model: SourceToTarget, source: Tensor, padding_mask: Tensor, target: Tensor, heads: Sequence[int]
 ) -> Float[Tensor, "H T S"]:
-    """Compute the cross-attention weights of some heads for one recording and its tokens.
+    """Compute the cross-attention weights of some heads for the frames of one recording (1 N F) and its tokens (1 T).
 
-    Args:
-        model: an encoder-decoder of attention.
-        source: the frames of one recording (1 N F).
-        padding_mask: which of them are real (1 N).
-        target: the tokens that the decoder reads (1 T).
-        heads: numbers of heads, counted through the layers of the decoder.
+    The heads are counted through the layers of the decoder.
     """
     recorded: list[Tensor] = []
     with recording(model, recorded), torch.inference_mode():
@@ -63,7 +58,7 @@ def head_weights(
 def recording(model: SourceToTarget, recorded: list[Tensor]) -> Iterator[None]:
     """Append the cross-attention weights (H T S) of each decoder layer to a list while the context lasts."""
     blocks: Any = model.get_submodule("decoder.blocks")
-    kernels = [block.cross_attention.kernel for block in blocks]
+    kernels = [block.cross_attention.attention_fn for block in blocks]
 
     def recorder(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float = 0.0) -> Tensor:
@@ -75,11 +70,11 @@ def recording(model: SourceToTarget, recorded: list[Tensor]) -> Iterator[None]:
     with SWITCH:
         try:
             for block, kernel in zip(blocks, kernels, strict=True):
-                block.cross_attention.kernel = recorder(kernel)
+                block.cross_attention.attention_fn = recorder(kernel)
             yield
         finally:
             for block, kernel in zip(blocks, kernels, strict=True):
-                block.cross_attention.kernel = kernel
+                block.cross_attention.attention_fn = kernel
 
 
 def has_cross_attention(model: SourceToTarget) -> bool:
@@ -91,24 +86,26 @@ def has_cross_attention(model: SourceToTarget) -> bool:
 def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end: int) -> Float64[np.ndarray, " N"]:
     """Align tokens with positions of the encoder: where the sound of the token after each of N tokens begins.
 
-    Attention to padding does not count, and that of all T tokens, of the prompt and <eos> as well, is the scale.
-
     Args:
         weights: the attention of heads from each token to the sound of the next.
         positions: the number of positions that hold sound, and not padding.
         begin: the first of the N tokens among the T.
         end: the place after the last of them.
     """
-    found = weights[:, :, : max(1, positions)].double().numpy()
-    total = found.sum(axis=2, keepdims=True)
-    found = found / np.where(total > 0, total, 1.0)
-    spread = found.std(axis=1, keepdims=True)
-    normal = (found - found.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    # Attention to padding does not count.
+    shares = weights[:, :, : max(1, positions)].double().numpy()
+    total = shares.sum(axis=2, keepdims=True)
+    shares = shares / np.where(total > 0, total, 1.0)
+
+    # Each head and position is scaled over all T tokens, those of the prompt and <eos> as well.
+    spread = shares.std(axis=1, keepdims=True)
+    scaled = (shares - shares.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+
     side = SMOOTHED // 2
-    if normal.shape[2] > side:
-        around = np.pad(normal, ((0, 0), (0, 0), (side, side)), mode="reflect")
-        normal = np.median(sliding_window_view(around, SMOOTHED, axis=2), axis=-1)
-    rows, columns = warping_path(-normal.mean(axis=0)[begin:end])
+    if scaled.shape[2] > side:
+        mirrored = np.pad(scaled, ((0, 0), (0, 0), (side, side)), mode="reflect")
+        scaled = np.median(sliding_window_view(mirrored, SMOOTHED, axis=2), axis=-1)
+    rows, columns = warping_path(-scaled.mean(axis=0)[begin:end])
     return np.array([columns[np.argmax(rows == row)] for row in range(end - begin)], dtype=np.float64)
 
 
@@ -128,8 +125,8 @@ def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarr
         path.append((row - 1, column - 1))
         steps = ((row - 1, column - 1), (row - 1, column), (row, column - 1))
         row, column = min(steps, key=lambda place: total[place])
-    found = np.array(path[::-1])
-    return found[:, 0], found[:, 1]
+    cells = np.array(path[::-1])
+    return cells[:, 0], cells[:, 1]
 
 
 def words_of(spelled: Sequence[bytes], times: Sequence[tuple[float, float]], scores: Sequence[float]) -> list[Word]:
@@ -143,13 +140,16 @@ def words_of(spelled: Sequence[bytes], times: Sequence[tuple[float, float]], sco
     groups: list[list[int]] = []
     text = b""
     for place, part in enumerate(spelled):
-        whole = is_whole(text)
-        begins = part.startswith(b" ") or _is_letter_alone(part)
-        if not groups or (whole and begins):
+        # a token may be a part of a letter, in which no word begins
+        is_whole = text.decode(errors="replace").encode() == text
+        first = part.decode(errors="ignore")[:1]
+        unspaced = first.isalpha() and ("\u0e00" <= first <= "\u0eff" or "\u3040" <= first <= "\u9fff")  # Thai, Chinese
+        if not groups or (is_whole and (unspaced or part.startswith(b" "))):
             groups.append([])
             text = b""
         groups[-1].append(place)
         text += part
+
     words = []
     for group in groups:
         word = b"".join(spelled[place] for place in group).decode(errors="replace").strip()
@@ -157,18 +157,3 @@ def words_of(spelled: Sequence[bytes], times: Sequence[tuple[float, float]], sco
             score = sum(scores[place] for place in group) / len(group)
             words.append(Word(times[group[0]][0], times[group[-1]][1], word, score))
     return words
-
-
-def is_whole(text: bytes) -> bool:
-    """True if bytes are whole letters of UTF-8."""
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _is_letter_alone(part: bytes) -> bool:
-    """True if a token begins with a letter of a script that writes no spaces, such as Chinese, Japanese or Thai."""
-    first = part.decode(errors="ignore")[:1]
-    return bool(first) and first.isalpha() and ("\u0e00" <= first <= "\u0eff" or "\u3040" <= first <= "\u9fff")

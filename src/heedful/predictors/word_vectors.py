@@ -7,20 +7,18 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import overload
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from heedful.architectures.word2vec.data import vocabulary_phrases, word_numbers, words_of
+from heedful.architectures.word2vec.data import join_all, vocabulary_phrases, word_numbers, words_of
 from heedful.architectures.word2vec.model import Word2Vec
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.architectures.word2vec.windows import join_all
 from heedful.config.schema import TokenizerConfig
-from heedful.data.word_vectors.vector_files import VectorTable
-from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
-from heedful.predictors.predictor import TEXTS, Predictor
+from heedful.data.word_vectors import Neighbour, VectorSpace, VectorTable
+from heedful.errors import InputError
+from heedful.predictors.outputs import MAX_OPTIONS, Answer, Option
+from heedful.predictors.predictor import TEXTS, ModelInputs, Predictor
+from heedful.predictors.retriever import Vectors, stacked
 from heedful.text.tokenizer import Tokenizer
-
-Vectors = NDArray[np.float32]
 
 
 class WordVectors(Predictor[Word2Vec, Vectors]):
@@ -57,12 +55,10 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
 
         Args:
             words: a string, or any number of strings.
-
-        Raises:
-            InputError: a word has no vector, or an input is not a string.
         """
-        found = TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
-        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+        return self._stacked(
+            TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
+        )
 
     __call__ = predict = vectors
 
@@ -74,12 +70,11 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         """Encode a text as the mean vector of its words, (D,), or several texts, (N, D): a bag of words without order.
 
         Words without a vector are left out; a text without any other is a vector of zeros.
-
-        Raises:
-            InputError: an input is not a text.
         """
-        found = TEXTS.one_or_all(lambda each: map(self._mean, each), texts)
-        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+        return self._stacked(TEXTS.one_or_all(lambda each: map(self._mean, each), texts))
+
+    def _stacked(self, vectors: Vectors | list[Vectors]) -> Vectors:
+        return stacked(vectors, self.space.matrix.shape[1]) if isinstance(vectors, list) else vectors
 
     def words(self, text: str) -> list[str]:
         """Cut a text into words and phrases, as the training text was cut."""
@@ -94,30 +89,35 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         """The rows of the vectors of a text's words in `space`, in the order of the text; other words are left out."""
         return [row for word in self.words(text) if (row := self.space.find(word)) is not None]
 
+    def model_inputs(self, value: str, second: str | None) -> ModelInputs:
+        if second is not None:
+            raise InputError("word vectors have no output to be given; leave the target out")
+        ids = [self.tokenizer.first_word + row for row in self.rows(value)]
+        if not ids:
+            raise InputError("no word of the text has a vector; give others")
+        return ModelInputs([torch.tensor([ids], device=self.model.embedding.weight.device)], ids)
+
+    def ranked_options(self, value: str, second: str | None) -> list[Answer]:
+        """Return the neighbours of each word of a text, nearest first."""
+        del second  # `model_inputs` refuses one
+        nearest = [self.nearest(self.space.words[row], MAX_OPTIONS) for row in self.rows(value)]
+        return [
+            Answer([Option(neighbour.word, score=neighbour.similarity) for neighbour in neighbours], place)
+            for place, neighbours in enumerate(nearest)
+        ]
+
     def _mean(self, text: str) -> Vectors:
         rows = sorted(self.rows(text))  # sums in one order
         return self.space.matrix[rows].sum(0) / max(1, len(rows))
 
     def similarity(self, first: str, second: str) -> float:
-        """The cosine of the angle between the vectors of two words.
-
-        Raises:
-            InputError: a word has no vector.
-        """
+        """The cosine of the angle between the vectors of two words."""
         return self.space.similarity(first, second)
 
     def nearest(self, word: str, k: int = 10) -> list[Neighbour]:
-        """Find the k words nearest to a word by the cosine, the nearest first.
-
-        Raises:
-            InputError: the word has no vector.
-        """
+        """Find the k words nearest to a word by the cosine, the nearest first."""
         return self.space.nearest(word, k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[Neighbour]:
-        """Find the k words nearest to a - b + c, such as king - man + woman, without the three words.
-
-        Raises:
-            InputError: a word has no vector.
-        """
+        """Find the k words nearest to a - b + c, such as king - man + woman, without the three words."""
         return self.space.analogy(a, b, c, k)

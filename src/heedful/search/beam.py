@@ -52,7 +52,7 @@ def beam_search(
 
     At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
     then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the
-    best `beam` candidates that do not end go on. A sentence leaves the batch when `n_best` of its hypotheses are
+    best `beam` candidates that do not end continue. A sentence leaves the batch when `n_best` of its hypotheses are
     finished and its best live hypothesis would not beat the worst of them even if it reached the limit at no further
     cost: searching on to the limit would return the same. It leaves earlier once `config.patience` x `beam` hypotheses
     are finished, unless `config.patience` is 0. `watch` is called after every step. `live` holds the hypotheses to
@@ -133,9 +133,9 @@ def collect(
     parents = candidates.parents[rows, places]
     tokens = torch.cat([live.tokens[rows, parents, 1:], candidates.tokens[rows, places, None]], dim=1)
     scores = torch.cat([live.scores[rows, parents], candidates.scores[rows, places, None]], dim=1)
-    for row, said, token_scores in zip(rows.tolist(), tokens.tolist(), scores.tolist(), strict=True):
+    for row, output, token_scores in zip(rows.tolist(), tokens.tolist(), scores.tolist(), strict=True):
         best = finished[live.sentences[row]]
-        insort(best, hypothesis(said, token_scores, config), key=lambda h: -h.score)
+        insort(best, hypothesis(output, token_scores, config), key=lambda h: -h.score)
         del best[config.n_best :]
     return live.ended + ended.sum(1)
 
@@ -148,16 +148,20 @@ def advance(
     config: DecodeConfig,
 ) -> tuple[Live, Int[Tensor, " R"]]:
     """Select the hypotheses that a beam search continues; return these and the row that each of them continues."""
-    chosen = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # candidates that do not end, in order
-    totals = candidates.totals.masked_fill(candidates.end, -torch.inf).gather(1, chosen)
+    places = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # candidates that do not end, in order
+    totals = candidates.totals.masked_fill(candidates.end, -torch.inf).gather(1, places)
+
+    # A sentence continues while its best hypothesis could still beat the worst of the n best at the limit.
     best = [finished[sentence] for sentence in live.sentences]
     worst = torch.tensor([b[-1].score if len(b) == config.n_best else -torch.inf for b in best], dtype=torch.float64)
     patient = ended < (max(config.patience * config.beam, config.n_best) if config.patience else torch.inf)
     going = (patient & (totals[:, 0] / live.penalties > worst)).nonzero()[:, 0]
-    chosen = chosen[going]
-    rows = going[:, None] * live.totals.size(1) + candidates.parents[going].gather(1, chosen)
-    tokens = candidates.tokens[going].gather(1, chosen)
-    scores = candidates.scores[going].gather(1, chosen)
+
+    # The model has a row for each hypothesis, those of a sentence next to one another.
+    places = places[going]
+    rows = going[:, None] * live.totals.size(1) + candidates.parents[going].gather(1, places)
+    tokens = candidates.tokens[going].gather(1, places)
+    scores = candidates.scores[going].gather(1, places)
     following = Live(
         [live.sentences[i] for i in going.tolist()],
         live.limits[going],
@@ -171,19 +175,11 @@ def advance(
 
 
 def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
-    """Check that a beam size is at most the vocabulary size and that its beam search fits into memory.
-
-    Args:
-        beam: The beam size.
-        vocabulary: Tokens that a hypothesis can go on with.
-        device: The device on which the model computes.
-
-    Raises:
-        InputError: The beam is larger than the vocabulary, or needs more memory than is free.
-    """
+    """Check that a beam size is at most the vocabulary size and that its beam search fits into memory."""
     if beam > vocabulary:
         raise InputError(f"a beam size of {beam:,} is more than the {vocabulary:,} tokens of the vocabulary; lower it")
-    needed, free = needed_memory(beam, vocabulary), free_on(device)
+    needed = needed_memory(beam, vocabulary)
+    free = (torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()) / 1e9
     if needed > free:
         raise InputError(
             f"a beam size of {beam:,} needs about {needed:,.1f} GB of memory for each sentence, and {free:,.1f} GB are "
@@ -194,8 +190,3 @@ def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
 def needed_memory(beam: int, vocabulary: int) -> float:
     """Estimate the GB of memory that a beam search takes for each sentence, as measured with beams of 100 to 2,000."""
     return beam * (PER_TOKEN * vocabulary + PER_PAIR * beam) / 1e9
-
-
-def free_on(device: torch.device) -> float:
-    """GB of memory that are free on a device."""
-    return (torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()) / 1e9

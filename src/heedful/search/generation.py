@@ -13,11 +13,8 @@ class TextStream:
     """Incremental text of a generated output: bytes in, whole characters out, cut at the first stop string.
 
     The text ends with the first stop string that is complete, reading character by character; where two stop strings
-    are complete at the same character, before the longer one. The cut of the text into tokens does not matter.
-
-    Args:
-        stop: strings that end the output and are not part of it.
-        prefix: a prefix removed from the text, because the tokenizer adds it: a space or nothing.
+    are complete at the same character, before the longer one. The cut of the text into tokens does not matter. A
+    `prefix` that the tokenizer adds, a space or nothing, is left out.
 
     Attributes:
         parts: the final text in the pieces in which it became final; no piece is empty.
@@ -30,7 +27,7 @@ class TextStream:
         self._stop = stop
         self._prefix = prefix.encode()
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._held = ""  # whole characters that may begin a stop string
+        self._pending = ""  # whole characters that may begin a stop string
 
     @property
     def text(self) -> str:
@@ -43,28 +40,22 @@ class TextStream:
             return
         if spelled:
             spelled, self._prefix = spelled.removeprefix(self._prefix), b""
-        text = self._held + self._decoder.decode(spelled, final)
-        end = first_stop(text, self._stop)
-        self.stopped = end is not None
-        if end is None:
-            end = len(text) - (0 if final else unfinished_stop(text, self._stop))
-        self._held = text[end:]
+        text = self._pending + self._decoder.decode(spelled, final)
+
+        # of the stop strings that are complete the first, and of several that end there the longest
+        begins = ((text.find(string), len(string)) for string in self._stop)
+        stops = [(begin + length, begin) for begin, length in begins if begin >= 0]
+        self.stopped = bool(stops)
+        end = min(stops)[1] if stops else len(text) - (0 if final else self._unfinished_stop(text))
+        self._pending = text[end:]
         if end:
             self.parts.append(text[:end])
 
-
-def first_stop(text: str, stop: Sequence[str]) -> int | None:
-    """Index where the stop string that is complete first begins (the longest of several ending there), or None."""
-    found = ((text.find(string), len(string)) for string in stop)
-    ends = [(begin + length, begin) for begin, length in found if begin >= 0]
-    return min(ends)[1] if ends else None
-
-
-def unfinished_stop(text: str, stop: Sequence[str]) -> int:
-    """Number of characters at the end of a text that may turn out to begin a stop string."""
-    longest = max(map(len, stop), default=0)
-    sizes = range(min(longest, len(text)), 0, -1)
-    return next((size for size in sizes if any(string.startswith(text[-size:]) for string in stop)), 0)
+    def _unfinished_stop(self, text: str) -> int:
+        """Number of characters at the end of a text that may turn out to begin a stop string."""
+        longest = max(map(len, self._stop), default=0)
+        sizes = range(min(longest, len(text)), 0, -1)
+        return next((size for size in sizes if any(string.startswith(text[-size:]) for string in self._stop)), 0)
 
 
 Reason = Literal["eos", "stop", "length"]
@@ -97,11 +88,6 @@ class GenerationRow:
 
     def __post_init__(self) -> None:
         self.window = [*self.prompt] or [EOS]
-
-    @property
-    def seen(self) -> list[int]:
-        """The tokens of the prompt and of the output so far."""
-        return self.prompt + self.output
 
     @property
     def left(self) -> int:

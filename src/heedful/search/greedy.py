@@ -21,13 +21,13 @@ def greedy_search(state: DecodingState, limits: Sequence[int], config: DecodeCon
     going = rows  # the rows whose sentence has not ended
     fed = state.begin
     while going:
-        values, chosen = (x[:, 0] for x in best_tokens(state.step(fed), 1))
-        for i, token, value in zip(going, chosen[going].tolist(), values[going].tolist(), strict=True):
+        values, best = (x[:, 0] for x in best_tokens(state.step(fed), 1))
+        for i, token, value in zip(going, best[going].tolist(), values[going].tolist(), strict=True):
             tokens[rows[i]].append(token)
             scores[rows[i]].append(value)
         going = [i for i in going if tokens[rows[i]][-1] != EOS and len(tokens[rows[i]]) < limits[rows[i]]]
         if 0 < len(going) <= STAYING * len(rows):
             state.select(torch.tensor(going, device=fed.device))
-            chosen, rows, going = chosen[going], [rows[i] for i in going], list(range(len(going)))
-        fed = chosen.to(fed.device)
+            best, rows, going = best[going], [rows[i] for i in going], list(range(len(going)))
+        fed = best.to(fed.device)
     return [[hypothesis(*pair, config)] for pair in zip(tokens, scores, strict=True)]

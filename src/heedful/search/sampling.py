@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful import random_numbers
-from heedful.architectures.inference import check_numbers
+from heedful.architectures.model import check_numbers
 from heedful.config.schema import GenerateConfig
 from heedful.search.generation import GenerationRow
 from heedful.search.top_k import top
@@ -22,28 +22,18 @@ DEFAULTS = GenerateConfig()  # the default settings, which filter nothing
 def apply_filters(
     logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
 ) -> Float[Tensor, "R V"]:
-    """Apply the sampling filters that each row's settings ask for, in the order of `FILTERS`.
-
-    Args:
-        logits: the logits of the next token.
-        rows: the rows under generation, with their output so far and their settings.
-        never: ids that are never generated.
-    """
+    """Apply the sampling filters of each row's settings, in the order of `FILTERS`; ids in `never` are excluded."""
     logits = logits.index_fill(1, torch.tensor(never, dtype=torch.long), -torch.inf)
     for name, apply in FILTERS.items():
-        for value, places in _by_value(rows, name).items():
-            logits[places] = apply(logits[places], value, [rows[place] for place in places])
+        places: dict[Any, list[int]] = defaultdict(list)  # rows with one value of the setting are filtered together
+        for place, row in enumerate(rows):
+            value = getattr(row.config, name)
+            if value != getattr(DEFAULTS, name):
+                places[value].append(place)
+
+        for value, group in places.items():
+            logits[group] = apply(logits[group], value, [rows[place] for place in group])
     return logits
-
-
-def _by_value(rows: Sequence[GenerationRow], name: str) -> dict[Any, list[int]]:
-    """Group the rows that use the filter of a field by the value of that field."""
-    places: dict[Any, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        value = getattr(row.config, name)
-        if value != getattr(DEFAULTS, name):
-            places[value].append(place)
-    return places
 
 
 def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, seen: Tokens) -> Float[Tensor, "R V"]:
@@ -69,9 +59,9 @@ def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Fl
     """Exclude the tokens that would repeat an n-gram of `size` tokens."""
     allowed = torch.ones_like(logits, dtype=torch.bool)
     for row, tokens in enumerate(seen):
-        said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
+        ngrams = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
         last = tuple(tokens[len(tokens) - size + 1 :])
-        allowed[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
+        allowed[row, [ngram[-1] for ngram in ngrams if ngram[:-1] == last]] = False
     return keep_only(logits, allowed)
 
 
@@ -133,26 +123,25 @@ def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
     return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
 
 
-def before_end(logits: Float[Tensor, "R V"], least: int, output: Tokens) -> Float[Tensor, "R V"]:
-    """Exclude <eos> in the rows whose output has fewer than `least` tokens."""
-    short = [row for row, tokens in enumerate(output) if len(tokens) < least]
+def min_tokens(logits: Float[Tensor, "R V"], count: int, output: Tokens) -> Float[Tensor, "R V"]:
+    """Exclude <eos> in the rows whose output has fewer than `count` tokens."""
+    short = [row for row, tokens in enumerate(output) if len(tokens) < count]
     logits = logits.clone()
     logits[short, EOS] = -torch.inf
     return logits
 
 
-def endless(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-    """Exclude <eos> in every row."""
-    return logits.index_fill(1, torch.tensor([EOS]), -torch.inf)
-
-
 FILTERS: dict[str, Callable[[Tensor, Any, Sequence[GenerationRow]], Tensor]] = {
-    "min_tokens": lambda logits, value, rows: before_end(logits, value, [row.output for row in rows]),
-    "ignore_eos": lambda logits, _value, _rows: endless(logits),
-    "repetition_penalty": lambda logits, value, rows: repetition_penalty(logits, value, [row.seen for row in rows]),
+    "min_tokens": lambda logits, value, rows: min_tokens(logits, value, [row.output for row in rows]),
+    "ignore_eos": lambda logits, _value, _rows: logits.index_fill(1, torch.tensor([EOS]), -torch.inf),
+    "repetition_penalty": lambda logits, value, rows: repetition_penalty(
+        logits, value, [row.prompt + row.output for row in rows]
+    ),
     "frequency_penalty": lambda logits, value, rows: frequency_penalty(logits, value, [row.output for row in rows]),
     "presence_penalty": lambda logits, value, rows: presence_penalty(logits, value, [row.output for row in rows]),
-    "no_repeat_ngram": lambda logits, value, rows: no_repeat_ngram(logits, value, [row.seen for row in rows]),
+    "no_repeat_ngram": lambda logits, value, rows: no_repeat_ngram(
+        logits, value, [row.prompt + row.output for row in rows]
+    ),
     "temperature": lambda logits, value, _: temperature(logits, value),
     "top_k": lambda logits, value, _: top_k(logits, value),
     "top_p": lambda logits, value, _: top_p(logits, value),
@@ -165,11 +154,6 @@ def sample(
     logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
 ) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
     """Sample the next token of each row from the distribution that its settings leave (temperature, top-k, top-p ...).
-
-    Args:
-        logits: the logits of the next token, on any device.
-        rows: the rows under generation, with their output so far and their settings.
-        never: ids that are never generated.
 
     Returns:
         Token ids, and log P of each token under the unfiltered model; both on the CPU.

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.architectures.inference import check_numbers
+from heedful.architectures.model import check_numbers
 from heedful.text.tokenizer import BOS, PAD
 
 BLOCK = 64
@@ -50,9 +50,9 @@ def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R 
     """
     end = values.size(1) // BLOCK * BLOCK
     blocks = values[:, :end].unflatten(1, (-1, BLOCK))
-    chosen = blocks.amax(2).topk(min(count, blocks.size(1))).indices
+    best_blocks = blocks.amax(2).topk(min(count, blocks.size(1))).indices
     places = torch.arange(values.size(1), device=values.device)
-    inside = (chosen[:, :, None] * BLOCK + places[:BLOCK]).flatten(1)
+    inside = (best_blocks[:, :, None] * BLOCK + places[:BLOCK]).flatten(1)
     index = torch.cat([inside, places[end:].expand(len(values), -1)], dim=1)
     best, place = values.gather(1, index).topk(count)
     return best, index.gather(1, place)

@@ -8,14 +8,12 @@ from threading import Event, Lock
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from torch import nn
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.errors import InputError, RunError
-from heedful.nn.stack import stacks
-from heedful.predictors.translator import Translator
+from heedful.nn.named_stacks import stacks
 
-LOOK = 0.1  # seconds after which a job that waits looks if its caller is gone
+POLL = 0.1  # seconds after which a job that waits looks if its caller is gone
 
 T = TypeVar("T")
 
@@ -36,7 +34,7 @@ class Worker:
     """
 
     def __init__(self, waiting: int = 8) -> None:
-        self._most = waiting
+        self._max_waiting = waiting
         self._turn = CapacityLimiter(1)
         self._running = Lock()  # until a cancelled job has stopped, the next one waits
         self._cancelled = Event()  # set when the job that runs is cancelled
@@ -47,17 +45,19 @@ class Worker:
 
         Args:
             job: the job.
-            admitted: True if it goes on with one that was let in before, and may wait however many wait already.
+            admitted: True if it continues one that was let in before, and may wait however many wait already.
 
         Raises:
             BusyError: too many jobs wait already.
+            CancelledError: the worker is closed.
         """
-        if not admitted and self._turn.statistics().tasks_waiting >= self._most:
-            raise BusyError(f"{self._most} requests are waiting already; ask again in a moment")
+        if not admitted and self._turn.statistics().tasks_waiting >= self._max_waiting:
+            raise BusyError(f"{self._max_waiting} requests are waiting already; ask again in a moment")
         cancelled = Event()
-        alone = partial(self._alone, job, cancelled)
         try:
-            return await to_thread.run_sync(alone, abandon_on_cancel=True, limiter=self._turn)
+            return await to_thread.run_sync(
+                partial(self._alone, job, cancelled), abandon_on_cancel=True, limiter=self._turn
+            )
         finally:
             cancelled.set()
 
@@ -75,7 +75,7 @@ class Worker:
         self._closed.set()
 
     def _alone(self, job: Callable[[], T], cancelled: Event) -> T:
-        while not self._running.acquire(timeout=LOOK):
+        while not self._running.acquire(timeout=POLL):
             if cancelled.is_set() or self._closed.is_set():
                 raise CancelledError("nobody waits for the answer any more")
         try:
@@ -93,25 +93,14 @@ class UnknownError(InputError):
 
 @dataclass(frozen=True)
 class ServedModel:
-    """Model of an engine, with the name that clients call it and its predictor.
-
-    Attributes:
-        name: the name by which clients choose the model.
-        loaded: the model, its recipe and its tokenizers.
-        predictor: the predictor of the model's task, such as a translator or a classifier.
-    """
+    """Model of an engine, with the name by which clients choose it, and the predictor of its task."""
 
     name: str
     loaded: LoadedModel
     predictor: Any
 
-    @property
-    def translates(self) -> bool:
-        """True if the model translates text, so that heads can be weighed in BLEU."""
-        return isinstance(self.predictor, Translator)
 
-
-class Engine:
+class Engine(Worker):
     """Loaded models by name, and the worker thread that runs one job on them at a time.
 
     Args:
@@ -119,8 +108,8 @@ class Engine:
     """
 
     def __init__(self, models: Mapping[str, LoadedModel]) -> None:
+        super().__init__()
         self.models = {name: ServedModel(name, loaded, loaded.use()) for name, loaded in models.items()}
-        self._worker = Worker()
         for loaded in models.values():
             self.watch(loaded)
 
@@ -135,55 +124,22 @@ class Engine:
         return cls({name: load_model(name, device) for name in names})
 
     def model(self, name: object) -> ServedModel:
-        """Return the model that a client names; a name is never taken for a path.
-
-        Raises:
-            UnknownError: there is no such model.
-        """
+        """Return the model that a client names; a name is never taken for a path."""
         if not isinstance(name, str) or name not in self.models:
             raise UnknownError(f"there is no model {str(name)[:100]!r}; there are {', '.join(self.models)}")
         return self.models[name]
 
     def watch(self, loaded: LoadedModel) -> None:
         """Let a job that runs a model stop within it, if the job's caller is gone."""
-        for module in interruptible(loaded.model):
-            module.register_forward_pre_hook(self._worker.check)
-
-    async def run(self, job: Callable[[], T]) -> T:
-        """Run a job in the worker thread; if the caller is cancelled, the job never begins, or stops in the model.
-
-        Raises:
-            BusyError: too many jobs wait already.
-            CancelledError: the engine is closed.
-        """
-        return await self._worker.run(job)
+        model = loaded.model
+        # Before each block of a stack, or in other models before each innermost layer.
+        blocks = [block for stack in stacks(model) for block in stack.blocks]
+        for module in blocks or [module for module in model.modules() if not list(module.children())]:
+            module.register_forward_pre_hook(self.check)
 
     async def stream(self, steps: Iterator[T]) -> AsyncIterator[T]:
-        """Run a computation step by step, each step as a job of its own, so that other jobs run between them.
-
-        Raises:
-            BusyError: too many jobs wait already for the first step.
-            CancelledError: the engine is closed.
-        """
+        """Run a computation step by step, each step as a separate job, so that other jobs run between them."""
         admitted = False
-        while found := await self._worker.run(lambda: list(islice(steps, 1)), admitted=admitted):
+        while step := await self.run(lambda: list(islice(steps, 1)), admitted=admitted):
             admitted = True
-            yield found[0]
-
-    def check(self) -> None:
-        """Stop the running job if its caller is gone; for jobs that compute for long outside of a model.
-
-        Raises:
-            CancelledError: the job's caller was cancelled, or the engine is closed.
-        """
-        self._worker.check()
-
-    def close(self) -> None:
-        """Stop the running job, and let no other job begin."""
-        self._worker.close()
-
-
-def interruptible(model: nn.Module) -> list[nn.Module]:
-    """List the parts of a model before which a job can stop: the blocks of its stacks, or else its innermost layers."""
-    blocks: list[nn.Module] = [block for stack in stacks(model) for block in stack.blocks]
-    return blocks or [module for module in model.modules() if not list(module.children())]
+            yield step[0]

@@ -1,7 +1,7 @@
 """Limits of the HTTP server: connections that may be open or silent, size of requests, and time to arrive."""
 
 from asyncio import TimerHandle, Transport
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from socket import socket
 from typing import Any
 
@@ -14,12 +14,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from heedful.errors import InputError
 
-MOST = 100  # connections at a time; each is an open file, of which a process often may have 256 only
+MAX_CONNECTIONS = 100  # at a time; each is an open file, of which a process often may have 256 only
 BACKLOG = 32  # connections that wait to be accepted, which asyncio does all at once
-HEADERS = 10.0  # seconds until a request has begun and said its headers
+HEADERS = 10.0  # seconds until a request has begun and sent its headers
 IDLE = 15  # seconds between two requests
 READING = 30.0  # seconds in which a client has to read something of its answer
 DRAINING = 3  # seconds in which answers under way have to end when the server does
+MAX_REQUEST = 100_000  # bytes
+PATIENCE = 30.0  # seconds in which a request has to arrive
 
 
 class Server(uvicorn.Server):
@@ -46,14 +48,11 @@ class Server(uvicorn.Server):
         self.closing = closing
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Shut the server down, after the callback `closing` has told running computations to stop.
-
-        Requests of which only a part has come are not waited for.
-        """
         self.closing()
-        for one in list(self.server_state.connections):
-            if isinstance(one, Connection) and one.receiving:
-                one.transport.abort()
+        # Requests of which only a part has come are not waited for.
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Connection) and connection.receiving:
+                connection.transport.abort()
         await super().shutdown(sockets)
 
 
@@ -81,18 +80,17 @@ class Connection(H11Protocol):
         return self.answering and self.cycle.more_body
 
     def connection_made(self, transport: Transport) -> None:
-        """Begin to wait for a request on a new connection, and close the longest silent one if there are too many."""
+        """Wait for a request on a new connection, and close the longest silent one if there are too many."""
         super().connection_made(transport)
         self.await_headers()
-        if len(self.connections) > MOST:
-            mine = [one for one in self.connections if isinstance(one, Connection)]
-            silent = [one for one in mine if one.receiving or not one.answering]
-            longest = min(silent, key=lambda one: one.since)
+        if len(self.connections) > MAX_CONNECTIONS:
+            others = [other for other in self.connections if isinstance(other, Connection)]
+            silent = [other for other in others if other.receiving or not other.answering]
+            longest = min(silent, key=lambda other: other.since)
             self.connections.discard(longest)
             longest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Process bytes from the client, and wait for the rest of the request's headers."""
         super().data_received(data)
         self.await_headers()
 
@@ -105,43 +103,34 @@ class Connection(H11Protocol):
             self.headers_due = self.loop.call_later(HEADERS, self.give_up)
 
     def give_up(self) -> None:
-        """Close the connection if no request has come in time."""
         self.headers_due = None
         if not self.answering:
             self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Start to watch whether the client reads its answer, as the write buffer is full."""
-        super().pause_writing()
+        super().pause_writing()  # the write buffer is full: does the client read?
         self.await_reader(self.transport.get_write_buffer_size() + 1)
 
     def await_reader(self, before: int) -> None:
-        """Close the connection if the client has read nothing since `before` bytes were left, else check again."""
-        left = self.transport.get_write_buffer_size()
-        if left >= before:
+        """Close the connection if the client has read nothing since `before` bytes were waiting, else check again."""
+        size = self.transport.get_write_buffer_size()
+        if size >= before:
             self.transport.abort()
         else:
-            self.reading_due = self.loop.call_later(READING, self.await_reader, left)
+            self.reading_due = self.loop.call_later(READING, self.await_reader, size)
 
     def resume_writing(self) -> None:
-        """Stop watching whether the client reads, as the write buffer has drained."""
         super().resume_writing()
         self.reading_due = cancelled(self.reading_due)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timers of a connection that is closed."""
         super().connection_lost(exc)
         self.headers_due, self.reading_due = cancelled(self.headers_due), cancelled(self.reading_due)
 
 
 def cancelled(timer: TimerHandle | None) -> None:
-    """Cancel a timer of the event loop, unless it is None."""
     if timer is not None:
         timer.cancel()
-
-
-LONGEST = 100_000  # bytes of a request
-PATIENCE = 30.0  # seconds in which a request has to arrive
 
 
 class TooLongError(InputError):
@@ -149,11 +138,7 @@ class TooLongError(InputError):
 
 
 class UploadRoute(Route):
-    """Route whose requests may be longer than others, because they bring a file.
-
-    Attributes:
-        longest: the most bytes of a request's body.
-    """
+    """Route whose requests may be longer than others (`longest` bytes), because they bring a file."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], longest: int) -> None:
         super().__init__(path, endpoint, methods=["POST"])
@@ -171,7 +156,7 @@ class Limits:
     """
 
     def __init__(
-        self, app: ASGIApp, longest: int = LONGEST, patience: float = PATIENCE, routes: Iterable[BaseRoute] = ()
+        self, app: ASGIApp, longest: int = MAX_REQUEST, patience: float = PATIENCE, routes: Iterable[BaseRoute] = ()
     ) -> None:
         self.app = app
         self.longest = longest
@@ -179,50 +164,39 @@ class Limits:
         self.uploads = [route for route in routes if isinstance(route, UploadRoute)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read a request within the limits and pass it on to the application; cancel that if the client disconnects."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        found = await self.read(receive, self.limit(scope))
-        if isinstance(found, Response):
-            await found(scope, receive, send)
+        uploads = (route for route in self.uploads if route.matches(scope)[0] == Match.FULL)
+        longest = next((route.longest for route in uploads), self.longest)
+        content = await self.read(receive, longest)
+        if isinstance(content, Response):
+            await content(scope, receive, send)
             return
         async with create_task_group() as group:
             group.start_soon(cancel_when_gone, receive, group.cancel_scope)
-            await self.app(scope, replayed(found), send)
+            await self.app(scope, replayed(content), send)
             group.cancel_scope.cancel()
 
-    def limit(self, scope: Scope) -> int:
-        """Return the most bytes that the body of a request may have."""
-        taking = (route for route in self.uploads if route.matches(scope)[0] == Match.FULL)
-        return next((route.longest for route in taking), self.longest)
-
     async def read(self, receive: Receive, longest: int) -> bytes | Response:
-        """Read the body of a request; return an error response if the body is too long or arrives too slowly."""
-        body = bytearray()
+        """Read the body of a request; return an error response if the body is too long or arrives too slowly.
+
+        The body is shorter than announced if the client disconnects.
+        """
+        body, more = bytearray(), True
         try:
             with fail_after(self.patience):
-                async for part in parts(receive):
-                    body += part
+                while more:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
                     if len(body) > longest:
-                        return refused(f"a request has at most {longest:,} bytes; send less", 413)
+                        error = {"error": f"a request has at most {longest:,} bytes; send less"}
+                        return JSONResponse(error, 413)
                 return bytes(body)
         except TimeoutError:
-            return refused(f"the request was not there after {self.patience:g} seconds; send it faster", 408)
-
-
-async def parts(receive: Receive) -> AsyncIterator[bytes]:
-    """Iterate over the parts of a request's body as they arrive; ends early if the client disconnects."""
-    more = True
-    while more:
-        message = await receive()
-        yield message.get("body", b"")
-        more = message.get("more_body", False)
-
-
-def refused(words: str, status: int) -> Response:
-    """Make an error response of the API: a JSON object with the message."""
-    return JSONResponse({"error": words}, status)
+            error = {"error": f"the request was not there after {self.patience:g} seconds; send it faster"}
+            return JSONResponse(error, 408)
 
 
 def replayed(body: bytes) -> Receive:

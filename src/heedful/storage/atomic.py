@@ -1,7 +1,8 @@
 """Atomic writing of files and folders: under a hidden name, flushed to the disk, and renamed at the end.
 
 Whatever happens in between, a kill or the loss of power as well, the old content is there or the new one. A temporary
-file or folder that a killed process left is removed by the next writer of the same name.
+file or folder that a killed process left is removed by the next writer of the same name. Functions raise OSError where
+the file system fails; `named_write_errors` makes it a RunError.
 """
 
 import os
@@ -36,15 +37,7 @@ class FolderWriter:
         self._storage = storage
 
     def write(self, name: str, content: Content) -> None:
-        """Write a new file, chunk by chunk, and note its size and checksum for the manifest.
-
-        Args:
-            name: The name of the file relative to the folder; folders in it are made.
-            content: The bytes of the file.
-
-        Raises:
-            OSError: Writing failed.
-        """
+        """Write a new file, chunk by chunk, and note its size and checksum for the manifest."""
         size, checksum = 0, 0
         make_folders(self._storage, (self.path / name).parent)
         with self._storage.create(self.path / name) as stream:
@@ -54,20 +47,10 @@ class FolderWriter:
         self.entries[name] = Entry(size, f"{checksum:08x}")
 
     def flush(self) -> None:
-        """Flush the files that `write` wrote to the disk.
-
-        Raises:
-            OSError: Flushing failed.
-        """
         for name in self.entries:
             self._storage.flush(self.path / name)
 
     def seal(self, facts: Mapping[str, Any]) -> None:
-        """Write the manifest: size and checksum of each file that `write` wrote, and JSON values about the folder.
-
-        Raises:
-            OSError: Writing failed.
-        """
         with self._storage.create(self.path / MANIFEST) as stream:
             stream.write(manifest_text(self.entries, facts))
 
@@ -76,15 +59,8 @@ class FolderWriter:
 def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterator[BinaryIO]:
     """Write a file atomically: readers see its old bytes or all of its new ones; after an error nothing is left.
 
-    Args:
-        path: The file; of a symbolic link, the file that it leads to.
-        storage: The file system.
-        writer: A name of the process, if several may write the file at once: each then has its own temporary file,
-            which the next writer does not remove if the process is killed.
-
-    Raises:
-        InputError: There is a device, a pipe or an open file of this name, which would be replaced.
-        OSError: Writing failed.
+    Of a symbolic link the file that it leads to is written. If several processes may write the file at once, `writer`
+    names this one: each then has its own temporary file, which the next writer does not remove after a kill.
     """
     if is_stream(path):
         raise InputError(f"{path}: is a device, a pipe or an open file, which a new file would replace; name a file")
@@ -100,16 +76,13 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
 
 def is_stream(path: Path) -> bool:
     """True if what has this name takes bytes as they come: a device, a pipe, or an open file such as /dev/stdout."""
+    # The device /dev/null, say, or a named pipe: neither a file nor a folder.
     special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     return special or descriptor(path) is not None
 
 
 def open_stream(path: Path) -> BinaryIO:
-    """Open a device or a pipe for writing; or go on writing to an open file, where its last byte was written.
-
-    Raises:
-        OSError: It cannot be opened.
-    """
+    """Open a device or a pipe for writing; or go on writing to an open file, where its last byte was written."""
     number = descriptor(path)
     return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
 
@@ -128,13 +101,10 @@ def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWrite
 
     Files may also be written to `FolderWriter.path` by other means. After an error new files are removed as far as
     possible, and an earlier folder is still there.
-
-    Raises:
-        InputError: The folder is the current one, in which the shell would be left behind.
-        OSError: Writing failed.
     """
     if folder.exists() and folder.samefile("."):
         raise InputError(f"{folder}: is the current folder, which cannot be replaced as a whole; name a folder in it")
+    # Under the temporary name nobody takes a half folder for a whole one.
     writer = folder_writer(folder, storage)
     with _removed_after_error(storage, writer.path):
         make_folders(storage, writer.path)
@@ -148,29 +118,26 @@ def folder_writer(folder: Path, storage: Storage) -> FolderWriter:
 
 
 def publish(folder: Path, storage: Storage) -> None:
-    """Flush a folder that has its temporary name yet, and give it its name, in place of an existing folder.
-
-    Raises:
-        OSError: Flushing or renaming failed.
-    """
-    temporary = folder.with_name(TEMPORARY + folder.name)
+    """Flush a folder that has its temporary name yet, and give it its name, in place of an existing folder."""
+    temporary, outgoing = folder.with_name(TEMPORARY + folder.name), folder.with_name(OUTGOING + folder.name)
     for path in (*sorted(temporary.rglob("*")), temporary):
         storage.flush(path)
-    _move_in(storage, temporary, folder)
+    # No rename replaces a folder that holds files, so an earlier one steps aside first.
+    replaces = folder.exists()
+    if replaces:
+        remove(storage, outgoing)
+        storage.rename(folder, outgoing)
+    try:
+        storage.rename(temporary, folder)
+    except OSError:
+        if replaces:
+            storage.rename(outgoing, folder)
+        raise
+    storage.flush(folder.parent)
+    remove(storage, outgoing)
 
 
 def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:
-    """Write a folder and its manifest atomically; an existing folder of that name is replaced.
-
-    Args:
-        folder: The folder.
-        files: The bytes of each file, by its name relative to the folder.
-        facts: JSON values for the manifest.
-        storage: The file system.
-
-    Raises:
-        OSError: Writing failed. An earlier folder is still there, and new files are removed as far as possible.
-    """
     with atomic_folder(folder, storage) as writer:
         for name, content in files.items():
             writer.write(name, content)
@@ -179,11 +146,7 @@ def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str,
 
 @contextmanager
 def named_write_errors(path: Path, remedy: str = "make room for it or choose another name") -> Iterator[None]:
-    """Turn an OSError of writing into a RunError that names the file or folder, the reason and the remedy.
-
-    Raises:
-        RunError: An OSError was raised within the block.
-    """
+    """Turn an OSError of writing into a RunError that names the file or folder, the reason and the remedy."""
     try:
         yield
     except OSError as error:
@@ -191,11 +154,7 @@ def named_write_errors(path: Path, remedy: str = "make room for it or choose ano
 
 
 def discard(storage: Storage, folder: Path) -> None:
-    """Remove a folder; it is renamed first, so that nobody finds it half empty.
-
-    Raises:
-        OSError: Removing failed.
-    """
+    """Remove a folder; it is renamed first, so that nobody finds it half empty."""
     outgoing = folder.with_name(OUTGOING + folder.name)
     remove(storage, outgoing)
     storage.rename(folder, outgoing)
@@ -204,22 +163,13 @@ def discard(storage: Storage, folder: Path) -> None:
 
 
 def sweep(storage: Storage, folder: Path) -> None:
-    """Remove temporary files that interrupted writers left in a folder.
-
-    Raises:
-        OSError: Removing failed.
-    """
+    """Remove temporary files that interrupted writers left in a folder."""
     for path in storage.list(folder):
         if path.name.startswith((TEMPORARY, OUTGOING)):
             remove(storage, path)
 
 
 def remove(storage: Storage, path: Path) -> None:
-    """Remove a file or a folder with all its content, if it exists.
-
-    Raises:
-        OSError: Removing failed.
-    """
     if path.is_dir() and not path.is_symlink():
         for child in storage.list(path):
             remove(storage, child)
@@ -229,11 +179,6 @@ def remove(storage: Storage, path: Path) -> None:
 
 
 def make_folders(storage: Storage, folder: Path) -> None:
-    """Make a folder and its parent folders where they are missing.
-
-    Raises:
-        OSError: Making a folder failed.
-    """
     if not folder.is_dir():
         make_folders(storage, folder.parent)
         storage.make_folder(folder)
@@ -249,19 +194,3 @@ def _removed_after_error(storage: Storage, temporary: Path) -> Iterator[None]:
         with suppress(OSError):
             remove(storage, temporary)
         raise
-
-
-def _move_in(storage: Storage, temporary: Path, folder: Path) -> None:
-    outgoing = folder.with_name(OUTGOING + folder.name)
-    replaces = folder.exists()
-    if replaces:
-        remove(storage, outgoing)
-        storage.rename(folder, outgoing)
-    try:
-        storage.rename(temporary, folder)
-    except OSError:
-        if replaces:
-            storage.rename(outgoing, folder)
-        raise
-    storage.flush(folder.parent)
-    remove(storage, outgoing)

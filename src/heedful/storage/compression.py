@@ -21,6 +21,7 @@ DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)  # bz2 raises an OSError
 
 def decompressed(stream: BufferedReader, path: Path) -> Any:
     """Open a file that is open for reading bytes: a stream of its contents, whether or not they are compressed."""
+    # The ending decides; without one that is known, the first bytes do.
     head = stream.peek(16)
     kind = path.suffix.lower()
     if kind not in OPENERS:

@@ -12,14 +12,12 @@ from typing import BinaryIO
 
 
 class Storage:
-    """Operations on a local file system. All methods raise OSError."""
+    """Operations on a local file system. All methods raise OSError; `list` sorts by name."""
 
     def make_folder(self, folder: Path) -> None:
-        """Make one folder; its parent folder must exist."""
         folder.mkdir()
 
     def create(self, path: Path) -> BinaryIO:
-        """Open a new file for writing."""
         return path.open("xb")
 
     def flush(self, path: Path) -> None:
@@ -38,15 +36,12 @@ class Storage:
         os.replace(old, new)  # os.rename replaces nothing on Windows
 
     def remove_file(self, path: Path) -> None:
-        """Remove one file."""
         path.unlink()
 
     def remove_folder(self, folder: Path) -> None:
-        """Remove one empty folder."""
         folder.rmdir()
 
     def list(self, folder: Path) -> list[Path]:
-        """List the paths in a folder, in order of their names."""
         return sorted(folder.iterdir())
 
 
@@ -64,16 +59,11 @@ class Unflushed(Storage):
 DISK = Storage()
 UNFLUSHED = Unflushed()
 
+MAX_SETTINGS_BYTES = 1 << 22  # bytes of a manifest, a recipe or other settings
 
-MOST = 1 << 22  # bytes of a manifest, a recipe or other settings
 
-
-def read_small(path: Path, most: int = MOST) -> bytes:
-    """Read a whole file, if it is one and holds at most so many bytes.
-
-    Raises:
-        OSError: The file cannot be read, is a pipe or a device, or is larger than `most`.
-    """
+def read_small(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
+    """Read a whole file, if it is one and holds at most so many bytes."""
     status = path.stat()
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))

@@ -35,8 +35,6 @@ class DamagedError(InputError):
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of one file in a manifest: its size and its CRC-32 checksum."""
-
     bytes: int
     crc32: str
 
@@ -50,11 +48,7 @@ class Manifest:
     files: dict[str, Entry]
 
     def verified(self, name: str, most: int | None = None) -> Path:
-        """Verify every byte of a file against the manifest, and return the path of the file.
-
-        Args:
-            name: The name of the file.
-            most: The most bytes that such a file may have; None: any number.
+        """Verify every byte of a file, which may have `most` bytes, and return its path.
 
         Raises:
             DamagedError: The manifest does not list the file, or the file is not what was saved, or is too large.
@@ -62,39 +56,54 @@ class Manifest:
         path = self.sized(name)
         if most is not None and self.files[name].bytes > most:
             raise DamagedError(path, f"has {self.files[name].bytes:,} bytes, more than the {most:,} that it may have")
-        if _checksum(path) != self.files[name].crc32:
+        checksum = 0
+        try:
+            with path.open("rb") as file:
+                while block := file.read(BLOCK):
+                    checksum = zlib.crc32(block, checksum)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if f"{checksum:08x}" != self.files[name].crc32:
             raise DamagedError(path, "does not hold the bytes that were saved")
         return path
 
     def sized(self, name: str) -> Path:
-        """Verify the size of a file against the manifest, and return the path of the file, whose bytes may differ.
-
-        Raises:
-            DamagedError: The manifest does not list the file, or the file has another size.
-        """
+        """Verify the size of a file, and return its path; its bytes may differ."""
+        path = self.folder / name
         if name not in self.files:
-            raise DamagedError(self.folder / name, "is not listed in the manifest")
-        _compare_size(self.folder / name, self.files[name])
-        return self.folder / name
+            raise DamagedError(path, "is not listed in the manifest")
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise DamagedError(path, "is not a file")
+        if status.st_size != self.files[name].bytes:
+            raise DamagedError(path, f"has {counted(status.st_size, 'bytes')} instead of {self.files[name].bytes:,}")
+        return path
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a folder; its files are verified later, when they are read.
+    """Read the manifest of a folder; its files are verified later, when they are read."""
 
-    Raises:
-        DamagedError: The manifest is missing or is not what was saved.
-        InputError: Another version of heedful wrote the folder.
-    """
-    return parse(folder / MANIFEST, lambda data: _manifest(folder, unseal(data)))
+    def manifest(data: bytes) -> Manifest:
+        document = unseal(data)
+        version = document.pop("format")
+        if version != FORMAT:
+            raise InputError(
+                f"{folder} has format {version}, this heedful reads {FORMAT}: use the version that wrote it"
+            )
+        files = {name: Entry(**entry) for name, entry in document.pop("files").items()}
+        # A name such as ../x would lead out of the folder.
+        for name, entry in files.items():
+            if not PLAIN_NAME.fullmatch(name) or type(entry.bytes) is not int or type(entry.crc32) is not str:
+                raise ValueError("no entry of a file in the folder")
+        return Manifest(folder, document, files)
+
+    return parse(folder / MANIFEST, manifest)
 
 
 def check(folder: Path) -> Manifest:
-    """Verify every byte of a folder's files against its manifest.
-
-    Raises:
-        DamagedError: A file is missing or is not what was saved.
-        InputError: Another version of heedful wrote the folder.
-    """
     manifest = check_sizes(folder)
     for name in manifest.files:
         manifest.verified(name)
@@ -102,15 +111,10 @@ def check(folder: Path) -> Manifest:
 
 
 def check_sizes(folder: Path) -> Manifest:
-    """Verify the sizes of a folder's files against its manifest: quick, but misses changed bytes.
-
-    Raises:
-        DamagedError: A file is missing or its size is not what was saved.
-        InputError: Another version of heedful wrote the folder.
-    """
+    """Verify the sizes of a folder's files against its manifest: quick, but misses changed bytes."""
     manifest = read_manifest(folder)
-    for name, entry in manifest.files.items():
-        _compare_size(folder / name, entry)
+    for name in manifest.files:
+        manifest.sized(name)
     return manifest
 
 
@@ -125,22 +129,7 @@ def is_as_written(folder: Path) -> bool:
 
 
 def manifest_text(files: Mapping[str, Entry], facts: Mapping[str, Any]) -> bytes:
-    """Format the bytes of `manifest.json` from the entries of the files and the facts."""
     return seal({"format": FORMAT, **facts, "files": {name: vars(entry) for name, entry in files.items()}})
-
-
-def _manifest(folder: Path, document: dict[str, Any]) -> Manifest:
-    version = document.pop("format")
-    if version != FORMAT:
-        raise InputError(f"{folder} has format {version}, this heedful reads {FORMAT}: use the version that wrote it")
-    files = {name: _entry(name, **entry) for name, entry in document.pop("files").items()}
-    return Manifest(folder, document, files)
-
-
-def _entry(name: str, bytes: int, crc32: str) -> Entry:
-    if not PLAIN_NAME.fullmatch(name) or type(bytes) is not int or type(crc32) is not str:
-        raise ValueError("no entry of a file in the folder")
-    return Entry(bytes, crc32)
 
 
 def json_text(document: Mapping[str, Any]) -> bytes:
@@ -154,59 +143,25 @@ def seal(document: Mapping[str, Any]) -> bytes:
 
 
 def unseal(data: bytes) -> dict[str, Any]:
-    """Parse a JSON document that `seal` wrote, and verify its checksum.
-
-    Raises:
-        ValueError: A byte differs from what was written.
-    """
+    """Parse a JSON document that `seal` wrote, and verify its checksum."""
     document = json.loads(data)
     if not isinstance(document, dict) or "crc32" not in document:
         raise ValueError("no checksum")
     del document["crc32"]
+    # Only the bytes that `seal` wrote pass: other spaces or another order are a change, too.
     if seal(document) != data:
         raise ValueError("wrong checksum")
     return document
 
 
 def parse(path: Path, reader: Callable[[bytes], T]) -> T:
-    """Read a small file and parse its bytes with a given function.
-
-    Raises:
-        DamagedError: The file cannot be read, or the function cannot parse its bytes.
-    """
+    """Read a small file and parse its bytes with a given function."""
     try:
         return reader(read_small(path))
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(path, "does not hold what was saved") from error
-
-
-def _compare_size(path: Path, entry: Entry) -> None:
-    size = _size(path)
-    if size != entry.bytes:
-        raise DamagedError(path, f"has {counted(size, 'bytes')} instead of {entry.bytes:,}")
-
-
-def _size(path: Path) -> int:
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if not stat.S_ISREG(status.st_mode):
-        raise DamagedError(path, "is not a file")
-    return status.st_size
-
-
-def _checksum(path: Path) -> str:
-    checksum = 0
-    try:
-        with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                checksum = zlib.crc32(block, checksum)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    return f"{checksum:08x}"
 
 
 def _unreadable(path: Path, error: OSError) -> DamagedError:

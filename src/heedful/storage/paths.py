@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 CHECK = "check the name and the folder it is looked for in"
-MOST = 10_000  # names in a folder that are compared
+MAX_NAMES = 10_000  # names in a folder that are compared
 
 
 def no_file(path: Path, remedy: str = CHECK) -> str:
@@ -23,7 +23,6 @@ def no_file(path: Path, remedy: str = CHECK) -> str:
 
 
 def unreadable(path: Path, error: OSError) -> str:
-    """Say why a file could not be read, and what to do."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return no_file(path)
     return f"{path}: cannot be read ({error.strerror or error})"
@@ -42,13 +41,6 @@ def nothing_at(path: Path, remedy: str = CHECK) -> str:
 
 
 def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.path.exists) -> str:
-    """Say what may be meant by a path where nothing is.
-
-    Args:
-        path: The path as the user wrote it.
-        remedy: What to do if nothing near it is there.
-        fits: Whether a path is what is wanted, so that no other is suggested.
-    """
     if near := near_paths(path, fits):
         return f"did you mean {' or '.join(map(str, near))}?"
     lost = first_lost(path)
@@ -65,6 +57,7 @@ def near_paths(path: Path, fits: Callable[[Path], object] = os.path.exists) -> l
     rest = path.relative_to(lost)
     names = {place.name.casefold(): place for place in reversed(_inside(lost.parent))}
     name = lost.name.casefold()
+    # First names with an ending that was left out, then slips of the pen.
     near = [*(other for other in names if other.startswith(f"{name}.")), *get_close_matches(name, names, n=9)]
     places = [names[other] / rest if rest.parts else names[other] for other in dict.fromkeys(near)]
     return [place for place in places if fits(place)][:3]
@@ -78,5 +71,5 @@ def first_lost(path: Path) -> Path:
 def _inside(folder: Path) -> list[Path]:
     """The paths in a folder by name, not hidden ones; none if it cannot be read."""
     with suppress(OSError):
-        return sorted(place for place in islice(folder.iterdir(), MOST) if not place.name.startswith("."))
+        return sorted(place for place in islice(folder.iterdir(), MAX_NAMES) if not place.name.startswith("."))
     return []

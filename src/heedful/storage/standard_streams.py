@@ -20,7 +20,6 @@ class Messages(TextIOWrapper):
     failure: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Write text, or discard it where that fails."""
         try:
             return super().write(text)
         except OSError as error:
@@ -28,7 +27,6 @@ class Messages(TextIOWrapper):
             return len(text)
 
     def flush(self) -> None:
-        """Flush what was written, or discard it where that fails."""
         try:
             super().flush()
         except OSError as error:

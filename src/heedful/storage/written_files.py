@@ -39,16 +39,7 @@ def is_foreign(path: Path) -> bool:
 
 @contextmanager
 def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
-    """Open a file to write from Python, which gets its name when all is written, and note that heedful wrote it.
-
-    Args:
-        path: The file.
-        replace: Whether it may take the place of a file that heedful did not write, or that was changed since.
-
-    Raises:
-        InputError: It is a folder, or there is such a file and `replace` is False.
-        OSError: It cannot be written.
-    """
+    """Open a file to write from Python, which gets its name when all is written, and note that heedful wrote it."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file in it")
     if not replace and is_foreign(path):
@@ -62,11 +53,7 @@ def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
 
 
 def state_folder() -> Path:
-    """Folder of the user for what programs remember between their runs.
-
-    Raises:
-        RuntimeError: The user has no home folder.
-    """
+    """Folder of the user for what programs remember between their runs."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")

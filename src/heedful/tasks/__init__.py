@@ -20,9 +20,6 @@ def find_task(name: str) -> "type[Task]":
 
     The module of such a class is not imported, because the name may come from a stranger's model folder: see
     `heedful.config.user_code`.
-
-    Raises:
-        InputError: there is no such task, or its module has not been imported.
     """
     from heedful.tasks.task import Task
 
@@ -37,10 +34,6 @@ def find_task(name: str) -> "type[Task]":
 
 
 def import_task(name: str) -> "type[Task]":
-    """Find the task of a recipe that the user trains; the module of a class of the user's own is imported and runs.
-
-    Raises:
-        InputError: there is no such task, or its module cannot be imported.
-    """
+    """Find the task of a recipe that the user trains; the module of a class of the user's own is imported and runs."""
     import_class(name, "task")
     return find_task(name)

@@ -16,10 +16,10 @@ from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
-from heedful.data.stores.pair_store import Rows
+from heedful.data.stores import Rows
 from heedful.errors import InputError
-from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, label_cross_entropy
+from heedful.metrics.classes import Classes
 from heedful.predictors.classifier import Classifier
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
@@ -47,22 +47,15 @@ class LabelledTexts(TextRows[TextBatch]):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over both texts of each labelled example, for the training of a tokenizer."""
         return (text for example in read_labelled(corpus, recipe.data) for text in (example.text, example.pair) if text)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each labelled example as token ids and the number of its class.
-
-        Raises:
-            InputError: a label is not among the classes.
-        """
         numbers = {label: number for number, label in enumerate(recipe.data.labels)}
         for example in known_labels(read_labelled(corpus, recipe.data, drops), corpus, recipe):
             yield row_of(example, corpus, recipe, tokenizer, drops), [numbers[example.label]]
 
     def remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
         return remarks_on_classes(self.examples, self.recipe.data)
 
 
@@ -77,43 +70,30 @@ class Classification(Task[TextBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """Build a text classifier: a backbone with one output for each class.
-
-        Raises:
-            InputError: the classes are not known, as in a recipe whose data was not read.
-        """
         if not recipe.data.labels:
             raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
         return TextClassifier(recipe.model, len(tokenizers.source), len(recipe.data.labels))
 
     @staticmethod
     def use(model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Classifier:
-        """Create the predictor that classifies texts with the model."""
         return Classifier(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.ids, batch.padding_mask, batch.segments)
         weights = class_weights(self.recipe, logits.device)
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing, weights),)
 
     def outputs(self, model: TextClassifier, run: Evaluation) -> Classes:
-        """Classify the validation set."""
-
         def decide(batch: TextBatch) -> Tensor:
-            decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
-            return torch.stack([decided, batch.targets[:, 0]], dim=1)
+            classes = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
+            return torch.stack([classes, batch.targets[:, 0]], dim=1)
 
         predicted, expected = run.per_example(self.data, model, decide).T
         return Classes(predicted, expected, self.recipe.data.labels)
 
 
 def known_labels(examples: Iterable[Example], corpus: CorpusConfig, recipe: Recipe) -> Iterator[Example]:
-    """Iterate over the examples of a corpus, and check that each label is one of the classes in `data.labels`.
-
-    Raises:
-        InputError: a label is not among the classes.
-    """
+    """Iterate over the examples of a corpus, and check that each label is one of the classes in `data.labels`."""
     for example in examples:
         if example.label not in recipe.data.labels:
             sorted_rows = "; where rows are sorted by class, shuffle them, as part takes a piece of them"

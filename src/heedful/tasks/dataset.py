@@ -14,6 +14,8 @@ from heedful.config.schema import CorpusConfig, FilterConfig, Recipe
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 
+Report = Callable[[str], None]  # is called with sentences that say what is done
+
 # Filter settings that leave out no example of a test set.
 EVERYTHING = FilterConfig(max_characters=sys.maxsize, max_tokens=sys.maxsize, max_ratio=None, duplicates=True)
 
@@ -55,35 +57,21 @@ class Dataset(ABC, Generic[B]):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in settings of a recipe that the training data decides, such as the classes; settings made already stay.
-
-        Raises:
-            InputError: the data cannot be used.
-        """
+        """Fill in settings that the training data decides, such as the classes, unless the recipe has them."""
         return recipe
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what `prepare` needs, such as a tokenizer; no data is read.
-
-        Raises:
-            InputError: something is missing or cannot work.
-        """
+        """Check that a recipe has what `prepare` needs, such as a tokenizer; no data is read."""
 
     @classmethod
     def peek(cls, _corpus: CorpusConfig, _recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the raw examples of a corpus, before they are encoded, to find errors in its files early.
-
-        Raises:
-            InputError: as for `prepare`, about the examples read so far.
-        """
+        """Iterate over the raw examples of a corpus, before they are encoded, to find errors in its files early."""
         return iter(())
 
     @classmethod
     @abstractmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         """Read the data of a recipe, from `folder` if prepared there before, else from its files.
 
         Args:
@@ -92,19 +80,11 @@ class Dataset(ABC, Generic[B]):
             report: Called with sentences that say what is done.
             tokenizers: Those of a model that is tested: then `data.valid` is the test set, there is no training data,
                 and nothing that a training decides is measured. None: they are loaded or trained.
-
-        Raises:
-            InputError: the data cannot be used.
-            RunError: `folder` cannot be written.
         """
 
     @classmethod
-    def open_test(cls, recipe: Recipe, tokenizers: TokenizerPair, folder: Path, report: Callable[[str], None]) -> Any:
-        """Open the test set that a recipe names, `data.test`, for a model with these tokenizers.
-
-        Raises:
-            InputError: there is no test set, or it cannot be used.
-        """
+    def open_test(cls, recipe: Recipe, tokenizers: TokenizerPair, folder: Path, report: Report) -> Any:
+        """Open the test set that a recipe names, `data.test`, for a model with these tokenizers."""
         if recipe.data.test is None:
             raise InputError("there is nothing to test a model on; set data.test")
         data = replace(recipe.data, train=(), valid=recipe.data.test, filters=EVERYTHING)
@@ -132,11 +112,7 @@ class Dataset(ABC, Generic[B]):
 
     @property
     def valid_corpus(self) -> CorpusConfig:
-        """The files of the validation or test set.
-
-        Raises:
-            InputError: there is none.
-        """
+        """The files of the validation or test set; without one an InputError."""
         if self.recipe.data.valid is None:
             raise InputError("the recipe names no validation data; set data.valid")
         return self.recipe.data.valid
@@ -146,8 +122,4 @@ class Dataset(ABC, Generic[B]):
         return []
 
     def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened.
-
-        Raises:
-            RunError: a file has changed.
-        """
+        """Raise a RunError if a file of the prepared data has changed since it was opened."""

@@ -1,9 +1,9 @@
-"""Image-text retrieval: learns vectors by which a picture finds its text, and a text its picture (CLIP).
+"""Image-text retrieval: learns vectors by which an image finds its text, and a text its image (CLIP).
 
-B pictures with a text each, N rows of pixels, F features of a row, P size of the vectors.
+B images with a text each, N rows of pixels, F features of a row, P size of the vectors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -18,10 +18,11 @@ from heedful.architectures.dual_encoder.model import DualEncoder
 from heedful.architectures.input_layers import media_and_text
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
-from heedful.data.stores.media_store import MediaStore
-from heedful.evaluate.retrieval import Matches, Rankings, ranked
+from heedful.data.stores import MediaStore
 from heedful.losses import Loss
+from heedful.metrics.retrieval import Matches, Rankings, ranked
 from heedful.predictors.image_text_retriever import ImageTextRetriever
+from heedful.tasks.dataset import Report
 from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
 from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts
 from heedful.tasks.task import Evaluation, Task
@@ -33,37 +34,32 @@ from heedful.wording import counted
 
 @dataclass(frozen=True)
 class ImageTextBatch:
-    """Batch of pictures, each with its text."""
+    """Batch of images, each with its text."""
 
     pictures: Float32[Tensor, "B N *F"]
     picture_mask: Bool[Tensor, "B N"]
     texts: PaddedTexts
-    answers: Bool[Tensor, "B B"]  # True if a text belongs to a picture: some pair holds both
-    tokens: int  # positions of the pictures in the stack, and real tokens
+    answers: Bool[Tensor, "B B"]  # True if a text belongs to an image: some pair holds both
+    tokens: int  # positions of the images in the stack, and real tokens
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of pictures."""
         return (len(self.answers),)
 
 
 class ImagesWithTexts(MediaFiles[ImageTextBatch]):
-    """Pictures, each with a text about it."""
+    """Images, each with a text about it."""
 
     new_tokenizers = staticmethod(tokenizer_of_texts)
     load_tokenizers = staticmethod(TokenizerPair.load)
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
         super().check(recipe)
         given_tokenizer(recipe)
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the pictures and texts of a recipe, or open prepared ones; report texts that may have been cut."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         data = super().prepare(recipe, folder, report, tokenizers)
         longest, stores = recipe.data.max_length, data.examples.train
         parts = zip(recipe.data.train, stores, strict=True) if stores else [(data.valid_corpus, data.valid)]
@@ -75,18 +71,17 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
 
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
-        """Encode the text that belongs to a picture; a text longer than `data.max_length` loses its end."""
+        """Encode the text that belongs to an image; a text longer than `data.max_length` loses its end."""
         return sequence(tokenizers.source.encode(file.target), longest=recipe.data.max_length)
 
     def lengths(self, store: MediaStore) -> np.ndarray:
-        """Positions of each picture, and of the longest text: batches hold texts of all lengths, as negatives."""
+        """Positions of each image, and of the longest text: batches hold texts of all lengths, as negatives."""
         longest = max(int(each.lengths[:, 1].max()) for each in (*self.examples.train, store))
         return np.stack([store.lengths[:, 0], np.full(len(store), longest, store.lengths.dtype)], axis=1)
 
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> ImageTextBatch:
-        """Read the examples of a batch: pictures, in training augmented, and the tokens of their texts."""
         inputs, mask = self.inputs(stores, ids, epoch)
         examples = [(store.content(index), store.target(index).tolist()) for store, index in places(stores, ids)]
         texts, _ = pad([text for _, text in examples])
@@ -98,10 +93,10 @@ class ImagesWithTexts(MediaFiles[ImageTextBatch]):
 
 
 class ImageTextRetrieval(Task[ImageTextBatch]):
-    """Image-text retrieval task: examples are pictures, each with a text about it (Radford et al. 2021, section 2.3).
+    """Image-text retrieval task: examples are images, each with a text about it (Radford et al. 2021, section 2.3).
 
-    The negatives of a picture are the texts of the other pictures of its batch, and those of a text their pictures; not
-    where two pictures have the same text, or two texts the same picture. So the loss depends, by definition, on which
+    The negatives of an image are the texts of the other images of its batch, and those of a text their images; not
+    where two images have the same text, or two texts the same image. So the loss depends, by definition, on which
     examples form a batch: `train.batch_tokens` is more than a matter of speed here, and `train.accumulate` adds up the
     gradients of such batches without making any of them larger.
     """
@@ -113,30 +108,29 @@ class ImageTextRetrieval(Task[ImageTextBatch]):
     dataset = ImagesWithTexts
     metrics = (
         "mrr",
-        *(f"{found}_{name}" for found in ("text", "image") for name in ("mrr", "recall@1", "recall@5", "recall@10")),
+        *(f"{side}_{name}" for side in ("text", "image") for name in ("mrr", "recall@1", "recall@5", "recall@10")),
         "loss",
     )
     predicts = Matches
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> DualEncoder:
-        """Build a dual encoder: one encoder of pictures, and one of texts."""
         return media_and_text(recipe, len(tokenizers.source))
 
     @staticmethod
     def use(model: DualEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> ImageTextRetriever:
-        """Create the predictor that encodes pictures and texts as vectors and searches for the nearest."""
         return ImageTextRetriever(model, tokenizers.source, recipe)
 
     def loss(self, model: DualEncoder, batch: ImageTextBatch) -> tuple[Loss, ...]:
-        """Compute the mean of two cross-entropies: of the text of each picture, and of the picture of each text."""
+        """Compute the mean of two cross-entropies: of the text of each image, and of the image of each text."""
+        # (B, B): images by texts. Rows ask for the text of each image, columns for the image of each text.
         logits = model(batch.pictures, batch.picture_mask, batch.texts.ids, batch.texts.padding_mask)
         smoothing = self.recipe.train.label_smoothing
         rows, columns = (ranking_loss(x, batch.answers, smoothing) for x in (logits, logits.T))
         return (Loss((rows.sum + columns.sum) / 2, (rows.nll + columns.nll) / 2, rows.count),)
 
     def outputs(self, model: DualEncoder, run: Evaluation) -> Matches:
-        """Rank all texts of the validation set for each picture, and all pictures for each text."""
+        """Rank all texts of the validation set for each image, and all images for each text."""
 
         def encode(batch: ImageTextBatch) -> Tensor:
             pictures = model.pictures(batch.pictures, batch.picture_mask)
@@ -155,16 +149,7 @@ def retrieval(
     picture_kinds: np.ndarray,
     text_kinds: np.ndarray,
 ) -> Matches:
-    """Rank for the picture of each example all different texts, and for its text all different pictures.
-
-    Examples that share a picture or a text share results, so they are resampled together.
-
-    Args:
-        pictures: the vectors of the pictures of N examples.
-        texts: the vectors of their texts.
-        picture_kinds: (N,), equal for equal pictures; the numbers go from 0 on.
-        text_kinds: (N,), equal for equal texts.
-    """
+    """Rank for the image of each example all different texts, and for its text all different images."""
     first_picture, first_text = (np.unique(x, return_index=True)[1] for x in (picture_kinds, text_kinds))
     right = np.zeros((len(first_picture), len(first_text)), bool)
     right[picture_kinds, text_kinds] = True
@@ -174,12 +159,6 @@ def retrieval(
 
 
 def rankings(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> Rankings:
-    """Rank candidates (M, P) for each query (N, P) by cosine similarity.
-
-    Args:
-        queries: vectors of length 1.
-        candidates: vectors of length 1.
-        right: (N, M), True where a candidate answers a query.
-    """
+    """Rank candidates (M, P) for each query (N, P) by cosine similarity."""
     ordered = (ranked(candidates @ query, gains) for query, gains in zip(queries, right, strict=True))
     return Rankings.of(ordered, len(candidates))

@@ -3,7 +3,7 @@
 B batch, T tokens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from heedful.data.preparation.text import prepare_running_text
 from heedful.data.stream import TokenStream, windows
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.nn.masks import AttentionMask
+from heedful.tasks.dataset import Report
 from heedful.tasks.parts.running_text import RunningText
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import PAD, UNK
@@ -39,24 +40,15 @@ class CausalBatch:
 
     @property
     def tokens(self) -> int:
-        """Number of real tokens in the batch, for the measurement of speed."""
         return self.count
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of predicted tokens in the batch."""
         return (self.count,)
 
 
 def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cross: bool) -> CausalBatch:
-    """Collate windows of running text into a batch for a causal language model.
-
-    Args:
-        ids: tokens, padded at the end, shape (B, T + 1).
-        documents: the document of each token, shape (B, T + 1).
-        device: the device of the batch.
-        cross: True if tokens attend across documents.
-    """
+    """Collate windows of running text into a batch for a causal language model."""
     rows = torch.from_numpy(ids).to(device)
     inputs, targets = rows[:, :-1], rows[:, 1:]
     mask = AttentionMask(inputs != PAD, inputs.size(1), causal=True)
@@ -66,7 +58,6 @@ def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cro
 
 
 def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
-    """Compute the cross-entropy of all real target tokens of a batch, for a causal language model."""
     real = batch.targets != PAD
     hidden = model.hidden(batch.inputs, batch.mask)
     return cross_entropy(hidden[real], model.output.weight, batch.targets[real], smoothing, model.output.bias)
@@ -76,14 +67,10 @@ class TextWindows(RunningText[CausalBatch]):
     """Running text in windows, of which each token is predicted from those before it."""
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the running text of a recipe, or open a prepared one."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         return cls(recipe, prepare_running_text(recipe, folder, report, tokenizers))
 
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> CausalBatch:
-        """Read the windows of a text that begin at `starts`; nothing in the batch is random."""
         ids, documents = windows(stream, starts, self.recipe.data.max_length)
         return collate(ids, documents, device, cross=self.recipe.data.cross_documents)
 
@@ -98,22 +85,18 @@ class CausalLanguageModelling(Task[CausalBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> LanguageModel:
-        """Build a causal language model: a decoder with its output projection."""
         return LanguageModel(recipe.model, len(tokenizers.source))
 
     @staticmethod
     def use(model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> "Generator":
-        """Create the predictor that generates text with the language model."""
         from heedful.predictors.generator import Generator
 
         return Generator(model, tokenizers.source, recipe.generate, recipe.data.max_length)
 
     def loss(self, model: LanguageModel, batch: CausalBatch) -> tuple[Loss, ...]:
-        """Compute the loss of the predicted tokens of a batch."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute loss and perplexity per token from mean losses."""
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def evaluate(self, model: LanguageModel, run: Evaluation = ALONE) -> Results | None:
@@ -130,5 +113,6 @@ class CausalLanguageModelling(Task[CausalBatch]):
                 "byte_perplexity is lower than that of a model that spells them"
             )
         means = run.mean_losses(self, model, run.batches(self.data, model))
+        # Per byte, models with different tokenizers can be compared.
         per_byte = perplexity(means[0].nll * len(text) / max(1, text.bytes))
         return Results(self.summary(means) | {"byte_perplexity": per_byte})

@@ -1,8 +1,8 @@
-"""Masked patches task: pictures of which patches are hidden, whose pixels are predicted; no labels are needed.
+"""Masked patches task: images of which patches are hidden, whose pixels are predicted; no labels are needed.
 
 The masked autoencoder (MAE, He et al. 2022) encodes the visible patches only and has a second Transformer that predicts
 the hidden ones; SimMIM (Xie et al. 2022) puts one trained vector in the place of each hidden patch and predicts by a
-linear layer. The model here is that of SimMIM: its encoder has all places of a picture, so it works with every position
+linear layer. The model here is that of SimMIM: its encoder has all places of an image, so it works with every position
 scheme and stem, nothing has to be thrown away after the training, and what is read afterwards has the same length. MAE
 saves three quarters of the encoder's work, which matters for large models most. Target, loss and share of hidden
 patches are those of MAE: pixels normalised patch by patch, the squared error of the hidden patches, and 75 %, as
@@ -20,13 +20,13 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.architectures import MaskedPatchModel
-from heedful.architectures.masked_patches import normalised
+from heedful.architectures.transformer.masked_models import normalised
 from heedful.config.schema import CorpusConfig, MaskingConfig, Recipe
 from heedful.data.readers.media_files import MediaFile
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.errors import InputError
 from heedful.losses import Loss, squared_error
-from heedful.media.image_augmentation import hidden_patches
+from heedful.media.image_augmentation import masked_patches
 from heedful.predictors.patch_filler import PatchFiller
 from heedful.tasks.parts.media import MediaFiles
 from heedful.tasks.task import Task
@@ -35,7 +35,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 @dataclass(frozen=True)
 class MaskedPatchBatch:
-    """Batch of pictures, and which of their patches are hidden."""
+    """Batch of images, and which of their patches are hidden."""
 
     inputs: Float32[Tensor, "B H W C"]
     padding_mask: Bool[Tensor, "B H"]
@@ -44,20 +44,14 @@ class MaskedPatchBatch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of hidden patches."""
         return (int(self.hidden.sum()),)
 
 
 class HiddenPatches(MediaFiles[MaskedPatchBatch]):
-    """Pictures of which some patches are hidden; which ones is drawn anew in each epoch."""
+    """Images of which some patches are hidden; which ones is drawn anew in each epoch."""
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data, and sets nothing that the task has no use for.
-
-        Raises:
-            InputError: it names no data, or sets such a key.
-        """
         super().check(recipe)
         if replace(recipe.masking, rate=MaskingConfig.rate) != MaskingConfig():
             raise InputError('task = "masked_patches" has masking.rate only; leave the other keys of [masking] out')
@@ -66,17 +60,16 @@ class HiddenPatches(MediaFiles[MaskedPatchBatch]):
 
     @staticmethod
     def target(_file: MediaFile, _corpus: CorpusConfig, _recipe: Recipe, _tokenizers: TokenizerPair, /) -> list[int]:
-        """Return 0 as the target of every file, since a store has a number for each."""
         return [0]
 
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> MaskedPatchBatch:
-        """Read the pictures of a batch and hide some patches; in validation the same of a picture every time."""
+        """Read the images of a batch and hide some patches; in validation the same of an image every time."""
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         key = (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
         image, rate = self.recipe.image, self.recipe.masking.rate
-        hidden = np.stack([hidden_patches(image.grid, rate, *key, number) for number in ids.tolist()])
+        hidden = np.stack([masked_patches(image.grid, rate, *key, number) for number in ids.tolist()])
         return MaskedPatchBatch(
             inputs.to(device),
             padding_mask.to(device),
@@ -97,18 +90,15 @@ class MaskedPatches(Task[MaskedPatchBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> MaskedPatchModel:
-        """Build a model of masked patches: an encoder of pictures, and a linear layer that predicts pixels."""
         del tokenizers
         return MaskedPatchModel(recipe.model, recipe.image)
 
     @staticmethod
     def use(model: MaskedPatchModel, recipe: Recipe, tokenizers: TokenizerPair) -> PatchFiller:
-        """Create the predictor that hides patches of pictures and fills them in."""
         del tokenizers
         return PatchFiller(model, recipe)
 
     def loss(self, model: MaskedPatchModel, batch: MaskedPatchBatch) -> tuple[Loss, ...]:
-        """Compute the squared error of the pixels of hidden patches; visible ones do not count."""
         states = model.states(batch.inputs, batch.padding_mask, batch.hidden)
-        wanted = normalised(batch.inputs, self.recipe.image.patch)
-        return (squared_error(model.output(states[batch.hidden]), wanted[batch.hidden]),)
+        targets = normalised(batch.inputs, self.recipe.image.patch)
+        return (squared_error(model.output(states[batch.hidden]), targets[batch.hidden]),)

@@ -1,4 +1,4 @@
-"""Classification of pictures, of sounds and of videos: one of several classes for each file.
+"""Classification of images, of audio and of videos: one of several classes for each file.
 
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
@@ -17,12 +17,12 @@ from heedful.architectures.input_layers import media_classifier
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.media_files import MediaFile, media_files, media_labels
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.errors import InputError
-from heedful.evaluate.classes import Classes
 from heedful.losses import Loss, share_cross_entropy
+from heedful.metrics.classes import Classes
 from heedful.predictors.media_classifier import MediaClassifier
-from heedful.random_numbers import MIXUP, Chance
+from heedful.random_numbers import MIXUP, KeyedGenerator
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.media import MediaFiles, places
 from heedful.tasks.task import Evaluation, Task
@@ -31,7 +31,7 @@ from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 @dataclass(frozen=True)
 class MediaBatch:
-    """Batch of pictures, sounds or videos with the share of each class: 0 or 1 unless examples were mixed."""
+    """Batch of images, audio or videos with the share of each class: 0 or 1 unless examples were mixed."""
 
     inputs: Float32[Tensor, "B N *F"]
     padding_mask: Bool[Tensor, "B N"]
@@ -40,12 +40,11 @@ class MediaBatch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of examples."""
         return (len(self.inputs),)
 
 
 class LabelledFiles(MediaFiles[MediaBatch]):
-    """Pictures, sounds or videos, each with one of the classes in `data.labels`."""
+    """Images, audio or videos, each with one of the classes in `data.labels`."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -55,22 +54,14 @@ class LabelledFiles(MediaFiles[MediaBatch]):
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Check the classes of all files as soon as they are known, and iterate over the files, to find errors early.
-
-        Raises:
-            InputError: a class is not among those in `data.labels`.
-        """
+        """Check the classes of all files as soon as they are known, and iterate over the files."""
         for file in media_files(corpus, recipe.data) if recipe.data.labels else ():
             cls.target(file, corpus, recipe, NoTokenizers())
         return super().peek(corpus, recipe)
 
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
-        """Return the number of the class of a file.
-
-        Raises:
-            InputError: the class is not among those in `data.labels`.
-        """
+        """Return the number of the class of a file."""
         if file.target not in recipe.data.labels:
             is_piece = file.line is not None and corpus.part != WHOLE
             sorted_rows = "; where rows are sorted by class, shuffle them, as part takes a piece of them"
@@ -83,13 +74,14 @@ class LabelledFiles(MediaFiles[MediaBatch]):
     def read(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
     ) -> MediaBatch:
-        """Read the examples of a batch; in training they are augmented, and mixed where the recipe says so."""
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         shares = self.shares(stores, ids)
         if epoch is not None and self.medium.mixup:
             others, weights = self.partners(ids, epoch)
             mixed, _ = self.inputs(stores, others, epoch)
-            inputs = torch.lerp(of_length(mixed, inputs.size(1)), inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
+            # The others are cut at their end, or padded with zeros, to the length of the batch.
+            mixed = F.pad(mixed, (*[0] * (2 * mixed.dim() - 3), inputs.size(1) - mixed.size(1)))
+            inputs = torch.lerp(mixed, inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
             shares = torch.lerp(self.shares(stores, others), shares, weights[:, None])
         return MediaBatch(inputs.to(device), padding_mask.to(device), shares.to(device), self.positions(stores, ids))
 
@@ -100,23 +92,17 @@ class LabelledFiles(MediaFiles[MediaBatch]):
 
     def partners(self, ids: np.ndarray, epoch: int) -> tuple[np.ndarray, Float32[Tensor, " B"]]:
         """Draw for each example another one to mix it with, from all, and its own share (Zhang et al. 2018)."""
-        chances = [Chance(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
+        chances = [KeyedGenerator(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
         total = sum(map(len, self.examples.train))
-        others = np.array([chance.below(total) for chance in chances])
+        others = np.array([chance.integer(total) for chance in chances])
         return others, torch.tensor([chance.beta(self.medium.mixup) for chance in chances])
 
     def remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
         return remarks_on_classes(self.examples, self.recipe.data)
 
 
-def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:
-    """Cut inputs at their end to a number of rows, or pad them with zeros, to mix them with others of that length."""
-    return F.pad(inputs, (*[0] * (2 * inputs.dim() - 3), rows - inputs.size(1)))
-
-
 class MediaClassification(Task[MediaBatch]):
-    """Base class of the classification of pictures, sounds and videos: each file has a class of `data.labels`."""
+    """Base class of the classification of images, audio and videos: each file has a class of `data.labels`."""
 
     families = ("encoder", "decoder")
     command = "heedful predict"
@@ -127,11 +113,6 @@ class MediaClassification(Task[MediaBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> SequenceClassifier:
-        """Build a classifier: the input layer of the medium, a backbone, and one output for each class.
-
-        Raises:
-            InputError: the classes are not known, as in a recipe whose data was not read.
-        """
         del tokenizers
         if not recipe.data.labels:
             raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
@@ -139,35 +120,30 @@ class MediaClassification(Task[MediaBatch]):
 
     @staticmethod
     def use(model: SequenceClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> MediaClassifier:
-        """Create the predictor that classifies files with the model."""
         del tokenizers
         return MediaClassifier(model, recipe)
 
     def loss(self, model: SequenceClassifier, batch: MediaBatch) -> tuple[Loss, ...]:
-        """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.inputs, batch.padding_mask)
         weights = class_weights(self.recipe, logits.device)
         return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
 
     def outputs(self, model: SequenceClassifier, run: Evaluation) -> Classes:
-        """Classify the validation set."""
-
         def decide(batch: MediaBatch) -> Tensor:
-            decided = model(batch.inputs, batch.padding_mask).argmax(-1)
-            return torch.stack([decided, batch.shares.argmax(-1)], dim=1)
+            return torch.stack([model(batch.inputs, batch.padding_mask).argmax(-1), batch.shares.argmax(-1)], dim=1)
 
         predicted, expected = run.per_example(self.data, model, decide).T
         return Classes(predicted, expected, self.recipe.data.labels)
 
 
 class ImageClassification(MediaClassification):
-    """Image classification task: a picture belongs to one of the classes (Dosovitskiy et al. 2021)."""
+    """Image classification task: an image belongs to one of the classes (Dosovitskiy et al. 2021)."""
 
     modality = "image"
 
 
 class AudioClassification(MediaClassification):
-    """Audio classification task: a sound belongs to one of the classes."""
+    """Audio classification task: an audio clip belongs to one of the classes."""
 
     modality = "audio"
 

@@ -11,7 +11,7 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
-class Unwritten(Tokenizer):
+class SizeOnly(Tokenizer):
     """Placeholder tokenizer that knows only the size of its vocabulary."""
 
     def __init__(self, size: int) -> None:
@@ -26,9 +26,6 @@ def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
 
     Those of the tokenizer that the recipe names, if it is on this machine; else the largest that the recipe allows to
     train. Zeros for a model without text.
-
-    Raises:
-        InputError: the tokenizer cannot be read.
     """
     if recipe.data.modality != "text" and not FAMILIES[recipe.model.family].pairs:
         return 0, 0
@@ -38,16 +35,7 @@ def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
 
 
 def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> ParameterCounts:
-    """Count the parameters of the model that the task of a recipe builds, heads included.
-
-    Args:
-        recipe: the recipe; task, model and the classes of `data.labels` matter.
-        source_vocab: the size of the source vocabulary, special tokens included.
-        target_vocab: the size of the target vocabulary; tasks on one kind of text ignore it.
-
-    Raises:
-        InputError: there is no such task, or the number of classes is not known.
-    """
-    tokenizers = TokenizerPair(Unwritten(source_vocab), Unwritten(target_vocab))
+    """Count the parameters of the model that the task of a recipe builds, heads included, for these vocabularies."""
+    tokenizers = TokenizerPair(SizeOnly(source_vocab), SizeOnly(target_vocab))
     with errors_of_own_code(recipe, "the model cannot be built"):
         return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers))

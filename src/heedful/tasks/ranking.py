@@ -15,9 +15,9 @@ from heedful.architectures import SentenceEncoder
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import read_pairs
 from heedful.data.readers.filters import DropReport
-from heedful.data.stores.pair_store import PairStore, Rows
-from heedful.evaluate.retrieval import Rankings, ranked
+from heedful.data.stores import PairStore, Rows
 from heedful.losses import Loss
+from heedful.metrics.retrieval import Rankings, ranked
 from heedful.predictors.retriever import Retriever
 from heedful.predictors.text_predictor import BatchedModel
 from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
@@ -42,7 +42,6 @@ class RankingBatch:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of queries in the batch."""
         return (len(self.answers),)
 
 
@@ -51,12 +50,10 @@ class QueriesAndPassages(TextRows[RankingBatch]):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over queries and passages, for the training of a tokenizer."""
         return (text for pair in read_pairs(corpus, recipe.data) for text in (pair.source, pair.target) if text)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each pair of query and passage as two rows of token ids."""
         for line, *texts in read_pairs(corpus, recipe.data, drops):
             if not texts[0].strip():
                 drops.drop("empty source", corpus.source, line)
@@ -71,15 +68,12 @@ class QueriesAndPassages(TextRows[RankingBatch]):
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> RankingBatch:
-        """Collate queries and their passages into a batch."""
         answers = torch.from_numpy(pairs_of_kinds(*(kinds(row.tobytes() for row in rows) for rows in (ids, targets))))
         tokens = int((ids != PAD).sum() + (targets != PAD).sum())
         return RankingBatch(texts_of(ids, device), texts_of(targets, device), answers.to(device), tokens)
 
-    @staticmethod
-    def lengths(store: PairStore) -> np.ndarray:
-        """Numbers of tokens of query and passage of each example, (n, 2)."""
-        return store.lengths
+    def lengths(self, store: PairStore) -> np.ndarray:
+        return store.lengths  # of both sides: the model reads queries and passages
 
 
 class Ranking(Task[RankingBatch]):
@@ -99,22 +93,20 @@ class Ranking(Task[RankingBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> SentenceEncoder:
-        """Build a sentence encoder: a backbone whose hidden states are pooled into one vector."""
         return SentenceEncoder(recipe.model, len(tokenizers.source))
 
     @staticmethod
     def use(model: SentenceEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> Retriever:
-        """Create the predictor that encodes texts as vectors and searches for the nearest."""
         return Retriever(model, tokenizers.source, recipe.data)
 
     def loss(self, model: SentenceEncoder, batch: RankingBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy over cosine similarities divided by the temperature, with in-batch negatives."""
         queries, passages = (model(x.ids, x.padding_mask, x.segments).float() for x in (batch.queries, batch.passages))
+        # Vectors have length 1, so products are cosines; they are in float32, as the temperature magnifies rounding.
         scores = queries @ passages.T / TEMPERATURE
         return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 
     def outputs(self, model: SentenceEncoder, run: Evaluation) -> Rankings:
-        """Rank all passages of the validation set for each query."""
         queries, passages, answers = judgements(self.data.examples.valid)
         reader = BatchedModel(model, self.tokenizers.source, self.recipe.data.max_length)
         run.progress.begin("texts", len(queries) + len(passages))
@@ -136,13 +128,11 @@ def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list
 
 def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Rankings:
     """Rank all passages (M, D) for each query (N, D) by cosine similarity."""
-
-    def rankings() -> Iterator[np.ndarray]:
-        for start in range(0, len(queries), QUERIES):
-            cosines = queries[start : start + QUERIES] @ passages.T
-            gains = np.zeros_like(cosines)
-            for row, right in zip(gains, answers[start:], strict=False):
-                row[list(right)] = 1
-            yield from (ranked(scores, right) for scores, right in zip(cosines, gains, strict=True))
-
-    return Rankings.of(rankings(), len(passages))
+    places = []
+    for start in range(0, len(queries), QUERIES):
+        cosines = queries[start : start + QUERIES] @ passages.T
+        for scores, right in zip(cosines, answers[start:], strict=False):
+            gains = np.zeros_like(scores)
+            gains[list(right)] = 1
+            places.append(np.flatnonzero(ranked(scores, gains)))
+    return Rankings(places, len(passages))

@@ -16,9 +16,9 @@ from heedful.architectures import TextClassifier
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import read_scored
-from heedful.data.stores.pair_store import Rows
-from heedful.evaluate.correlation import PredictedNumbers
+from heedful.data.stores import Rows
 from heedful.losses import Loss
+from heedful.metrics.correlation import PredictedNumbers
 from heedful.predictors.scorer import Scorer, Standardisation
 from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
 from heedful.tasks.task import Evaluation, Mean, Scores, Task
@@ -36,12 +36,11 @@ class ScoredTexts(TextRows[TextBatch]):
         if data.label_scale is not None or not data.train:
             return recipe
         labels = [example.score for corpus in data.train for example in read_scored(corpus, data)]
-        found = Standardisation.of_labels(labels) if labels else Standardisation()
-        return replace(recipe, data=replace(data, label_mean=found.mean, label_scale=found.scale))
+        scale = Standardisation.of_labels(labels) if labels else Standardisation()
+        return replace(recipe, data=replace(data, label_mean=scale.mean, label_scale=scale.scale))
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over the text, and the second text if any, of each scored example, to train a tokenizer."""
         return (text for example in read_scored(corpus, recipe.data) for text in (example.text, example.pair) if text)
 
     @staticmethod
@@ -71,29 +70,25 @@ class Regression(Task[TextBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """Build a regression model: a backbone with one output."""
         return TextClassifier(recipe.model, len(tokenizers.source), 1)
 
     @staticmethod
     def use(model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Scorer:
-        """Create the predictor that predicts a number for each text with the model."""
         return Scorer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """Compute the squared error of the standardised numbers for a batch."""
-        wanted = self.labels.standardised(numbers(batch.targets))
-        error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - wanted
+        targets = self.labels.standardised(numbers(batch.targets))
+        error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - targets
         total = error.square().sum()
         return (Loss(total, total.detach(), len(error)),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """Compute the mean squared error and its root, in the unit of the numbers."""
+        # The model learns standardised numbers: their squared error goes back to the unit of the labels.
         loss = super().summary(means)["loss"] * self.labels.scale**2
         return {"rmse": math.sqrt(loss), "loss": loss}
 
     def outputs(self, model: TextClassifier, run: Evaluation) -> PredictedNumbers:
-        """Predict the numbers of the validation examples."""
-
         def predict(batch: TextBatch) -> Tensor:
             predicted = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float()
             return torch.stack([predicted, numbers(batch.targets)], dim=1)

@@ -15,16 +15,16 @@ from heedful.architectures import TokenClassifier
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.squad import SpanQuestion, read_squad
-from heedful.data.stores.pair_store import Rows
+from heedful.data.readers.squad import read_squad
+from heedful.data.stores import Rows
 from heedful.errors import InputError
-from heedful.evaluate.answers import Answers, answer_language
 from heedful.losses import Loss
+from heedful.metrics.answers import Answers, answer_language
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.text_predictor import Text
 from heedful.tasks.parts.texts import TextBatch, TextRows
 from heedful.tasks.task import Evaluation, Task
-from heedful.text.sequences import Context, encode_context, readings
+from heedful.text.sequences import encode_context, readings
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -34,24 +34,26 @@ class SquadQuestions(TextRows[TextBatch]):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over each text, once, and the questions on it, for the training of a tokenizer."""
         for context, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
             yield context
             yield from (question.question for question in questions)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each question with each window of its text, and the place of its first accepted answer in that row.
-
-        Raises:
-            InputError: a question leaves too little room for its text, or the tokenizer keeps nothing of an answer.
-        """
+        """Encode each question with each window of its text, and the place of its first accepted answer in that row."""
         causal = FAMILIES[recipe.model.family].causal
         for text, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
             context = encode_context(tokenizer, text)
             for question in questions:
                 name = f"{corpus.source}, question {question.id!r}"
-                tokens = tokens_of_answer(context, question, name)
+                tokens = range(0)  # there may be no answer
+                if question.answers:
+                    answer = question.answers[0]
+                    tokens = context.tokens(answer.start, answer.start + len(answer.text))
+                    if not tokens:
+                        raise InputError(
+                            f"{name}: the tokenizer keeps nothing of the answer {answer.text!r}; take the question out"
+                        )
                 ids = tokenizer.encode(question.question)
                 for row in readings(ids, context, recipe.data.max_length, causal=causal, name=name):
                     yield row.ids, list(row.place(tokens))
@@ -69,16 +71,15 @@ class SpanQuestionAnswering(Task[TextBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """Build a model with two outputs for each token: the answer begins here, the answer ends here."""
         return TokenClassifier(recipe.model, len(tokenizers.source), 2)
 
     @staticmethod
     def use(model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Answerer:
-        """Create the predictor that answers questions with the model."""
         return Answerer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """Compute the sum of the cross-entropies of the answer's first and last token, over all possible places."""
+        # Begin and end are two softmaxes over the tokens of the text; one more token stands for no answer.
         possible = possible_places(batch.ids, batch.segments, causal=model.backbone.causal)
         logits = model(batch.ids, batch.padding_mask, batch.segments).float()
         begin, end = (
@@ -98,21 +99,6 @@ class SpanQuestionAnswering(Task[TextBatch]):
         return Answers(predicted, accepted, answer_language(self.recipe.data.target_language))
 
 
-def tokens_of_answer(context: Context, question: SpanQuestion, name: str) -> range:
-    """Find the tokens of the first accepted answer to a question; empty if there is no answer.
-
-    Raises:
-        InputError: there is an answer, but it has no tokens.
-    """
-    if not question.answers:
-        return range(0)
-    answer = question.answers[0]
-    tokens = context.tokens(answer.start, answer.start + len(answer.text))
-    if not tokens:
-        raise InputError(f"{name}: the tokenizer keeps nothing of the answer {answer.text!r}; take the question out")
-    return tokens
-
-
 def possible_places(ids: Int[Tensor, "B S"], segments: Int[Tensor, "B S"], *, causal: bool) -> Bool[Tensor, "B S"]:
     """Mark the tokens at which an answer may begin or end: the text's, and the token that stands for no answer."""
     second = segments == 1
@@ -124,10 +110,10 @@ def possible_places(ids: Int[Tensor, "B S"], segments: Int[Tensor, "B S"], *, ca
 
 
 def place_loss(
-    logits: Float[Tensor, "B S"], possible: Bool[Tensor, "B S"], wanted: Int[Tensor, " B"], smoothing: float
+    logits: Float[Tensor, "B S"], possible: Bool[Tensor, "B S"], targets: Int[Tensor, " B"], smoothing: float
 ) -> Loss:
     """Compute the cross-entropy of one place in each row; label smoothing spreads over the possible places."""
     surprise = -logits.masked_fill(~possible, -torch.inf).log_softmax(-1)
-    chosen = surprise.gather(1, wanted[:, None]).sum()
+    nll = surprise.gather(1, targets[:, None]).sum()
     means = surprise.masked_fill(~possible, 0.0).sum(-1) / possible.sum(-1)
-    return Loss((1 - smoothing) * chosen + smoothing * means.sum(), chosen.detach(), len(wanted))
+    return Loss((1 - smoothing) * nll + smoothing * means.sum(), nll.detach(), len(targets))

@@ -16,10 +16,10 @@ from heedful.data.preparation.prepared_data import at_least_one
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.tagged import Tagged, read_tagged, tags_of, with_beginnings
-from heedful.data.stores.pair_store import Rows
+from heedful.data.stores import Rows
 from heedful.errors import InputError
-from heedful.evaluate.spans import TaggedSentences
 from heedful.losses import Loss, label_cross_entropy
+from heedful.metrics.spans import TaggedSentences
 from heedful.predictors.tagger import Tagger
 from heedful.tasks.parts.classes import class_weights, remarks_on_classes, with_class_weights
 from heedful.tasks.parts.texts import TextBatch, TextRows, collate
@@ -49,31 +49,24 @@ class TaggedWords(TextRows[TextBatch]):
         recipe = replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data), words=words))
 
         def tags_in(corpus: CorpusConfig) -> Iterator[str]:
-            return (
-                tag for sentence in read_tagged(corpus, recipe.data) for tag in known_tags(sentence, corpus, recipe)
-            )
+            for sentence in read_tagged(corpus, recipe.data):
+                yield from known_tags(sentence, corpus, recipe)
 
         return with_class_weights(recipe, tags_in)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the sentences of a corpus, or their checked tags if the possible tags are known."""
         check_files(corpus, recipe.data)
         sentences = at_least_one(read_tagged(corpus, recipe.data), corpus.source, DropReport())
         return (known_tags(sentence, corpus, recipe) for sentence in sentences) if recipe.data.labels else sentences
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over the sentences of a corpus as texts, for the training of a tokenizer."""
         return (" ".join(sentence.words) for sentence in read_tagged(corpus, recipe.data))
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each window of a sentence, with the tags of the words that this window shows best.
-
-        Raises:
-            InputError: a tag is not among the known ones.
-        """
+        """Encode each window of a sentence, with the tags of the words that this window shows best."""
         numbers = {tag: number for number, tag in enumerate(recipe.data.labels, start=1)}
         causal = FAMILIES[recipe.model.family].causal
         for sentence in read_tagged(corpus, recipe.data, drops):
@@ -87,11 +80,9 @@ class TaggedWords(TextRows[TextBatch]):
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> TextBatch:
-        """Collate texts and their tags into a batch, whose loss is a mean over words."""
         return replace(collate(ids, targets, device), counts=(int((targets != IGNORE).sum()),))
 
     def remarks(self) -> list[str]:
-        """List the tags of which the training or the validation set has no example."""
         return remarks_on_classes(self.examples, self.recipe.data, first=1)
 
 
@@ -106,29 +97,22 @@ class Tagging(Task[TextBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """Build a token classifier: a backbone with one output for each tag.
-
-        Raises:
-            InputError: the tags are not known, as in a recipe whose data was not read.
-        """
         if not recipe.data.labels:
             raise InputError('the tags are not known; name them: data.labels = ["O", "B-...", "I-..."]')
         return TokenClassifier(recipe.model, len(tokenizers.source), len(recipe.data.labels))
 
     @staticmethod
     def use(model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Tagger:
-        """Create the predictor that tags words with the model."""
         return Tagger(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """Compute the cross-entropy of the tags for a batch."""
-        stands = batch.targets != IGNORE
-        logits = model(batch.ids, batch.padding_mask, batch.segments)[stands]
+        # Of the tokens of a word one has its tag as target; all others, and padding, do not count.
+        of_word = batch.targets != IGNORE
+        logits = model(batch.ids, batch.padding_mask, batch.segments)[of_word]
         weights = class_weights(self.recipe, logits.device)
-        return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing, weights),)
+        return (label_cross_entropy(logits, batch.targets[of_word] - 1, self.recipe.train.label_smoothing, weights),)
 
     def outputs(self, model: TokenClassifier, run: Evaluation) -> TaggedSentences:
-        """Tag the validation sentences."""
         corpus = self.data.valid_corpus
         sentences = list(read_tagged(corpus, self.recipe.data))
         expected = [known_tags(sentence, corpus, self.recipe) for sentence in sentences]
@@ -139,11 +123,7 @@ class Tagging(Task[TextBatch]):
 
 
 def known_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:
-    """Get the tags of a sentence in the scheme of `data.labels`, and check them.
-
-    Raises:
-        InputError: a tag is not in `data.labels`.
-    """
+    """Get the tags of a sentence in the scheme of `data.labels`, and check them."""
     labels = recipe.data.labels
     if unknown := set(sentence.tags).difference(labels):
         raise InputError(

@@ -14,20 +14,20 @@ import numpy as np
 import torch
 
 from heedful.architectures import Model
-from heedful.architectures.architectures import families_of
+from heedful.architectures.backbone import families_of
 from heedful.config.schema import Modality, Recipe
 from heedful.distributed import SINGLE_PROCESS, Reducer
 from heedful.errors import InputError
-from heedful.evaluate.metrics import Metric, find_metric, is_computed
 from heedful.losses import Loss
+from heedful.metrics.metric import Metric, find_metric, is_computed
 from heedful.progress import ProgressReporter, silent
 from heedful.registry import ARCHITECTURES
 from heedful.tasks.dataset import B, Batch, Dataset
 from heedful.text.tokenizer_pair import TokenizerPair
 
 if TYPE_CHECKING:
-    from heedful.evaluate.outputs import Outputs
-    from heedful.evaluate.significance import Outcomes
+    from heedful.metrics.bootstrap import ExampleScores
+    from heedful.metrics.metric import Outputs
     from heedful.predictors import AnyPredictor
 
 __all__ = ["ALONE", "B", "Batch", "Evaluation", "Mean", "Results", "Scores", "Task", "check"]
@@ -42,7 +42,7 @@ NOTHING_TO_PREDICT = (
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean loss, and mean negative log-likelihood, of one term of the loss over many batches, in nats."""
+    """Mean of one term of the loss over many batches, in nats."""
 
     loss: float  # the loss that is trained on, label smoothing included
     nll: float  # the negative log-likelihood
@@ -70,7 +70,7 @@ class Evaluation:
     is_test: bool = False
 
     def batches(self, data: Dataset[B], model: torch.nn.Module) -> Iterator[B]:
-        """Iterate over the batches of the validation or test set, in a fixed order, on the device of a model."""
+        """Iterate over the batches of the validation or test set on the device of a model."""
         device = next(model.parameters()).device
         plan = self.progress.part("batches", data.valid_plan() or ())
         return (data.valid_batch(ids, device) for ids in plan)
@@ -82,18 +82,20 @@ class Evaluation:
         """
         own = [
             [(term.sum.item(), term.nll.item(), term.count) for term in task.loss(model, batch)]
-            for batch in self.reducer.share(batches)
+            for batch in self.reducer.shard(batches)
         ]
-        sums = np.array(self.reducer.in_order(own), dtype=np.float64).sum(axis=0)
+        # Added up in the order of the batches, the sums do not depend on the number of processes.
+        sums = np.array(self.reducer.all_gather_in_order(own), dtype=np.float64).sum(axis=0)  # (terms, 3)
         if not sums[:, 2].all():
             self.warn(NOTHING_TO_PREDICT)
         return [Mean.of(*row) for row in sums.tolist()]
 
     def per_example(self, data: Dataset[B], model: torch.nn.Module, compute: Callable[[B], torch.Tensor]) -> np.ndarray:
         """Run a model on all batches; return the results in the order of the examples, a row of `compute` for each."""
-        own = [compute(batch).cpu().numpy() for batch in self.reducer.share(self.batches(data, model))]
-        rows = self.reducer.in_order([(part.dtype.str, part.tolist()) for part in own])
+        own = [compute(batch).cpu().numpy() for batch in self.reducer.shard(self.batches(data, model))]
+        rows = self.reducer.all_gather_in_order([(part.dtype.str, part.tolist()) for part in own])
         results = np.concatenate([np.array(values, dtype) for dtype, values in rows])
+        # Batches hold examples of similar length: back to the order of the examples.
         return results[np.argsort(np.concatenate(data.valid_plan() or ()))]
 
 
@@ -102,7 +104,7 @@ class Results:
     """Results of an evaluation: all scores, and what those that are made of single examples are resampled from."""
 
     scores: Scores
-    outcomes: "Outcomes | None" = None
+    outcomes: "ExampleScores | None" = None
 
 
 ALONE = Evaluation()  # in one process, without reports
@@ -112,14 +114,14 @@ class Task(ABC, Generic[B]):
     """Base class of tasks: a subclass names the parts that a kind of training is put together from.
 
     Attributes:
-        modality: What the models read: text, pictures ("image"), sound ("audio") or videos ("video").
+        modality: What the models read: text, images ("image"), audio ("audio") or videos ("video").
         families: The model families that can learn the task, by their names in a recipe.
         command: The command that uses models of the task on the command line; empty: there is none, only Python.
         example: An example of arguments for that command.
         pair_field: The column of a second text in tables, where the recipe names none.
         dataset: The class of the data.
         metrics: The names of the scores; the first selects the best checkpoint unless the recipe does. Those of
-            `heedful.evaluate.metrics` are computed from `outputs`, others, such as the loss, come with the objective.
+            `heedful.metrics.metric` are computed from `outputs`, others, such as the loss, come with the objective.
         predicts: The class of `outputs`; None: all scores come with the objective.
         data: The data that is open.
         recipe: Its recipe.
@@ -180,9 +182,9 @@ class Task(ABC, Generic[B]):
         outputs = self.outputs(model, run)
         if outputs is None:
             return Results(losses)
-        from heedful.evaluate.outputs import outcomes_of
+        from heedful.metrics.bootstrap import example_scores
 
-        outcomes = outcomes_of(outputs, output_metrics(type(self), self.recipe))
+        outcomes = example_scores(outputs, output_metrics(type(self), self.recipe))
         return Results((outcomes.whole or {}) | losses, outcomes)
 
 
@@ -190,22 +192,16 @@ def score_names(task: type[Task], recipe: Recipe) -> tuple[str, ...]:
     """List the names of the scores of a recipe's task: those of `evaluate.metrics`, or else those of the task."""
     if not recipe.evaluate.metrics:
         return task.metrics
-    computed = of_outputs(task, task.metrics)
-    return (*recipe.evaluate.metrics, *(name for name in task.metrics if name not in computed))
+    kind = task.predicts.kind if task.predicts else ""
+    return (*recipe.evaluate.metrics, *(name for name in task.metrics if not is_computed(name, kind)))
 
 
 def output_metrics(task: type[Task], recipe: Recipe) -> dict[str, Metric]:
     """Find the metrics of a recipe's task that are computed from the outputs of a model, by name."""
     if task.predicts is None:
         return {}
-    names = of_outputs(task, score_names(task, recipe))
-    return {name: find_metric(name, task.predicts.kind) for name in names}
-
-
-def of_outputs(task: type[Task], names: Iterable[str]) -> list[str]:
-    """List those of some scores of a task that are computed from the outputs of a model, not with the objective."""
-    kind = task.predicts.kind if task.predicts else ""
-    return [name for name in names if is_computed(name, kind)]
+    kind = task.predicts.kind
+    return {name: find_metric(name, kind) for name in score_names(task, recipe) if is_computed(name, kind)}
 
 
 def best_score(task: type[Task], recipe: Recipe) -> str:
@@ -216,17 +212,12 @@ def best_score(task: type[Task], recipe: Recipe) -> str:
 
 
 def usage(task: type[Task], model: Path) -> str:
-    """Give an example of how a trained model is used: a command, or Python for a task without one."""
+    """Return an example of how a trained model is used: a command, or Python for a task without one."""
     return f"{task.command} --model {model} {task.example}" if task.command else f'heedful.load("{model}")'
 
 
 def check(task: type[Task], recipe: Recipe) -> None:
-    """Check that a recipe's modality, model family and `train.best` fit its task.
-
-    Raises:
-        InputError: the model reads something else, is of a family that cannot learn the task, or the task has no such
-            score.
-    """
+    """Check that a recipe's modality, model family and `train.best` fit its task, or raise an InputError."""
     if recipe.data.modality != task.modality:
         raise InputError(
             f'data.modality = "{recipe.data.modality}", and a model for the task "{recipe.task}" reads '
@@ -236,14 +227,11 @@ def check(task: type[Task], recipe: Recipe) -> None:
     families = families_of(architecture)
     able = [family for family in task.families if family in families]
     if not able:
+        is_own = ARCHITECTURES.is_own(architecture)
+        remedy = remedy_of_own(task) if is_own else "take another architecture, or another task"
         raise InputError(
             f'task = "{recipe.task}" is learned by a model of family {learners}, and model.architecture = '
-            f'"{architecture}" has models of family {" or ".join(families)} only; '
-            + (
-                remedy_of_own(task)
-                if ARCHITECTURES.is_own(architecture)
-                else "take another architecture, or another task"
-            )
+            f'"{architecture}" has models of family {" or ".join(families)} only; {remedy}'
         )
     if recipe.model.family not in able:
         raise InputError(
@@ -259,11 +247,7 @@ def check(task: type[Task], recipe: Recipe) -> None:
 
 
 def check_metrics(task: type[Task], recipe: Recipe) -> None:
-    """Check that the metrics that a recipe names can be computed from the outputs of its task.
-
-    Raises:
-        InputError: there is no such metric, or the task has none to choose from.
-    """
+    """Check that the metrics that a recipe names can be computed from the outputs of its task."""
     if recipe.evaluate.metrics and task.predicts is None:
         raise InputError(
             f'evaluate.metrics: task = "{recipe.task}" has the scores {", ".join(task.metrics)} and no others; leave '
@@ -273,7 +257,7 @@ def check_metrics(task: type[Task], recipe: Recipe) -> None:
         find_metric(name, task.predicts.kind if task.predicts else "")
 
 
-EXTENDED = {  # what a class of the user's own extends to be of a family
+BASE_CLASSES = {  # what a custom class extends to be of a family
     "encoder_decoder": "heedful.architectures.SourceToTarget",
     "encoder": "heedful.architectures.backbone.EncoderOnly",
     "decoder": "heedful.architectures.backbone.DecoderOnly",
@@ -282,5 +266,6 @@ EXTENDED = {  # what a class of the user's own extends to be of a family
 
 
 def remedy_of_own(task: type[Task]) -> str:
-    """Say which class of heedful a class of the user's own has to extend for a task."""
-    return f"let the class extend {' or '.join(EXTENDED[family] for family in task.families)}, or take another task"
+    """Say which class of heedful a custom architecture has to extend for a task."""
+    bases = " or ".join(BASE_CLASSES[family] for family in task.families)
+    return f"let the class extend {bases}, or take another task"

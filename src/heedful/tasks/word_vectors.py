@@ -1,6 +1,5 @@
 """Task of word vectors: words predicted from those around them, by word2vec's objectives (Mikolov et al. 2013a, b)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.architectures import model_class
-from heedful.architectures.word2vec.data import prepare_words
-from heedful.architectures.word2vec.model import Word2Vec
-from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.architectures.word2vec.windows import (
+from heedful.architectures.word2vec.data import (
     HuffmanCodes,
     NoiseDistribution,
     WordWindows,
@@ -26,7 +22,10 @@ from heedful.architectures.word2vec.windows import (
     huffman_codes,
     keep_probabilities,
     pairs,
+    prepare_words,
 )
+from heedful.architectures.word2vec.model import Word2Vec
+from heedful.architectures.word2vec.settings import Word2VecConfig
 from heedful.config.schema import Recipe
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.stream import TokenStream
@@ -34,6 +33,7 @@ from heedful.errors import InputError
 from heedful.losses import Loss, cross_entropy
 from heedful.predictors.word_vectors import WordVectors
 from heedful.random_numbers import NOISE, draw
+from heedful.tasks.dataset import Report
 from heedful.tasks.parts.running_text import RunningText
 from heedful.tasks.task import Task
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -58,26 +58,13 @@ def negative_sampling(
     Args:
         hidden: the vectors that predict.
         weight: the vectors of the predicted words.
-        targets: the C words that may be predicted, and behind them the negative samples.
+        targets: the C words that may be predicted, and after them the negative samples.
         predicted: True where one of the C words is predicted by a hidden vector.
         noise: the weight of each negative sample in the loss of a hidden vector.
         count: the number of predictions.
     """
     total, nll = NegativeSampling.apply(hidden, weight, targets, predicted, noise)
     return Loss(total, nll, count)
-
-
-def reference_negative_sampling(
-    hidden: Float[Tensor, "B L D"],
-    weight: Float[Tensor, "V D"],
-    targets: Int[Tensor, "B T"],
-    predicted: Bool[Tensor, "B C L"],
-    noise: Float[Tensor, "B L"],
-) -> Float[Tensor, ""]:
-    """Negative sampling as `negative_sampling`, by torch's own functions, as a reference."""
-    scores = F.embedding(targets, weight) @ hidden.mT
-    positive, negative = scores.split([predicted.size(1), scores.size(1) - predicted.size(1)], dim=1)
-    return (F.softplus(-positive) * predicted).sum() + (F.softplus(negative).sum(1) * noise).sum()
 
 
 class NegativeSampling(torch.autograd.Function):
@@ -91,13 +78,13 @@ class NegativeSampling(torch.autograd.Function):
     def forward(
         ctx, hidden: Tensor, weight: Tensor, targets: Tensor, predicted: Tensor, noise: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Compute the loss, and keep what its gradient is made of."""
         rows = F.embedding(targets, weight)
         probability = torch.bmm(rows, hidden.mT).sigmoid_()  # (B, T, L), so that either part is one piece of memory
         least = torch.finfo(probability.dtype).tiny
         positive, negative = probability[:, : predicted.size(1)], probability[:, predicted.size(1) :]
         right = torch.where(predicted, positive, 1.0).clamp_(min=least).log_().sum()
         wrong = ((1 - negative).clamp_(min=least).log_().sum(1) * noise).sum()
+        # From here on the probabilities become the gradients of the scores, in place.
         positive.sub_(1).mul_(predicted)
         negative.mul_(noise[:, None])
         ctx.save_for_backward(hidden, rows, probability, targets)
@@ -109,18 +96,12 @@ class NegativeSampling(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        """Multiply the errors of the scores with the vectors of the other side."""
         hidden, rows, errors, targets = ctx.saved_tensors
         errors = errors * grad_outputs[0]
         values = torch.bmm(errors, hidden).flatten(0, 1)
         size = (ctx.vocabulary, values.size(1))
         sparse = torch.sparse_coo_tensor(targets.flatten()[None], values, size, check_invariants=False)
         return torch.bmm(errors.mT, rows), sparse, None, None, None
-
-
-def softmax(hidden: Float[Tensor, "M D"], weight: Float[Tensor, "V D"], targets: Int[Tensor, " M"]) -> Loss:
-    """Full softmax over the vocabulary (Mikolov et al. 2013a, formula 2), whose cost grows with the vocabulary."""
-    return cross_entropy(hidden, weight, targets, 0.0)
 
 
 def hierarchical_softmax(
@@ -186,10 +167,7 @@ class WordStream(RunningText[WordBatch]):
         self.noise = NoiseDistribution(self.counts, self.options.noise_power)
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the words of a recipe's text, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         text = prepare_words(recipe, options_of(recipe), folder, report, tokenizers)
         if np.diff(text.stores[0].offsets).max() <= 2:  # a word and <eos>
             cut = recipe.data.documents
@@ -205,13 +183,12 @@ class WordStream(RunningText[WordBatch]):
 
     @cached_property
     def codes(self) -> HuffmanCodes:
-        """The Huffman codes of the words, for hierarchical softmax."""
         return huffman_codes(self.counts)
 
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> WordBatch:
-        """Read pieces of a text as a batch on a device; `key` is a seed and an epoch."""
         length = self.recipe.data.max_length
-        places = pieces(stream, starts, length)
+        places = (starts[:, None] + np.arange(1, length + 1)).ravel()
+        places = places[places < len(stream)]
         windows = draw_windows(stream.ids[places], places, length, self.keep, self.options.window, key)
         if self.options.objective != "negative_sampling":
             return pair_batch(windows, len(places), self.options, device)
@@ -229,44 +206,32 @@ class WordVectorTraining(Task[WordBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> Word2Vec:
-        """Build the two tables of vectors."""
         return model_class(recipe.model)(options_of(recipe), len(tokenizers.source))
 
     @staticmethod
     def use(model: Word2Vec, recipe: Recipe, tokenizers: TokenizerPair) -> WordVectors:
-        """Create the predictor that compares words by their vectors."""
         return WordVectors(model, tokenizers.source, options_of(recipe), recipe.tokenizer)
 
     def loss(self, model: Word2Vec, batch: WordBatch) -> tuple[Loss, ...]:
-        """Compute the loss of a batch by negative sampling, full or hierarchical softmax, as the recipe says."""
         if isinstance(batch, BlockBatch):
             return (sampling_loss(model, batch, self.data.options),)
         hidden, targets = predictions(model, batch, self.data.options)
         if self.data.options.objective == "softmax":
-            return (softmax(hidden, model.output.weight, targets),)
+            # Over the whole vocabulary (Mikolov et al. 2013a, formula 2): the cost grows with it.
+            return (cross_entropy(hidden, model.output.weight, targets, 0.0),)
         words = targets.cpu().numpy()
         nodes, branches, lengths = (torch.from_numpy(part[words]).to(targets.device) for part in self.data.codes)
         return (hierarchical_softmax(hidden, model.output.weight, nodes, branches, lengths),)
 
 
 def options_of(recipe: Recipe) -> Word2VecConfig:
-    """The settings of word2vec in a recipe.
-
-    Raises:
-        InputError: the recipe's model is of another architecture.
-    """
+    """The settings of word2vec in a recipe."""
     if not isinstance(recipe.model, Word2VecConfig):
         raise InputError(
             f'word vectors are learned by model.architecture = "word2vec", and it is "{recipe.model.architecture}"; '
             "leave it out"
         )
     return recipe.model
-
-
-def pieces(stream: TokenStream, starts: np.ndarray, length: int) -> np.ndarray:
-    """The places of the tokens of a batch, in the pieces of `length` tokens behind each of the starts of a plan."""
-    places = (starts[:, None] + np.arange(1, length + 1)).ravel()
-    return places[places < len(stream)]
 
 
 def block_batch(
@@ -294,15 +259,14 @@ def block_batch(
 
 
 def pair_batch(windows: WordWindows, tokens: int, options: Word2VecConfig, device: torch.device) -> PairBatch:
-    """Make a batch of single predictions from the words of a batch and their windows."""
     centres, contexts = pairs(windows)
+    # Skip-gram predicts once for each pair, CBOW once for each word with a context.
     count = len(centres) if options.kind == "skip_gram" else int((windows.sizes > 0).sum())
     words, centres, contexts = (torch.from_numpy(part).to(device) for part in (windows.words, centres, contexts))
     return PairBatch(words, centres, contexts, tokens, (count,))
 
 
 def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -> Loss:
-    """The loss of negative sampling: each prediction has `options.negatives` samples in the mean."""
     share = options.negatives / batch.samples.size(1)
     [count] = batch.counts
     if options.kind == "skip_gram":
@@ -312,6 +276,7 @@ def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -
     vectors = model.embedding(batch.around)
     hidden = (batch.in_window / batch.sizes.clamp(min=1)[:, None]).mT @ vectors
     targets = torch.cat([batch.words, batch.samples], dim=1)
+    # CBOW: the mean of the words around predicts the word itself, on the diagonal of its block.
     predicts = batch.sizes > 0
     itself = torch.eye(batch.words.size(1), dtype=torch.bool, device=batch.words.device) & predicts[:, None]
     return negative_sampling(hidden, model.output.weight, targets, itself, predicts * share, count)
@@ -326,5 +291,5 @@ def predictions(
         return vectors[batch.centres], batch.words[batch.contexts]
     sizes = batch.centres.bincount(minlength=len(batch.words))
     sums = torch.zeros_like(vectors).index_add(0, batch.centres, vectors[batch.contexts])
-    chosen = sizes > 0
-    return sums[chosen] / sizes[chosen, None], batch.words[chosen]
+    has_context = sizes > 0
+    return sums[has_context] / sizes[has_context, None], batch.words[has_context]

@@ -8,7 +8,7 @@ others; one of a foreign kind has known steps, known expressions, and grows a te
 import base64
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from tokenizers import models
@@ -73,64 +73,50 @@ EXPRESSIONS = {  # those of heedful, of SentencePiece, of GPT-2, of GPT-4 and it
     rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP_EXPRESSION}",
     r"\s+",
 }
-MOST_GROWTH = 64  # characters that all steps of a normaliser may make of one; NFKC makes 18 of U+FDFA
-DEEPEST = 5  # sequences within sequences
+MAX_GROWTH = 64  # characters that all steps of a normaliser may make of one; NFKC makes 18 of U+FDFA
+MAX_DEPTH = 5  # sequences within sequences
 
 
 def check_definition(definition: str, config: TokenizerConfig, origin: str) -> None:
-    """Check what a tokenizer.json tells the library to do, before the library reads it.
-
-    Args:
-        definition: The contents of a tokenizer.json.
-        config: The settings of the tokenizer.
-        origin: The file to name in errors.
-
-    Raises:
-        InputError: It is damaged, or has a step or a token that is not allowed.
-    """
+    """Check what a tokenizer.json tells the library to do, before the library reads it."""
     try:
-        found = json.loads(definition)
-        problem = next(_problems(found, config), None)
+        contents = json.loads(definition)
+        problem = next(_problems(contents, config), None)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{origin}: damaged, or not a tokenizer ({error!r}); copy the tokenizer again") from error
     if problem:
         raise InputError(f"{origin}: {problem}; heedful reads no such tokenizer, in which a text may take any time")
 
 
-def _problems(found: Definition, config: TokenizerConfig) -> Iterator[str]:
-    yield from (f"has {key}" for key in ABSENT if found.get(key) is not None)
-    yield from _problems_of_ids(found)
-    if config.kind == "foreign":
-        yield from _problems_of_steps(found)
-    else:
-        yield from _problems_of_own(found, config)
+def _problems(definition: Definition, config: TokenizerConfig) -> Iterator[str]:
+    yield from (f"has {key}" for key in ABSENT if definition.get(key) is not None)
 
-
-def _problems_of_ids(found: Definition) -> Iterator[str]:
-    """Yield whether the ids are not 0, 1, 2 ..., each once."""
-    vocabulary = found["model"]["vocab"]
+    # The ids are 0, 1, 2 ..., each once.
+    vocabulary = definition["model"]["vocab"]
     listed = isinstance(vocabulary, list)
     ids = {name: i for i, (name, _) in enumerate(vocabulary)} if listed else dict(vocabulary)
-    every = ids | {token["content"]: token["id"] for token in found.get("added_tokens") or []}
-    if set(every.values()) != set(range(len(every))) or (listed and len(ids) != len(vocabulary)):
+    all_ids = ids | {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
+    if set(all_ids.values()) != set(range(len(all_ids))) or (listed and len(ids) != len(vocabulary)):
         yield "does not number its tokens from 0 on, each with an id of its own"
 
+    if config.kind == "foreign":
+        yield from _problems_of_steps(definition)
+    else:
+        yield from _problems_of_own(definition, config)
 
-def _problems_of_own(found: Definition, config: TokenizerConfig) -> Iterator[str]:
+
+def _problems_of_own(definition: Definition, config: TokenizerConfig) -> Iterator[str]:
     """Yield what differs from the definition that heedful writes for these settings."""
     expected = json.loads(assemble(models.BPE(), config).to_str())
-    others = (key for key in OWN_STEPS if not _fits(found[key], expected[key]))
+    others = (key for key in OWN_STEPS if not _fits(definition[key], expected[key]))
     yield from (f"has another {key} than the settings beside it" for key in others)
-    model = found["model"]
-    known = [MODELS[config.kind]] if config.kind in MODELS else list(MODELS.values())  # a kind of a package has any
-    if model["type"] not in known or model.get("continuing_subword_prefix") or model.get("dropout"):
+    model = definition["model"]
+    types = [MODELS[config.kind]] if config.kind in MODELS else list(MODELS.values())  # a kind of a package has any
+    if model["type"] not in types or model.get("continuing_subword_prefix") or model.get("dropout"):
         yield f'has a model that is not that of the kind "{config.kind}"'
-    vocabulary = model["vocab"]
-    head = reserved(config)
-    listed = (
-        [name for name, _ in vocabulary] if isinstance(vocabulary, list) else sorted(vocabulary, key=vocabulary.get)
-    )
-    if listed[: len(head)] != list(head):
+    vocabulary, head = model["vocab"], list(reserved(config))
+    names = [name for name, _ in vocabulary] if isinstance(vocabulary, list) else sorted(vocabulary, key=vocabulary.get)
+    if names[: len(head)] != head:
         yield "does not begin with the special tokens"
 
 
@@ -145,36 +131,31 @@ def _fits(step: Any, expected: Any) -> bool:
     return step == expected
 
 
-def _problems_of_steps(found: Definition) -> Iterator[str]:
+def _problems_of_steps(definition: Definition) -> Iterator[str]:
     """Yield the steps of a foreign tokenizer that are not known, and expressions and growth without a bound."""
-    normalizers = list(_steps(found.get("normalizer"), "normalizers"))
-    splitters = list(_steps(found.get("pre_tokenizer"), "pretokenizers"))
-    yield from _unknown(normalizers, NORMALIZERS)
-    yield from _unknown(splitters, SPLITTERS)
+    normalizers = list(_steps(definition.get("normalizer"), "normalizers"))
+    splitters = list(_steps(definition.get("pre_tokenizer"), "pretokenizers"))
+    for steps, types in ((normalizers, NORMALIZERS), (splitters, SPLITTERS)):
+        yield from (f"has a step of type {str(step['type'])[:60]!r}" for step in steps if step["type"] not in types)
     for step in (*normalizers, *splitters):
         expression = step["pattern"].get("Regex") if isinstance(step.get("pattern"), dict) else None
         if expression is not None and expression not in EXPRESSIONS:
             yield f"has the regular expression {str(expression)[:60]!r}"
-    if math.prod(map(_growth, normalizers)) > MOST_GROWTH:
+    if math.prod(map(_growth, normalizers)) > MAX_GROWTH:
         yield "has a normaliser that makes texts longer and longer"
-    model = found["model"]
-    if len(model.get("continuing_subword_prefix") or "") > MOST_GROWTH:
+    if len(definition["model"].get("continuing_subword_prefix") or "") > MAX_GROWTH:
         yield "has a long prefix of pieces"
 
 
 def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Definition]:
     """Yield the steps of a normaliser or a splitter, those in sequences too."""
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise ValueError("sequences within sequences")
     if step is not None and step["type"] == "Sequence":
         for each in step[inner]:
             yield from _steps(each, inner, depth + 1)
     elif step is not None:
         yield step
-
-
-def _unknown(steps: Iterable[Definition], known: set[str]) -> Iterator[str]:
-    yield from (f"has a step of type {str(step['type'])[:60]!r}" for step in steps if step["type"] not in known)
 
 
 def _growth(step: Definition) -> float:
@@ -190,11 +171,7 @@ def _growth(step: Definition) -> float:
 
 
 def _longest_replacement(charsmap: bytes) -> float:
-    """The longest text in SentencePiece's table of replacements: a trie, its size before it, and texts that end in NUL.
-
-    Raises:
-        ValueError: The bytes are no such table.
-    """
+    """Longest text in SentencePiece's table of replacements: a trie, its size before it, and texts that end in NUL."""
     size = int.from_bytes(charsmap[:4], "little")
     if not 0 < size <= len(charsmap) - 4 or size % 4:
         raise ValueError("no table of replacements")

@@ -21,7 +21,6 @@ class UnknownTokens:
 
     @property
     def share(self) -> float:
-        """Share of the tokens that are unknown."""
         return self.unknown / max(self.tokens, 1)
 
     def count(self, ids: Sequence[int]) -> None:
@@ -31,15 +30,10 @@ class UnknownTokens:
 
 
 def unknown_lines(texts: Mapping[str, UnknownTokens], config: TokenizerConfig) -> Iterator[str]:
-    """Yield a sentence with the remedy for each text that has many unknown tokens.
-
-    Args:
-        texts: The counts by what was counted, such as "target tokens of train.de".
-        config: The settings of the tokenizer, which decide the remedy.
-    """
-    for name, found in texts.items():
-        if found.share >= MANY:
-            yield f"{found.share:.0%} of the {name} are unknown to the vocabulary (<unk>); {remedy(config)}"
+    """Yield a sentence with the remedy for each text that has many unknown tokens."""
+    for name, counts in texts.items():
+        if counts.share >= MANY:
+            yield f"{counts.share:.0%} of the {name} are unknown to the vocabulary (<unk>); {remedy(config)}"
 
 
 def remedy(config: TokenizerConfig) -> str:
@@ -55,7 +49,7 @@ class Coverage:
     """Counts of words, characters and tokens of a text, and shares that follow: 0 where nothing is counted."""
 
     lines: int
-    words: int  # what stands between white space
+    words: int  # what is between white space
     characters: int
     tokens: int
     unknown_tokens: int  # <unk>
@@ -68,12 +62,10 @@ class Coverage:
 
     @property
     def unknown_share(self) -> float:
-        """Share of the tokens that are <unk>."""
         return self.unknown_tokens / max(self.tokens, 1)
 
     @property
     def spelled_share(self) -> float:
-        """Share of the characters that are spelled in bytes."""
         return self.spelled_characters / max(self.characters, 1)
 
     @property
@@ -88,7 +80,6 @@ class Coverage:
 
     @property
     def used_share(self) -> float:
-        """Share of the vocabulary that occurs in the text."""
         return self.used_ids / self.vocabulary
 
     @property
@@ -98,23 +89,18 @@ class Coverage:
 
     @property
     def tokens_per_character(self) -> float:
-        """Mean number of tokens that a character becomes."""
         return self.tokens / max(self.characters, 1)
 
 
 def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
-    """Encode the lines of a text, in constant memory, and count how well the vocabulary fits.
-
-    Raises:
-        InputError: A line holds a lone surrogate.
-    """
+    """Encode the lines of a text, in constant memory, and count how well the vocabulary fits."""
     # UTF-8 begins each character with a byte that is not 10xxxxxx, so that these count characters.
     beginnings = {i for byte, i in enumerate(tokenizer.byte_ids) if byte & 0b1100_0000 != 0b1000_0000}
-    seen: Counter[int] = Counter()
+    ids_seen: Counter[int] = Counter()
     words = characters = longest = longest_line = number = 0
     texts, copies = tee(lines)
     for number, (text, ids) in enumerate(zip(texts, tokenizer.encode_lines(copies), strict=True), start=1):
-        seen.update(ids)
+        ids_seen.update(ids)
         words += len(text.split())
         characters += len(text)
         if len(ids) > longest or number == 1:
@@ -123,11 +109,11 @@ def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
         lines=number,
         words=words,
         characters=characters,
-        tokens=seen.total(),
-        unknown_tokens=seen[UNK],
-        spelled_characters=sum(seen[i] for i in beginnings),
-        byte_tokens=sum(seen[i] for i in tokenizer.byte_ids),
-        used_ids=len(seen),
+        tokens=ids_seen.total(),
+        unknown_tokens=ids_seen[UNK],
+        spelled_characters=sum(ids_seen[i] for i in beginnings),
+        byte_tokens=sum(ids_seen[i] for i in tokenizer.byte_ids),
+        used_ids=len(ids_seen),
         vocabulary=len(tokenizer),
         longest=longest,
         longest_line=longest_line,

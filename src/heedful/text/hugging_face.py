@@ -1,11 +1,18 @@
-"""Tokenizers in Hugging Face's formats: imported from model folders, and exported for `transformers`."""
+"""Tokenizers in Hugging Face's formats: imported from model folders, and exported for `transformers`.
+
+All of heedful relies on <pad> 0, <unk> 1, <bos> 2, <eos> 3 and <mask> 4, so a vocabulary is permuted when it is
+imported (`adopt`): its special tokens become the first ids, and the rest follows. The rows of a model's embeddings are
+permuted with it.
+"""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import tokenizers
 from numpy.typing import NDArray
 
 from heedful.config.families import FAMILIES, FamilyName
@@ -13,15 +20,23 @@ from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_file, named_write_errors
 from heedful.storage.disk import read_small
-from heedful.text.allowed_definition import CLIP_EXPRESSION
-from heedful.text.piece_spelling import SPACE
-from heedful.text.pipeline import BOS, EOS, MASK, PAD, SPECIALS, UNK, first_space, specials
+from heedful.text.allowed_definition import CLIP_EXPRESSION, check_definition
+from heedful.text.pipeline import ABSENT, BOS, EOS, MASK, PAD, SPACE, SPECIALS, UNK, first_space, specials, writing_of
 from heedful.text.sentencepiece import read_sentencepiece
-from heedful.text.special_tokens import Definition, Roles, adopt, ids_of
-from heedful.text.tokenizer import Tokenizer
-from heedful.text.tokenizer_folder import LARGEST
+from heedful.text.tokenizer import LARGEST, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import word_tokenizer
+
+# A piece that is named like a special token must not be found in a text: a cut after its "<" leaves no such word.
+CUT = {
+    "type": "Split",
+    "pattern": {"Regex": "<(?=(?:pad|unk|bos|eos|mask)>)"},
+    "behavior": "MergedWithPrevious",
+    "invert": False,
+}
+
+Definition = dict[str, Any]  # tokenizer.json
+Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name in the definition; lacking tokens are left out
 
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 GPT2_END = "<|endoftext|>"
@@ -61,8 +76,8 @@ def to_hugging_face(
     definition = json.loads(tokenizer.definition)
     model = _model(definition["model"], tokenizer.config)
     names = _names(definition, tokenizer.config, family, absent, segments=segments)
-    kept = [i for i in range(len(tokenizer)) if i not in absent]
-    ids = {old: new for new, old in enumerate(kept)}
+    remaining = (i for i in range(len(tokenizer)) if i not in absent)
+    ids = {old: new for new, old in enumerate(remaining)}
     special = [_special(i, name, ids[i], tokenizer.config) for i, name in enumerate(names) if i not in absent]
     added = [{**token, "id": ids[token["id"]]} for token in definition["added_tokens"]]
     definition |= {
@@ -71,13 +86,14 @@ def to_hugging_face(
         "model": _relabelled(model, dict(zip(specials(tokenizer.config), names, strict=True)), ids),
     }
     roles = {"bos_token": names[EOS]} | {ROLES[i]: name for i, name in enumerate(names) if i not in absent}
-    settings = _settings(roles, family, segments=segments) | (
-        {} if max_length is None else {"model_max_length": max_length}
-    )
+    settings = _settings(roles, family, segments=segments)
+    if max_length is not None:
+        settings["model_max_length"] = max_length
     with named_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "tokenizer.json", definition)
-        _write(folder / "tokenizer_config.json", settings)
+        for name, contents in (("tokenizer.json", definition), ("tokenizer_config.json", settings)):
+            with atomic_file(folder / name) as stream:
+                stream.write((json.dumps(contents, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
 
 
 def has_counterpart(config: TokenizerConfig) -> bool:
@@ -150,31 +166,26 @@ def _settings(roles: Mapping[str, str], family: FamilyName, *, segments: bool) -
     return common if FAMILIES[family].writes else common | bert
 
 
-def _write(path: Path, contents: Mapping[str, Any]) -> None:
-    with atomic_file(path) as stream:
-        stream.write((json.dumps(contents, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
-
-
 def _frame(family: FamilyName, names: tuple[str, ...]) -> dict[str, Any] | None:
     """The post-processor of a tokenizer.json: the special tokens around a text, and around two."""
-    tokens = {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (BOS, EOS)}
-    begin, end = _token(names[BOS], 0), _token(names[EOS], 0)
-    first = [begin, _text("A", 0), end]
+
+    def token(name: str, segment: int) -> dict[str, Any]:
+        return {"SpecialToken": {"id": name, "type_id": segment}}
+
+    def text(name: str, segment: int) -> dict[str, Any]:
+        return {"Sequence": {"id": name, "type_id": segment}}
+
+    begin, end = names[BOS], names[EOS]
     if FAMILIES[family].pairs:
-        single, pair = [_text("A", 0), end], [_text("A", 0), _text("B", 0), end]
+        single = [text("A", 0), token(end, 0)]
+        pair = [text("A", 0), text("B", 0), token(end, 0)]
     elif FAMILIES[family].writes:
         return None
     else:
-        single, pair = first, [*first, _text("B", 1), _token(names[EOS], 1)]
+        single = [token(begin, 0), text("A", 0), token(end, 0)]
+        pair = [*single, text("B", 1), token(end, 1)]
+    tokens = {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (BOS, EOS)}
     return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens}
-
-
-def _text(name: str, segment: int) -> dict[str, Any]:
-    return {"Sequence": {"id": name, "type_id": segment}}
-
-
-def _token(name: str, segment: int) -> dict[str, Any]:
-    return {"SpecialToken": {"id": name, "type_id": segment}}
 
 
 Side = Literal["source", "target"]
@@ -209,9 +220,9 @@ CLIP_WORDS = {
 }
 _SCHEMES = {True: "always", False: "never"}  # names in a tokenizer.json for a space before a text, or none
 START = "decoder_start_token_id"
-MOST_TOKENS = 2**31  # larger numbers are the id of no token
+MAX_TOKENS = 2**31  # larger numbers are the id of no token
 FOREIGN = 100.0  # nats: a piece of the other language costs at least so much more
-LONGEST_WORD = 100  # characters; BERT takes a longer one for unknown
+MAX_WORD = 100  # characters; BERT takes a longer one for unknown
 
 
 def from_hugging_face(folder: Path, side: Side = "source") -> tuple[Tokenizer, NDArray[np.int64]]:
@@ -231,9 +242,9 @@ def from_hugging_face(folder: Path, side: Side = "source") -> tuple[Tokenizer, N
     """
     for files, read in _READERS.items():
         if all((folder / name).is_file() for name in files):
-            return _taken_over(read(folder, side), folder)
-    wanted = "; ".join(" with ".join(files) for files in _READERS)
-    raise InputError(f"{folder}: holds no tokenizer that heedful reads; one of these has to be there: {wanted}")
+            return _imported(read(folder, side), folder)
+    readable = "; ".join(" with ".join(files) for files in _READERS)
+    raise InputError(f"{folder}: holds no tokenizer that heedful reads; one of these has to be there: {readable}")
 
 
 def pair_from_hugging_face(folder: Path) -> tuple[TokenizerPair, NDArray[np.int64]]:
@@ -281,7 +292,7 @@ def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.i
     return tokenizer, np.array(head + [old_ids[word] for word in rest], dtype=np.int64)
 
 
-def _taken_over(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArray[np.int64]]:
+def _imported(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArray[np.int64]]:
     try:
         roles = _roles(definition, folder)
         tokenizer, old_id_of = adopt(definition, roles, str(folder))
@@ -293,14 +304,10 @@ def _taken_over(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArra
 
 
 def _start(folder: Path) -> int | None:
-    """The id of the token that a decoder begins with, by the settings for generating, or else those of the model.
-
-    Raises:
-        InputError: The settings name no id.
-    """
+    """The id of the token that a decoder begins with, by the settings for generating, or else those of the model."""
     for name in ("generation_config.json", "config.json"):
         if (start := _json(folder / name).get(START)) is not None:
-            if not isinstance(start, int) or not 0 <= start < MOST_TOKENS:
+            if not isinstance(start, int) or not 0 <= start < MAX_TOKENS:
                 raise InputError(f"{folder / name}: {START} is {json.dumps(start)}, and should be the id of a token")
             return start
     return None
@@ -309,30 +316,32 @@ def _start(folder: Path) -> int | None:
 def _roles(definition: Definition, folder: Path) -> Roles:
     """The special tokens among the tokens of a definition."""
     names = ids_of(definition)
-    roles = {i: name for i in KEYS if (name := next((n for n in _candidates(i, folder) if n in names), None))}
+    roles = {}
+    for role in KEYS:
+        if name := next((name for name in _candidates(role, folder) if name in names), None):
+            roles[role] = name
     if (unknown := _unknown(definition["model"])) in names:
         roles[UNK] = unknown
     start = _start(folder)
     if start is None:
         start = names.get(roles.get(BOS, roles.get(PAD, "")))
-    first = [roles[i] for i in (BOS, EOS, PAD, UNK) if i in roles and names[roles[i]] == start]
-    roles = {i: name for i, name in roles.items() if i != BOS} | dict(zip([BOS], first, strict=False))
+    # <bos> is what the decoder begins with, whatever that is called: Marian's is <pad>.
+    first = next((roles[i] for i in (BOS, EOS, PAD, UNK) if i in roles and names[roles[i]] == start), None)
+    roles.pop(BOS, None)
+    if first is not None:
+        roles[BOS] = first
     # A stand-in is no special token of its own: GPT-2 names its <|endoftext|> for everything.
     return {i: name for i, name in roles.items() if i not in (PAD, UNK) or name != roles.get(EOS)}
 
 
 def _candidates(role: int, folder: Path) -> list[str]:
-    named = [
-        settings.get(key)
-        for settings in (_json(folder / "tokenizer_config.json"), _json(folder / "special_tokens_map.json"))
-        for key in KEYS[role]
-    ]
-    return [_content(name) for name in named if name] + CUSTOMARY[role]
-
-
-def _content(name: Any) -> str:
-    """A name, or the name in the description of an added token."""
-    return name["content"] if isinstance(name, dict) else name
+    """Names that a special token may have: those in the settings of the folder, then those that are customary."""
+    names = []
+    for file in ("tokenizer_config.json", "special_tokens_map.json"):
+        settings = _json(folder / file)
+        named = (settings.get(key) for key in KEYS[role])
+        names += [name["content"] if isinstance(name, dict) else name for name in named if name]
+    return names + CUSTOMARY[role]
 
 
 def _unknown(model: Definition) -> str | None:
@@ -342,11 +351,7 @@ def _unknown(model: Definition) -> str | None:
 
 
 def read_definition(folder: Path, _side: Side = "source") -> Definition:
-    """Read the tokenizer.json of a folder.
-
-    Raises:
-        InputError: It cannot be read, or holds no tokenizer.
-    """
+    """Read the tokenizer.json of a folder."""
     definition = _json(folder / DEFINITION)
     if not isinstance(definition.get("model"), dict):
         raise InputError(f"{folder / DEFINITION}: damaged, or not a tokenizer; download it again")
@@ -361,7 +366,7 @@ def _bert(folder: Path, _: Side) -> Definition:
         "type": "WordPiece",
         "unk_token": "[UNK]",
         "continuing_subword_prefix": "##",
-        "max_input_chars_per_word": LONGEST_WORD,
+        "max_input_chars_per_word": MAX_WORD,
         "vocab": {name.removesuffix("\r"): i for i, name in enumerate(names)},
     }
     normalizer = {
@@ -423,9 +428,9 @@ def _marian(folder: Path, side: Side) -> Definition:
     }
     spaces = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": _SCHEMES[pieces.first_space], "split": True}
     languages = [name for name in names if name.startswith(">>") and name.endswith("<<")]
-    return _assembled(model, pieces.normalizer(), spaces, spaces) | {
-        "added_tokens": [_added(name, ids[name], special=False) for name in languages]
-    }
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+    added = [{"id": ids[name], "content": name, **flags} for name in languages]
+    return _assembled(model, pieces.normalizer(), spaces, spaces) | {"added_tokens": added}
 
 
 def _assembled(model: Definition, normalizer: Any, splitter: Any, decoder: Any) -> Definition:
@@ -437,11 +442,6 @@ def _assembled(model: Definition, normalizer: Any, splitter: Any, decoder: Any) 
         "decoder": decoder,
         "model": model,
     }
-
-
-def _added(name: str, i: int, special: bool) -> Definition:
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {"id": i, "content": name, "special": special, **flags}
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -474,3 +474,104 @@ _READERS: dict[tuple[str, ...], Callable[[Path, Side], Definition]] = {
     ("vocab.json", "merges.txt"): _gpt2,
     ("vocab.txt",): _bert,
 }
+
+
+def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer, NDArray[np.int64]]:
+    """Make a tokenizer of a tokenizer.json whose special tokens have other names and ids.
+
+    No text is searched for special tokens: "[MASK]" typed as text is text. Other added tokens are found as before.
+
+    Args:
+        definition: The contents of a tokenizer.json.
+        roles: The names of its special tokens.
+        origin: The file or folder to name in errors.
+
+    Returns:
+        The tokenizer, and for each of its ids the old id, (V,); -1 for a special token that is lacking.
+
+    Raises:
+        InputError: The library cannot read the definition, its pieces are of a kind that heedful does not know, or two
+            of them would get one name.
+        KeyError, TypeError, ValueError, AttributeError: The definition does not have the form of a tokenizer.json.
+    """
+    model = definition["model"]
+    # Files from before 2021 do not name the type of their model.
+    kind = model.get("type") or ("BPE" if "merges" in model else "Unigram" if "unk_id" in model else "WordPiece")
+    if kind not in _WITH_VOCABULARY:
+        raise InputError(
+            f"{origin}: a tokenizer of type {kind!r} cannot be taken over; {', '.join(_WITH_VOCABULARY)} can"
+        )
+    old_ids = ids_of(definition)
+    config = TokenizerConfig(kind="foreign", byte_fallback=False, mask=MASK in roles)
+    head, special = specials(config), set(roles.values())
+    rest = sorted((name for name in old_ids if name not in special), key=old_ids.__getitem__)
+    if twice := set(rest) & set(head):
+        raise InputError(
+            f"{origin}: has a piece {min(twice)!r} beside its special tokens {', '.join(sorted(special))}; rename it, "
+            "or name it as a special token in tokenizer_config.json"
+        )
+    new_ids = {name: i for i, name in enumerate([*head, *rest])}
+    old_id_of = [old_ids[roles[i]] if i in roles else ABSENT for i in range(len(head))]
+    old_id_of += [old_ids[name] for name in rest]
+
+    splitter = definition["pre_tokenizer"]
+    steps = splitter["pretokenizers"] if splitter and splitter["type"] == "Sequence" else [splitter] if splitter else []
+    adopted = {
+        **definition,
+        "truncation": None,
+        "padding": None,
+        "post_processor": None,
+        "added_tokens": [
+            {**token, "id": new_ids[token["content"]]}
+            for token in definition["added_tokens"]
+            if token["content"] not in special
+        ],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*(step for step in steps if step != CUT), CUT]},
+        "model": _WITH_VOCABULARY[kind](model, new_ids, roles),
+    }
+    tokenizer = _tokenizer(adopted, replace(config, vocab_size=len(new_ids)), origin)
+    return tokenizer, np.array(old_id_of, dtype=np.int64)
+
+
+def ids_of(definition: Definition) -> dict[str, int]:
+    """The id of each token of a tokenizer.json by its text, added tokens included."""
+    vocabulary = definition["model"]["vocab"]
+    ids = {name: i for i, (name, _) in enumerate(vocabulary)} if isinstance(vocabulary, list) else dict(vocabulary)
+    return ids | {token["content"]: token["id"] for token in definition["added_tokens"]}
+
+
+def _mapped(model: Definition, new_ids: Mapping[str, int], _: Roles) -> Definition:
+    unknown = None if model.get("unk_token") is None else SPECIALS[UNK]
+    return {**model, "vocab": dict(new_ids), "unk_token": unknown}
+
+
+def _listed(model: Definition, new_ids: Mapping[str, int], roles: Roles) -> Definition:
+    """A model of pieces with scores; pieces without one get the least, on which the cost of unknown ones is based."""
+    scores = dict(model["vocab"])
+    least = min(scores.values())
+    names = specials(TokenizerConfig(mask=True))
+    scores |= {names[i]: scores[name] for i, name in roles.items() if name in scores}
+    vocabulary = [[name, scores.get(name, least)] for name in new_ids]
+    return {**model, "vocab": vocabulary, "unk_id": UNK}
+
+
+_WITH_VOCABULARY: dict[str, Callable[[Definition, Mapping[str, int], Roles], Definition]] = {
+    "WordPiece": _mapped,
+    "WordLevel": _mapped,
+    "BPE": _mapped,
+    "Unigram": _listed,
+}
+
+
+def _tokenizer(definition: Definition, config: TokenizerConfig, origin: str) -> Tokenizer:
+    text = json.dumps(definition, ensure_ascii=False)
+    check_definition(text, config, origin)
+    try:
+        library = tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # the library has no narrower one
+        raise InputError(
+            f"{origin}: the installed tokenizers {tokenizers.__version__} cannot read it ({error}); "
+            "download it again, or update tokenizers"
+        ) from error
+    writing_of(library, config)  # refuses pieces that are written in an unknown way
+    return Tokenizer(library.to_str(), config)

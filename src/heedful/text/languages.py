@@ -29,6 +29,7 @@ uz Uzbek, ve Venda, vi Vietnamese, vo Volapük, wa Walloon, wo Wolof, xh Xhosa, 
 zh Chinese, zu Zulu
 """
 NAMES = {code: name for code, _, name in (entry.strip().partition(" ") for entry in _NAMES.split(","))}  # in English
+_CODES = {name.casefold(): code for code, name in NAMES.items()}
 
 _THREE_LETTERS = """
 aar abk ace ach ada ady afa afh afr ain aka akk alb ale alg als alt amh ang anp apa ara arb arc arg arm arn arp
@@ -79,23 +80,16 @@ def is_language(code: str) -> bool:
 
 def language_called(name: str) -> str | None:
     """The code of a language by its name, in English or as some people write it: "de" for German and Deutsch."""
-    written = name.strip().casefold()
-    return SLIPS.get(written) or {called.casefold(): code for code, called in NAMES.items()}.get(written)
+    key = name.strip().casefold()
+    return SLIPS.get(key) or _CODES.get(key)
 
 
 def check_language(code: str, name: str) -> None:
-    """Check that a code names a language by ISO 639.
-
-    Args:
-        code: A code, or what somebody took for one.
-        name: The option or the key that has it, for the message.
-
-    Raises:
-        InputError: The code names none; the message tells the code that is meant, if it can be guessed.
-    """
+    """Check that a code names a language by ISO 639."""
     if is_language(code):
         return
-    written, names = code.casefold(), {called.casefold(): known for known, called in NAMES.items()}
-    meant = SLIPS.get(written) or next((names[near] for near in get_close_matches(written, names, n=1)), None)
-    hint = f"did you mean {meant}?" if meant else "give one such as en, de or zh"
+    key = code.casefold()
+    near = get_close_matches(key, _CODES, n=1)
+    guess = SLIPS.get(key) or (_CODES[near[0]] if near else None)
+    hint = f"did you mean {guess}?" if guess else "give one such as en, de or zh"
     raise InputError(f'{name}: "{code}" is no language code of ISO 639; {hint}')

@@ -1,16 +1,29 @@
-"""Preprocessing of text in a tokenizer: special tokens, normalisation, and the cut into words.
+"""Text to words and pieces to text: special tokens, normalisation, the cut into words, and the spelling of pieces.
 
 A word carries the space before it (" apple"). Every text gets one space in front, so that its first word looks like
 any other; decoding joins the pieces and drops that space. Because the space itself is the mark, there is no stand-in
 for it, such as U+2581, that a text could contain by accident.
+
+Foreign families mark in other ways where a word begins. Byte-level BPE (GPT-2) writes a printable character for each
+byte, and CLIP's marks the last piece of a word, too; WordPiece (BERT) marks the pieces that continue a word, and
+SentencePiece writes U+2581 for a space.
 """
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from heedful.config.schema import TokenizerConfig
+from heedful.errors import InputError
 
 PAD, UNK, BOS, EOS, MASK = 0, 1, 2, 3, 4
+ABSENT = -1  # the old id of a special token that an imported vocabulary lacks
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
@@ -71,3 +84,104 @@ def assemble(model: models.Model, config: TokenizerConfig) -> tokenizers.Tokeniz
     strip = [decoders.Strip(" ", left=1, right=0)] if first_space(config) else []
     library.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), *strip])
     return library
+
+
+SPACE = "▁"
+WITHOUT_SPACE = (".", ",", "?", "!")  # a word that begins so follows without a space when WordPiece is decoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """Rules by which the pieces of a tokenizer become text."""
+
+    spell: Callable[[str], bytes]  # from a piece's name to the bytes that it adds to a text
+    splitter: pre_tokenizers.PreTokenizer  # cuts a decoded text into the words that were encoded
+    first_space: str = ""  # the text that decoding takes off the front
+    last_space: str = ""  # the text that decoding takes off the end
+    unknown: bytes = b"<unk>"
+
+
+def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writing:
+    """Return the rules by which the pieces of a tokenizer become text."""
+    if config.kind != "foreign":
+        return Writing(
+            spell=str.encode,
+            splitter=library.pre_tokenizer,
+            first_space=first_space(config),
+            unknown=b" <unk>" if config.kind in ("word", "wordpiece") else b"<unk>",
+        )
+    decoder = json.loads(library.decoder.__getstate__()) if library.decoder else {"type": "none"}
+    if decoder["type"] == "ByteLevel":
+        if not (suffix := getattr(library.model, "end_of_word_suffix", None)):
+            return Writing(spell=_bytes_of_characters, splitter=library.pre_tokenizer)
+        splitter = pre_tokenizers.Split(" ", "merged_with_previous")
+        return Writing(spell=partial(_ended, suffix=suffix), splitter=splitter, last_space=" ")
+    if decoder["type"] not in _WRITINGS:
+        raise InputError(
+            f'a tokenizer whose decoder is "{decoder["type"]}" cannot be taken over; those of BERT (WordPiece), GPT-2 '
+            "(ByteLevel) and SentencePiece (Metaspace, or a Sequence) can"
+        )
+    return _WRITINGS[decoder["type"]](decoder, library.pre_tokenizer)
+
+
+def _wordpiece(decoder: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) -> Writing:
+    spell = partial(_continued, prefix=decoder["prefix"], close=WITHOUT_SPACE if decoder["cleanup"] else ())
+    return Writing(spell=spell, splitter=splitter, first_space=" ", unknown=b" <unk>")
+
+
+def _metaspace(decoder: dict[str, Any], _: pre_tokenizers.PreTokenizer) -> Writing:
+    return Writing(
+        spell=partial(_spaced, mark=decoder["replacement"], byte_fallback=False),
+        splitter=pre_tokenizers.Metaspace(),
+        first_space=" " if decoder["prepend_scheme"] != "never" else "",
+    )
+
+
+def _sequence(decoder: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) -> Writing:
+    steps = {step["type"]: step for step in decoder["decoders"]}
+    if unknown := steps.keys() - {"Replace", "ByteFallback", "Fuse", "Strip"}:
+        raise InputError(
+            f"a tokenizer whose decoder is a sequence with {', '.join(sorted(unknown))} cannot be taken over"
+        )
+    return Writing(
+        spell=partial(_spaced, mark=SPACE if "Replace" in steps else " ", byte_fallback="ByteFallback" in steps),
+        splitter=pre_tokenizers.Metaspace() if "Replace" in steps else splitter,
+        first_space=" " if "Strip" in steps else "",
+    )
+
+
+_WRITINGS = {"WordPiece": _wordpiece, "Metaspace": _metaspace, "Sequence": _sequence}
+
+
+def _byte_of_character() -> dict[str, int]:
+    """Byte-level BPE writes a byte as the character of its number, or as one from U+0100 on if none can be seen."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    numbers = {chr(byte): byte for byte in printable}
+    return numbers | {chr(0x100 + place): byte for place, byte in enumerate(others)}
+
+
+_BYTES = _byte_of_character()
+
+
+def _bytes_of_characters(name: str) -> bytes:
+    if all(character in _BYTES for character in name):
+        return bytes(_BYTES[character] for character in name)
+    return name.encode()  # an added token, such as a name of a role in a conversation
+
+
+def _ended(name: str, suffix: str) -> bytes:
+    space = b" " if name.endswith(suffix) else b""
+    return _bytes_of_characters(name.removesuffix(suffix)) + space
+
+
+def _continued(name: str, prefix: str, close: tuple[str, ...]) -> bytes:
+    if name.startswith(prefix):
+        return name.removeprefix(prefix).encode()
+    return name.encode() if name.startswith(close) else f" {name}".encode()
+
+
+def _spaced(name: str, mark: str, byte_fallback: bool) -> bytes:
+    if byte_fallback and (byte := re.fullmatch("<0x([0-9A-F]{2})>", name)):
+        return bytes.fromhex(byte[1])
+    return name.replace(mark, " ").encode()

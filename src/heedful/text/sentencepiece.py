@@ -10,7 +10,7 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.storage.disk import read_small
-from heedful.text.tokenizer_folder import LARGEST
+from heedful.text.tokenizer import LARGEST
 
 UNIGRAM = 1
 PIECES, TRAINER, NORMALIZER = 1, 2, 3  # the numbers of the fields that are read, here and below
@@ -26,7 +26,7 @@ Value = int | bytes
 class SentencePieceModel:
     """A SentencePiece model: scores of pieces, in which U+2581 is a space, and the settings of its normalisation."""
 
-    scores: dict[str, float]  # scores of the pieces that a text can have
+    scores: dict[str, float]  # of the pieces that a text can have
     characters: bytes  # the compiled table of character replacements; empty: none
     first_space: bool  # True to put a space before a text
     remove_extra_spaces: bool
@@ -41,11 +41,7 @@ class SentencePieceModel:
 
 
 def read_sentencepiece(path: Path) -> SentencePieceModel:
-    """Read a SentencePiece unigram model from a file that ends in .spm or .model.
-
-    Raises:
-        InputError: The file cannot be read, is damaged, or holds another model than a unigram language model.
-    """
+    """Read a SentencePiece unigram model from a file that ends in .spm or .model."""
     try:
         model = list(fields(read_small(path, LARGEST)))
         trainer = _last(model, TRAINER)
@@ -75,9 +71,6 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
     """Yield the fields of a Protocol Buffers message, in order: number and value.
 
     A value is an integer, or the bytes of a string, of an inner message or of a number of fixed size.
-
-    Raises:
-        ValueError: The bytes are no such message.
     """
     place = 0
     while place < len(message):
@@ -115,8 +108,8 @@ def _varint(message: bytes, place: int) -> tuple[int, int]:
 
 def _last(message: list[tuple[int, Value]], number: int) -> dict[int, Value]:
     """The last inner message with this number; empty if there is none."""
-    found = [value for key, value in message if key == number]
-    return dict(fields(found[-1])) if found and isinstance(found[-1], bytes) else {}
+    messages = [value for key, value in message if key == number]
+    return dict(fields(messages[-1])) if messages and isinstance(messages[-1], bytes) else {}
 
 
 def _text(value: Value) -> str:

@@ -46,11 +46,7 @@ def pad(
 
 
 def truncate(rows: Rows, length: int) -> list[list[int]]:
-    """Truncate rows of token ids to the first `length` ids of each; an <eos> beyond them is cut off too.
-
-    Raises:
-        InputError: `length` is negative.
-    """
+    """Truncate rows of token ids to the first `length` ids of each; an <eos> beyond them is cut off too."""
     if length < 0:
         raise InputError(f"rows cannot be cut to {length} ids; give 0 or more")
     return [list(row[:length]) for row in rows]
@@ -92,10 +88,6 @@ def windows(count: int, room: int) -> list[Window]:
     """Cut a text of `count` tokens into overlapping windows of at most `room` tokens, in order.
 
     Tokens `first` to `stop` - 1 of all windows together are the text, each token once.
-
-    Args:
-        count: Tokens of the text; an empty one has an empty window.
-        room: Tokens of a window, 1 or more.
     """
     last = max(count - room, 0)
     begins = [*range(0, last, room - room // 2), last]
@@ -132,19 +124,12 @@ class Context:
 
 @dataclass(frozen=True)
 class QuestionWindow:
-    """Input row of question answering for one window of the text: <bos> question <eos> window <eos>.
-
-    Attributes:
-        ids: The token ids of the row.
-        window: The tokens of the text that are in the row.
-        begin: The place in the row where the window begins.
-        nowhere: The place in the row that stands for an answer that is not in the window.
-    """
+    """Input row of question answering for one window of the text: <bos> question <eos> window <eos>."""
 
     ids: list[int]
-    window: Window
-    begin: int
-    nowhere: int
+    window: Window  # the tokens of the text that are in the row
+    begin: int  # place in the row where the window begins
+    nowhere: int  # place in the row that stands for an answer that is not in the window
 
     def place(self, tokens: range) -> tuple[int, int]:
         """The first and last place in the row of tokens of the text; `nowhere` unless all of them are in the window."""
@@ -154,11 +139,7 @@ class QuestionWindow:
 
 
 def encode_context(tokenizer: Tokenizer, text: str) -> Context:
-    """Encode a text that may answer questions, with the characters that each token stands for.
-
-    Raises:
-        InputError: The text holds a lone surrogate.
-    """
+    """Encode a text that may answer questions, with the characters that each token stands for."""
     return Context(text, *tokenizer.encode_with_places(text))
 
 
@@ -185,8 +166,8 @@ def readings(
             f"{longest} that are read at once; shorten it, or train with a larger max_length"
         )
     begin = len(question) + 2
-    found = []
+    rows = []
     for window in windows(len(context.ids), room):
         ids = sequence(question, context.ids[window.begin : window.end], longest=longest)
-        found.append(QuestionWindow(ids, window, begin, len(ids) - 1 if causal else 0))
-    return found
+        rows.append(QuestionWindow(ids, window, begin, len(ids) - 1 if causal else 0))
+    return rows

@@ -1,4 +1,4 @@
-"""Tokens of Whisper that are no text: the prompt of the decoder, languages and time stamps (Radford et al. 2022, 2.3).
+"""Tokens of Whisper that are not text: the prompt of the decoder, languages and time stamps (Radford et al. 2022, 2.3).
 
 A transcript begins with <|startoftranscript|>, which is <bos>, then, in a model of several languages, has the language
 and <|transcribe|>, and then <|notimestamps|> or time stamps from <|0.00|> on; it ends with <|endoftext|>, which is
@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import InputError
-from heedful.text.hugging_face import DEFINITION, read_definition
+from heedful.text.hugging_face import DEFINITION, Definition, adopt, ids_of, read_definition
 from heedful.text.pipeline import BOS, EOS
-from heedful.text.special_tokens import Definition, adopt, ids_of
 from heedful.text.tokenizer import Tokenizer
 
 BEGIN, END = "<|startoftranscript|>", "<|endoftext|>"
@@ -31,27 +30,16 @@ STEP = 0.02  # seconds from one time stamp to the next
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechTokens:
-    """Ids of the tokens that are no text in the vocabulary of a model of speech; most vocabularies have none.
+    """Ids of the tokens that are not text in the vocabulary of a model of speech; most vocabularies have none."""
 
-    Attributes:
-        languages: the id of each language, by its code.
-        transcribe: what asks for a transcript, and not for a translation.
-        translate: what asks for a translation into English.
-        previous: what the text of before follows.
-        without_times: what asks for a text without time stamps.
-        silence: what stands for a recording without speech.
-        times: the ids of the time stamps 0, 0.02, 0.04 ... seconds; empty if there are none.
-        controls: the ids of all tokens that are no text, time stamps included.
-    """
-
-    languages: Mapping[str, int]
-    transcribe: int | None
-    without_times: int | None
-    silence: int | None
-    times: range
-    controls: frozenset[int]
-    translate: int | None = None
-    previous: int | None = None
+    languages: Mapping[str, int]  # by code
+    transcribe: int | None  # asks for a transcript, and not for a translation
+    without_times: int | None  # asks for a text without time stamps
+    silence: int | None  # stands for audio without speech
+    times: range  # the time stamps 0, 0.02, 0.04 ... seconds; empty if there are none
+    controls: frozenset[int]  # all tokens that are not text, time stamps included
+    translate: int | None = None  # asks for a translation into English
+    previous: int | None = None  # begins the text before this one
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "SpeechTokens":
@@ -60,7 +48,7 @@ class SpeechTokens:
         ids = {token["content"]: token["id"] for token in added}
         times = sorted(i for name, i in ids.items() if TIME.fullmatch(name))
         return cls(
-            languages={found[1]: i for name, i in ids.items() if (found := LANGUAGE.fullmatch(name))},
+            languages={match[1]: i for name, i in ids.items() if (match := LANGUAGE.fullmatch(name))},
             transcribe=ids.get(TRANSCRIBE),
             translate=ids.get(TRANSLATE),
             previous=ids.get(PREVIOUS),
@@ -71,13 +59,9 @@ class SpeechTokens:
         )
 
     def prompt(self, language: str | None) -> list[int]:
-        """The tokens between <bos> and a transcript without time stamps, as far as the vocabulary has them.
-
-        Args:
-            language: the code of what is spoken; None for a model of one language.
-        """
-        told = [] if language is None else [self.languages[language], self.transcribe]
-        return [token for token in (*told, self.without_times) if token is not None]
+        """The tokens between <bos> and a transcript without time stamps, as far as the vocabulary has them."""
+        task = [] if language is None else [self.languages[language], self.transcribe]
+        return [token for token in (*task, self.without_times) if token is not None]
 
     def seconds(self, token: int) -> float:
         """The seconds that a time stamp stands for."""
@@ -108,23 +92,18 @@ def speech_tokenizer(
     origin = folder / DEFINITION
     definition = read_definition(folder)
     try:
-        return _adopted(definition, rows, names, origin)
+        ids = ids_of(definition)
+        if not any(map(TIME.fullmatch, ids)):
+            definition = _with_times(definition, range(len(ids), rows))
+            ids = ids_of(definition)
+        if lacking := [name for name in (BEGIN, END) if name not in ids]:
+            raise InputError(f"{origin}: has no {' and no '.join(lacking)}; is it the tokenizer of a Whisper?")
+        other = next((name for i, name in enumerate(names or ()) if ids.get(name) != i), None)
+        if other:
+            raise InputError(f"{origin}: has no {other!r} where the model's vocabulary has it; copy the model again")
+        return adopt(definition, {BOS: BEGIN, EOS: END}, str(origin))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(f"{origin}: damaged, or not a tokenizer ({error!r}); download it again") from error
-
-
-def _adopted(
-    definition: Definition, rows: int, names: Sequence[str] | None, origin: Path
-) -> tuple[Tokenizer, NDArray[np.int64]]:
-    ids = ids_of(definition)
-    if not any(map(TIME.fullmatch, ids)):
-        definition = _with_times(definition, range(len(ids), rows))
-        ids = ids_of(definition)
-    if lacking := [name for name in (BEGIN, END) if name not in ids]:
-        raise InputError(f"{origin}: has no {' and no '.join(lacking)}; is it the tokenizer of a Whisper?")
-    if names is not None and (other := next((name for i, name in enumerate(names) if ids.get(name) != i), None)):
-        raise InputError(f"{origin}: has no {other!r} where the model's vocabulary has it; copy the model again")
-    return adopt(definition, {BOS: BEGIN, EOS: END}, str(origin))
 
 
 def _with_times(definition: Definition, places: range) -> Definition:

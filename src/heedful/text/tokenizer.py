@@ -1,27 +1,39 @@
-"""Tokenizer: text to token ids and back, with BPE dropout in training (Provilkov et al. 2020, algorithm 1)."""
+"""Tokenizer: text to token ids and back, with BPE dropout in training (Provilkov et al. 2020, algorithm 1).
 
+On disk it is a folder with tokenizer.json, in the library's format, and config.json, which describes it.
+"""
+
+import hashlib
 import json
 import random
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 
 import tokenizers
+from pydantic import TypeAdapter, ValidationError
 from tokenizers import Encoding, PreTokenizedString, Token
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.text import tokenizer_folder
-from heedful.text.piece_spelling import writing_of
-from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
+from heedful.storage.atomic import atomic_file, named_write_errors
+from heedful.storage.disk import read_small
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials, writing_of
 
-Pair = tuple[int, int]
-RankedMerges = Mapping[Pair, tuple[int, int]]  # two neighbours -> (rank, the piece they become); low ranks merge first
+RankedMerges = Mapping[tuple[int, int], tuple[int, int]]  # neighbours -> (rank, the piece they become); low ranks first
+Place = tuple[int, int]  # a range of characters of a text: from the first number on and before the second
 
+CHUNK = 1024  # lines that are encoded together
 WINDOW = 128  # symbols; a word of a million characters would take a million squared steps
+
+FORMAT = 1
+DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"
+LARGEST = 1 << 26  # bytes of tokenizer.json, that of a large foreign one
+OF_A_RUN = ("joint", "dropout", "path")  # how a run uses its tokenizers; the other settings say what a tokenizer is
 
 
 def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
@@ -29,31 +41,24 @@ def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float
 
     A word longer than `WINDOW` symbols is cut there, which only loses the merges across the cuts.
     """
-    merged = []
+    pieces = []
     for start in range(0, len(symbols), WINDOW):
-        merged += _merge(list(symbols[start : start + WINDOW]), merges, rate, rng)
-    return merged
-
-
-def _merge(symbols: list[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
-    while True:
-        found = [
-            (*merges[pair], place)
-            for place, pair in enumerate(pairwise(symbols))
-            if pair in merges and rng.random() >= rate
-        ]
-        if not found:
-            return symbols
-        _, piece, place = min(found)
-        symbols[place : place + 2] = [piece]
+        window = list(symbols[start : start + WINDOW])
+        while True:
+            possible = [
+                (*merges[pair], place)
+                for place, pair in enumerate(pairwise(window))
+                if pair in merges and rng.random() >= rate
+            ]
+            if not possible:
+                break
+            _, piece, place = min(possible)
+            window[place : place + 2] = [piece]
+        pieces += window
+    return pieces
 
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
-
-
-CHUNK = 1024  # lines that are encoded together
-
-Place = tuple[int, int]  # a range of characters of a text: from the first number on and before the second
 
 
 class Tokenizer:
@@ -85,11 +90,7 @@ class Tokenizer:
         return len(self._ids)
 
     def encode(self, text: str) -> list[int]:
-        """Encode a text as token ids, without special tokens.
-
-        Raises:
-            InputError: The text holds a lone surrogate.
-        """
+        """Encode a text as token ids, without special tokens."""
         return self._complete(text, self._encode(text).ids)
 
     def encode_with_places(self, text: str) -> tuple[list[int], list[Place]]:
@@ -98,9 +99,6 @@ class Tokenizer:
         A space belongs to the word after it. Where a character is spelled by several pieces, such as its bytes, it is
         the place of each; where several become one, as in a normal form, or a character is not encoded at all, the
         piece before has them, up to the next space.
-
-        Raises:
-            InputError: The text holds a lone surrogate.
         """
         encoding = self._encode_lossless(checked(text)) if self.byte_ids else self._encode(text)
         begins = [*(begin for begin, _ in encoding.offsets), len(text)]
@@ -111,18 +109,14 @@ class Tokenizer:
         ]
 
     def unknown(self, text: str) -> list[str]:
-        """The parts of a text that the vocabulary lacks, which `encode` gives as <unk>; neighbours are joined.
-
-        Raises:
-            InputError: The text holds a lone surrogate.
-        """
-        found: list[Place] = []
+        """The parts of a text that the vocabulary lacks, which `encode` gives as <unk>; neighbours are joined."""
+        places: list[Place] = []
         for i, (begin, end) in zip(*self.encode_with_places(text), strict=True):
-            if i == UNK and found and found[-1][1] == begin and not text[begin].isspace():
-                found[-1] = (found[-1][0], end)
+            if i == UNK and places and places[-1][1] == begin and not text[begin].isspace():
+                places[-1] = (places[-1][0], end)
             elif i == UNK:
-                found.append((begin, end))
-        return [text[begin:end].strip() for begin, end in found]
+                places.append((begin, end))
+        return [text[begin:end].strip() for begin, end in places]
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """Encode a batch of texts as token ids, without special tokens, on all cores."""
@@ -153,43 +147,27 @@ class Tokenizer:
         if rate == 0:
             return self.encode(text)
         words = map(self._characters, self._words(text))
-
         return [i for word in words for i in merge_with_dropout(word, self._merges, rate, rng)]
 
     def encode_continuation(self, text: str) -> list[int]:
         """Encode a text that continues another one: no space is added before its first word.
 
         A foreign tokenizer knows no such texts; one of SentencePiece may put a space before the first word.
-
-        Raises:
-            InputError: The text holds a lone surrogate.
         """
         words = self._cut(self._normal(text).removeprefix(self.first_space))
         return [i for word in words for i in self._spelled_out(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Decode token ids to text; <pad>, <bos> and <eos> are skipped, <unk> is shown, broken UTF-8 becomes U+FFFD.
-
-        Raises:
-            InputError: An id is not in the vocabulary.
-        """
+        """Decode token ids to text; <pad>, <bos> and <eos> are skipped, <unk> is shown, broken UTF-8 becomes U+FFFD."""
         text = self.spell(ids).decode("utf-8", errors="replace")
         return text.removeprefix(self.first_space).removesuffix(self._writing.last_space)
 
     def spell(self, ids: Iterable[int]) -> bytes:
-        """Decode token ids to UTF-8, with the space before the first word; it may begin or end inside a character.
-
-        Raises:
-            InputError: An id is not in the vocabulary.
-        """
+        """Decode token ids to UTF-8, with the space before the first word; it may begin or end inside a character."""
         return b"".join(self._spell(ids))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Printable names of token ids: "▁" is a space; bytes and special tokens stand in angle brackets.
-
-        Raises:
-            InputError: An id is not in the vocabulary.
-        """
+        """Printable names of token ids: "▁" is a space; bytes and special tokens stand in angle brackets."""
         ids = list(ids)
         return [name if i < self._reserved else _printable(name) for i, name in zip(ids, self.texts(ids), strict=True)]
 
@@ -197,9 +175,6 @@ class Tokenizer:
         """Texts of token ids, each with the space before it; bytes and special tokens stand in angle brackets.
 
         A byte of a piece that ends inside a character becomes a lone surrogate.
-
-        Raises:
-            InputError: An id is not in the vocabulary.
         """
         ids = list(ids)
         spelled = zip(ids, self._spell(ids), strict=True)
@@ -209,11 +184,7 @@ class Tokenizer:
         ]
 
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
-        """The number of the word that each token belongs to, from 0; a special token is a word by itself.
-
-        Raises:
-            InputError: An id is not in the vocabulary.
-        """
+        """The number of the word that each token belongs to, from 0; a special token is a word by itself."""
         spellings = self._spell(ids)
         starts = self._word_starts(b"".join(spellings))
         words: list[int] = []
@@ -229,20 +200,31 @@ class Tokenizer:
     @property
     def digest(self) -> str:
         """SHA-256 of the tokenizer's saved files, in hex: tokenizers with equal digests encode equally."""
-        return tokenizer_folder.digest(self.definition + tokenizer_folder.describe(self.definition, self.config))
+        return digest(self.definition + self._description())
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer to `folder`/tokenizer.json and `folder`/config.json.
+        """Write the tokenizer to `folder`/tokenizer.json and `folder`/config.json, each atomically.
 
         Raises:
             InputError: The folder holds something else than a tokenizer.
             RunError: The folder cannot be written.
         """
-        tokenizer_folder.write(folder, self.files())
+        refuse_foreign(folder)
+        with named_write_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, content in self.files().items():
+                with atomic_file(folder / name) as stream:
+                    stream.write(content)
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of the files that `save` writes, by their names."""
-        return tokenizer_folder.files(self.definition, self.config)
+        return {DEFINITION: self.definition.encode("utf-8"), DESCRIPTION: self._description().encode("utf-8")}
+
+    def _description(self) -> str:
+        """The text of config.json: format, checksum of tokenizer.json, and settings."""
+        settings = {key: value for key, value in asdict(self.config).items() if key not in OF_A_RUN}
+        facts = {"format": FORMAT, "sha256": digest(self.definition), "tokenizer": settings}
+        return json.dumps(facts, indent=2) + "\n"
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
@@ -253,8 +235,8 @@ class Tokenizer:
         """
         from heedful.text.allowed_definition import check_definition
 
-        definition, config = tokenizer_folder.read(folder)
-        file = folder / tokenizer_folder.DEFINITION
+        definition, config = read_folder(folder)
+        file = folder / DEFINITION
         check_definition(definition, config, str(file))
         try:
             return cls(definition, config)
@@ -312,9 +294,9 @@ class Tokenizer:
         """The id of each character, or those of its bytes, or <unk>."""
         ids: list[int] = []
         for character in word:
-            known = self._ids.get(character)
-            if known is not None:
-                ids.append(known)
+            piece = self._ids.get(character)
+            if piece is not None:
+                ids.append(piece)
             elif self.byte_ids:
                 ids.extend(self.byte_ids[byte] for byte in character.encode("utf-8"))
             else:
@@ -344,11 +326,7 @@ class Tokenizer:
 
 
 def checked(text: str) -> str:
-    """Return a text unchanged, if it can be written in UTF-8.
-
-    Raises:
-        InputError: The text holds a lone surrogate.
-    """
+    """Return a text unchanged, if it can be written in UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -364,11 +342,71 @@ def _end_of_word(text: str, begin: int, limit: int) -> int:
 
 
 def _printable(text: str) -> str:
-    shown = text.replace(" ", "▁")
-    return "".join(c if c.isprintable() else _escaped(c) for c in shown)
+    return "".join(c if c.isprintable() else _escaped(c) for c in text.replace(" ", "▁"))
 
 
 def _escaped(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":  # a byte that is no character by itself
+    if "\udc80" <= character <= "\udcff":  # a byte that is not a character by itself
         return f"<0x{ord(character) - 0xDC00:02X}>"
     return character.encode("unicode_escape").decode("ascii")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerDescription:
+    """The contents of config.json in the folder of a tokenizer: format, checksum and settings."""
+
+    format: int
+    sha256: str  # checksum of tokenizer.json
+    tokenizer: TokenizerConfig
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256, in hex, of a text in UTF-8."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Check that a tokenizer can be written to a folder without overwriting something else."""
+    if folder.is_dir() and any(folder.iterdir()):
+        try:
+            read_folder(folder)
+        except InputError as error:
+            raise InputError(f"{folder} is not empty and holds no sound tokenizer; name another folder") from error
+    elif folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder for the tokenizer")
+
+
+def read_folder(folder: Path) -> tuple[str, TokenizerConfig]:
+    """Read the folder of a tokenizer: the text of tokenizer.json, and the configuration from config.json."""
+    definition = _read_text(folder / DEFINITION)
+    try:
+        description = TypeAdapter(TokenizerDescription).validate_json(_read_text(folder / DESCRIPTION), strict=True)
+    except ValidationError as error:
+        raise InputError(
+            f"{folder / DESCRIPTION}: damaged, or not written by heedful; copy the tokenizer again, or train one with "
+            "`heedful tokenizer train`"
+        ) from error
+    if description.format != FORMAT:
+        raise InputError(
+            f"{folder / DESCRIPTION}: has format {description.format}, and this heedful reads {FORMAT}; update heedful"
+        )
+    if description.sha256 != digest(definition):
+        raise InputError(
+            f"{folder / DEFINITION}: is not the file that {DESCRIPTION} beside it describes (other checksum): damaged "
+            "or edited; copy the tokenizer again"
+        )
+    return definition, description.tokenizer
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return read_small(file, LARGEST).decode("utf-8")
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{file}: there is no such file; a tokenizer is a folder with {DEFINITION} and {DESCRIPTION}, as "
+            "`heedful tokenizer train` writes it"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: damaged, or not a tokenizer (not UTF-8); copy the tokenizer again") from error

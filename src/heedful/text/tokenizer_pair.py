@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import InputError
-from heedful.text import tokenizer_folder
-from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer import DEFINITION, Tokenizer
 
 JOINT, SOURCE, TARGET = "joint", "source", "target"
 LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # subfolders of a pair with a tokenizer; "." is a single tokenizer
@@ -30,12 +29,7 @@ class TokenizerPair:
         return len(self.source), len(self.target)
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizers of both languages to `folder`/joint, or to `folder`/source and `folder`/target.
-
-        Raises:
-            InputError: The folder holds other things, such as a pair of the other layout.
-            RunError: The tokenizers cannot be written.
-        """
+        """Write the tokenizers of both languages to `folder`/joint, or to `folder`/source and `folder`/target."""
         parts = self._parts()
         for name in {JOINT, SOURCE, TARGET} - parts.keys():
             if (folder / name).exists():
@@ -73,42 +67,29 @@ class NoTokenizers(TokenizerPair):
     """Tokenizers of a model that neither reads nor writes text: there are none, and nothing is stored."""
 
     def __init__(self) -> None:
-        """Make the pair of no tokenizers."""
-
-    def __getattr__(self, name: str) -> Tokenizer:
-        """Refuse to give a tokenizer.
-
-        Raises:
-            InputError: `name` is "source" or "target".
-        """
-        if name in ("source", "target"):
-            raise InputError("this model reads and writes no text: it has no tokenizer")
-        raise AttributeError(name)
+        """Without `source` and `target`, so that `__getattr__` refuses them."""
 
     @property
     def joint(self) -> bool:
-        """True, as for one vocabulary."""
         return True
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """No tokens on either side."""
         return 0, 0
+
+    def __getattr__(self, name: str) -> Tokenizer:
+        if name in ("source", "target"):
+            raise InputError("this model reads and writes no text: it has no tokenizer")
+        raise AttributeError(name)
 
     def _parts(self) -> dict[str, Tokenizer]:
         return {}
 
 
 def layout_of(folder: Path) -> Sequence[str]:
-    """Find the layout, one of `LAYOUTS`, that the folder of a pair of tokenizers has.
-
-    Raises:
-        InputError: The folder has none of the layouts, or several.
-    """
-    found = [
-        layout for layout in LAYOUTS if any((folder / part / tokenizer_folder.DEFINITION).exists() for part in layout)
-    ]
-    if not found:
+    """Find the layout, one of `LAYOUTS`, that the folder of a pair of tokenizers has."""
+    layouts = [layout for layout in LAYOUTS if any((folder / part / DEFINITION).exists() for part in layout)]
+    if not layouts:
         inner = [place for place in (folder / "tokenizer", folder / "model/tokenizer") if place.is_dir()]
         train = f"train one with `heedful tokenizer train FILES --out {folder}`"
         if not inner and not folder.is_dir():
@@ -116,9 +97,9 @@ def layout_of(folder: Path) -> Sequence[str]:
 
             raise InputError(no_folder(folder, train, "tokenizer"))
         raise InputError(f"{folder}: holds no tokenizer; {f'give {inner[0]}' if inner else train}")
-    if len(found) > 1:
-        files = ", ".join(str(folder / part / tokenizer_folder.DEFINITION) for layout in found for part in layout)
+    if len(layouts) > 1:
+        files = ", ".join(str(folder / part / DEFINITION) for layout in layouts for part in layout)
         raise InputError(
             f"{folder}: holds tokenizers of different pairs ({files}); remove those that do not belong here"
         )
-    return found[0]
+    return layouts[0]

@@ -24,12 +24,12 @@ from heedful.text.tokenizer_pair import TokenizerPair
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-LONGEST_PIECE = 16  # characters
-MOST_WORDS = 200_000  # the rarer words of a large text teach little and take memory
-SEEDS = 10  # pieces to begin with, for each piece that is wanted
-SHRINKAGE = 0.75  # the share of the pieces that is kept at a cut
+MAX_PIECE = 16  # characters
+MAX_WORDS = 200_000  # the rarer words of a large text teach little and take memory
+SEEDS = 10  # pieces to begin with, for each piece of the vocabulary
+SHRINKAGE = 0.75  # share of the pieces that survive a cut
 ROUNDS = 2  # rounds of expectation and maximisation before each cut
-FEWEST = 0.5  # occurrences; an unused character keeps this probability
+MIN_COUNT = 0.5  # occurrences; an unused character has this probability
 DIGITS = 6  # decimal digits of a score
 
 
@@ -51,16 +51,17 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
     seeds = _seeds(words, texts, SEEDS * size)
     pieces = list(seeds)
     corpus = Lattice.of(list(texts), pieces)
-    inside = Lattice.of(pieces, pieces).without_whole_texts()
+    inside = Lattice.of(pieces, pieces).without_whole_texts()  # how each piece is spelled in other pieces
     counts = np.array(list(texts.values()), dtype=np.float64)
     character = np.array([len(piece) == 1 for piece in pieces])
     alive = np.ones(len(pieces), dtype=np.bool_)
     scores = _log_share(np.array(list(seeds.values()), dtype=np.float64), alive)
     expected, scores = _estimate(corpus, counts, scores, alive)
     while alive.sum() > size:
+        # Without a piece, its occurrences cost the difference to the best spelling in others; characters have none.
         worth = np.where(character, np.inf, expected * (scores - inside.best_scores(scores)))
-        survivors = np.argsort(np.where(alive, -worth, np.inf), kind="stable")
-        alive[survivors[max(size, int(SHRINKAGE * alive.sum())) :]] = False
+        order = np.argsort(np.where(alive, -worth, np.inf), kind="stable")
+        alive[order[max(size, int(SHRINKAGE * alive.sum())) :]] = False
         corpus, inside = corpus.restricted(alive), inside.restricted(alive)
         expected, scores = _estimate(corpus, counts, scores, alive)
     ranked = sorted((-round(float(scores[i]), DIGITS), pieces[i]) for i in np.flatnonzero(alive))
@@ -81,10 +82,10 @@ class Lattice:
     """Lattice of all spellings of W texts in pieces of a unigram vocabulary: an edge for each piece in a text."""
 
     tails: Integers  # (E,) the node before a piece
-    heads: Integers  # (E,) the node behind it
+    heads: Integers  # (E,) the node after it
     pieces: Integers  # (E,)
     firsts: Integers  # (W,) the node before a text
-    lasts: Integers  # (W,) the node behind it
+    lasts: Integers  # (W,) the node after it
 
     @classmethod
     def of(cls, texts: Sequence[str], pieces: Sequence[str]) -> "Lattice":
@@ -95,13 +96,13 @@ class Lattice:
         for text in texts:
             base = bounds[-1]
             for start in range(len(text)):
-                for end in range(start + 1, min(start + LONGEST_PIECE, len(text)) + 1):
+                for end in range(start + 1, min(start + MAX_PIECE, len(text)) + 1):
                     piece = numbers.get(text[start:end])
                     if piece is not None:
                         edges.append((base + start, base + end, piece))
             bounds.append(base + len(text) + 1)
-        tails, heads, found = np.array(edges, dtype=np.int64).reshape(-1, 3).T
-        return cls(tails, heads, found, np.array(bounds[:-1]), np.array(bounds[1:]) - 1)
+        tails, heads, edge_pieces = np.array(edges, dtype=np.int64).reshape(-1, 3).T
+        return cls(tails, heads, edge_pieces, np.array(bounds[:-1]), np.array(bounds[1:]) - 1)
 
     def without_whole_texts(self) -> "Lattice":
         """Return the lattice without pieces that spell a text of several characters alone."""
@@ -121,9 +122,9 @@ class Lattice:
         """
         weights = scores[self.pieces]
         before = self._sweep(self._left_to_right, self.tails, weights, np.logaddexp)
-        behind = self._sweep(self._right_to_left, self.heads, weights, np.logaddexp)
+        after = self._sweep(self._right_to_left, self.heads, weights, np.logaddexp)
         likelihood = before[self.lasts][self._texts]
-        share = np.exp(before[self.tails] + weights + behind[self.heads] - likelihood)
+        share = np.exp(before[self.tails] + weights + after[self.heads] - likelihood)
         return np.bincount(self.pieces, share * counts[self._texts], minlength=len(scores)).astype(np.float64)
 
     def best_scores(self, scores: Floats) -> Floats:
@@ -172,14 +173,14 @@ def _estimate(corpus: Lattice, counts: Floats, scores: Floats, alive: NDArray[np
 
 
 def _log_share(counts: Floats, alive: NDArray[np.bool_]) -> Floats:
-    counts = np.maximum(counts, FEWEST)
+    counts = np.maximum(counts, MIN_COUNT)
     return np.log(counts) - np.log(counts[alive].sum())
 
 
 def _most_frequent(words: Mapping[str, int]) -> dict[str, int]:
     """The most frequent words; among equally frequent ones a hash chooses, so that none is favoured by its letters."""
     ranked = sorted(words, key=lambda word: (-words[word], blake2b(word.encode(), digest_size=8).digest()))
-    return {word: words[word] for word in sorted(ranked[:MOST_WORDS], key=lambda word: (-words[word], word))}
+    return {word: words[word] for word in sorted(ranked[:MAX_WORDS], key=lambda word: (-words[word], word))}
 
 
 def _seeds(words: Mapping[str, int], texts: Mapping[str, int], most: int) -> dict[str, int]:
@@ -187,7 +188,7 @@ def _seeds(words: Mapping[str, int], texts: Mapping[str, int], most: int) -> dic
     level = _substrings(words, 1, {""})
     characters = {character: level[character] for character in sorted(level)}
     longer: dict[str, int] = {}
-    for length in range(2, LONGEST_PIECE + 1):
+    for length in range(2, MAX_PIECE + 1):
         level = {part: count for part, count in _substrings(texts, length, level).items() if count > 1}
         longer |= level
     ranked = sorted(longer, key=lambda part: (-longer[part] * len(part), part))
@@ -196,19 +197,19 @@ def _seeds(words: Mapping[str, int], texts: Mapping[str, int], most: int) -> dic
 
 def _substrings(texts: Mapping[str, int], length: int, beginnings: Mapping[str, int] | set[str]) -> Counter[str]:
     """Strings of one length whose beginning, one character shorter, is worth following."""
-    found: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
     for text, count in texts.items():
         for start in range(len(text) - length + 1):
             part = text[start : start + length]
             if part[:-1] in beginnings:
-                found[part] += count
-    return found
+                parts[part] += count
+    return parts
 
 
 CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest
-FEWEST_PAIRS = 2  # occurrences of two neighbours that may become a merge, as in subword-nmt
-LONGEST_TRAINING_WORD = 64  # characters; longer words are cut there, since learning from one takes squared time
-LONGEST_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes squared time
+MIN_PAIRS = 2  # occurrences of two neighbours that may become a merge, as in subword-nmt
+MAX_TRAINING_WORD = 64  # characters; longer words are cut there, since learning from one takes squared time
+MAX_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes squared time
 
 Words = Counter[str]
 Merges = list[tuple[str, str]]
@@ -235,12 +236,7 @@ def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
 
 
 def check_trainable(config: TokenizerConfig) -> None:
-    """Check that a tokenizer can be trained as its settings say, whatever the text.
-
-    Raises:
-        InputError: `vocab_size` has no room for what must be in the vocabulary, kind "byte" is to do without bytes, or
-            kind "foreign" is asked for.
-    """
+    """Check that a tokenizer can be trained as its settings say, whatever the text."""
     if config.kind == "foreign":
         raise InputError('a tokenizer of kind "foreign" is converted, not trained; name its folder in tokenizer.path')
     if config.kind == "byte" and not config.byte_fallback:
@@ -249,11 +245,7 @@ def check_trainable(config: TokenizerConfig) -> None:
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
-    """Return the tokenizer that a recipe names, or train one on `texts`, for both sides of a pair.
-
-    Raises:
-        InputError: The recipe names a pair of different tokenizers, or there is no text to train on.
-    """
+    """Return the tokenizer that a recipe names, or train one on `texts`, for both sides of a pair."""
     tokenizer = given_tokenizer(recipe)
     if tokenizer is None:
         report(f"training the {recipe.tokenizer.kind} tokenizer")
@@ -262,11 +254,7 @@ def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], 
 
 
 def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
-    """Load the tokenizer that a recipe names; None if one is to be trained, and the settings allow that.
-
-    Raises:
-        InputError: The recipe names a pair of different tokenizers, or none that can be loaded; or none can be trained.
-    """
+    """Load the tokenizer that a recipe names; None if one is to be trained, and the settings allow that."""
     path = recipe.tokenizer.path
     if path is None:
         check_trainable(recipe.tokenizer)
@@ -278,11 +266,7 @@ def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
 
 
 def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config: TokenizerConfig) -> TokenizerPair:
-    """Train the tokenizers of a translator on both languages: one for both if `config.joint`, else one for each.
-
-    Raises:
-        InputError: As in `train_tokenizer`.
-    """
+    """Train the tokenizers of a translator on both languages: one for both if `config.joint`, else one for each."""
     if config.joint:
         both = train_tokenizer(chain(source_lines, target_lines), config)
         return TokenizerPair(both, both)
@@ -293,9 +277,6 @@ def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer
     """Make a tokenizer of kind "word" with a fixed table, such as `{"<pad>": 0, "<unk>": 1, "Eat": 345, "an": 128}`.
 
     Special tokens may be left out of the table. Ids that it skips get names that no text contains.
-
-    Raises:
-        InputError: `config` asks for another kind, two words have one id, or an id is reserved.
     """
     if config.kind != "word":
         raise InputError(f'a table of words makes a tokenizer of kind "word", not "{config.kind}"')
@@ -362,7 +343,7 @@ def wordpiece_model(words: Words, config: TokenizerConfig) -> models.Model:
         vocabulary,
         unk_token=SPECIALS[UNK],
         continuing_subword_prefix="",
-        max_input_chars_per_word=LONGEST_WORDPIECE_WORD,
+        max_input_chars_per_word=MAX_WORDPIECE_WORD,
     )
 
 
@@ -383,7 +364,7 @@ def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merg
     learner = tokenizers.Tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size,
-        min_frequency=FEWEST_PAIRS,
+        min_frequency=MIN_PAIRS,
         special_tokens=list(reserved(config)),
         show_progress=False,
     )
@@ -399,7 +380,7 @@ def _alphabet(words: Words, config: TokenizerConfig) -> list[str]:
     if config.byte_fallback:
         before = accumulate((counts[character] for character in ranked), initial=0)
         enough = CHARACTER_COVERAGE * counts.total()
-        return [character for character, seen in zip(ranked[:room], before, strict=False) if seen < enough]
+        return [character for character, count in zip(ranked[:room], before, strict=False) if count < enough]
     if len(ranked) > room:
         raise InputError(
             f"the text has {len(ranked)} different characters, and tokenizer.vocab_size = {config.vocab_size} has room "
@@ -426,13 +407,13 @@ def _ranked(counts: Counter[str]) -> list[str]:
 def _training_words(words: Words, config: TokenizerConfig) -> Words:
     """The words that pieces are learned from: without what is outside the alphabet, and of bounded length."""
     alphabet = set(_alphabet(words, config))
-    kept: Words = Counter()
+    parts: Words = Counter()
     for word, count in words.items():
-        for known, characters in groupby(word, alphabet.__contains__):
-            run = "".join(characters) if known else ""
-            for start in range(0, len(run), LONGEST_TRAINING_WORD):
-                kept[run[start : start + LONGEST_TRAINING_WORD]] += count
-    return kept
+        for inside, characters in groupby(word, alphabet.__contains__):
+            run = "".join(characters) if inside else ""
+            for start in range(0, len(run), MAX_TRAINING_WORD):
+                parts[run[start : start + MAX_TRAINING_WORD]] += count
+    return parts
 
 
 def _numbered(pieces: Iterable[str], config: TokenizerConfig) -> dict[str, int]:

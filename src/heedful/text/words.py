@@ -32,11 +32,7 @@ class CutText(str):
     words: tuple[str, ...]
 
     def __new__(cls, words: Sequence[object]) -> "CutText":
-        """Join words to a text.
-
-        Raises:
-            InputError: a word is not a string, is empty or holds nothing but spaces.
-        """
+        """Join words to a text."""
         for number, word in enumerate(words, start=1):
             if not isinstance(word, str) or not word.strip():
                 raise InputError(f"word {number} is {word!r}; each word is a string that is not empty")
@@ -59,11 +55,7 @@ def split_words(text: str) -> list[str]:
 
 
 def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
-    """Encode each word of a sentence; all ids together are those of a text with a space before every word.
-
-    Raises:
-        InputError: A word holds a lone surrogate.
-    """
+    """Encode each word of a sentence; all ids together are those of a text with a space before every word."""
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     spelled: list[list[int]] = [[] for _ in words]
     spaces = [0] * len(words)
@@ -80,9 +72,6 @@ def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, c
 
     A word stands at its first piece (Devlin et al. 2019, section 5.3), but for a model that is causal at its last one,
     which alone has seen the whole word.
-
-    Raises:
-        InputError: A word holds a lone surrogate.
     """
     spelled = spell_words(tokenizer, words)
     ids = [i for word in spelled for i in word.ids]
@@ -97,7 +86,7 @@ def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, c
     return rows
 
 
-MOST_WORDS = 50_000  # of a recipe, the most frequent
+MAX_WORDS = 50_000  # of a recipe, the most frequent
 
 # Scripts besides Chinese that are written without spaces; each character may begin or end a word.
 _UNSPACED = r"\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -116,7 +105,7 @@ def special_words(words: Iterable[str]) -> tuple[str, ...]:
     word begins and ends, a text shows.
     """
     counts = Counter(word for word in words if _PLAIN.pre_tokenize_str(word))
-    return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_WORDS])
+    return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:MAX_WORDS])
 
 
 class WordCutter:
@@ -166,8 +155,8 @@ class WordCutter:
         for count in range(min(longest, len(atoms) - place), 0, -1):
             end = place + count
             word = "".join(atoms[place:end])
-            known = word in self.words or word.lower() in self.words
-            if known and not self._are_initials(atoms[end - 2 : end + 1]):
+            is_word = word in self.words or word.lower() in self.words
+            if is_word and not self._are_initials(atoms[end - 2 : end + 1]):
                 return count
         return 0
 

@@ -24,64 +24,39 @@ from heedful.progress import ProgressReporter, printer
 from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Batch
-from heedful.training.logger import NoLogger, logged_norm
+from heedful.training.logger import Logger, logged_norm
 from heedful.training.resume import check_state
 from heedful.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Size of a tensor of an update.
-
-    Attributes:
-        name: the name of the tensor in the model.
-        shape: its shape; of a tensor in several parts that of the first one.
-        rms: the root of the mean of the squares of its finite numbers; 0 if there are none.
-        largest: the largest absolute value of its finite numbers; 0 if there are none.
-        not_finite: the number of those that are infinite or no numbers (NaN).
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    rms: float
-    largest: float
-    not_finite: int
+    name: str  # the name of the tensor in the model
+    shape: tuple[int, ...]  # its shape; of a tensor in several parts that of the first one
+    rms: float  # the root of the mean of the squares of its finite numbers; 0 if there are none
+    largest: float  # the largest absolute value of its finite numbers; 0 if there are none
+    not_finite: int  # the number of those that are infinite or no numbers (NaN)
 
 
 @dataclass(frozen=True)
 class ReplayedBatch:
-    """Batch of a replayed update: its examples, the tensors of its forward pass, and its loss.
+    """Batch of a replayed update: its examples, the tensors of its forward pass, and its loss."""
 
-    Attributes:
-        examples: the numbers of its examples in the prepared data.
-        tensors: the recorded tensors in the order in which the model computes them.
-        loss: the sum of all terms of its loss, in nats.
-    """
-
-    examples: list[int]
-    tensors: list[Measured]
-    loss: float
+    examples: list[int]  # the numbers of its examples in the prepared data
+    tensors: list[Measured]  # the recorded tensors in the order in which the model computes them
+    loss: float  # the sum of all terms of its loss, in nats
 
 
 @dataclass(frozen=True)
 class ReplayedUpdate:
-    """A replayed update: its batches, and the gradient of all of them together.
+    """A replayed update: its batches, and the gradient of all of them together."""
 
-    Attributes:
-        number: the number of the update.
-        epoch: the number of the epoch, from 0.
-        batches: its batches.
-        gradients: the gradients of the parameters.
-        norm: the norm of the gradient before clipping.
-        logged_norm: that norm in the log of the run; None if it was not logged or is not finite.
-    """
-
-    number: int
-    epoch: int
+    number: int  # the number of the update
+    epoch: int  # the number of the epoch, from 0
     batches: list[ReplayedBatch]
-    gradients: list[Measured]
-    norm: float
-    logged_norm: float | None
+    gradients: list[Measured]  # the gradients of the parameters
+    norm: float  # the norm of the gradient before clipping
+    logged_norm: float | None  # that norm in the log of the run; None if it was not logged or is not finite
 
     def first_not_finite(self) -> tuple[str, Measured] | None:
         """Find the first tensor with a number that is not finite, and where it is; None if all are finite."""
@@ -101,34 +76,22 @@ def measure(name: str, *parts: Tensor) -> Measured:
 
 @own_random_numbers()
 def replay(folder: Path, update: int, console: Console, data_root: Path | None = None) -> ReplayedUpdate:
-    """Compute an update of a run again, to the last bit, and measure its tensors; the run stays as it is.
+    """Compute an update of a run, from 1, again to the last bit, and measure its tensors; the run stays as it is.
 
     The updates since the newest checkpoint before it, or since the start of the run, are computed again as well.
-
-    Args:
-        folder: the folder of the run.
-        update: the number of the update, from 1.
-        console: tells of the progress.
-        data_root: the folder of the data files, if it has moved.
-
-    Raises:
-        InputError: there is no such run, or its data has changed.
+    `data_root` is the folder of the data files, if it has moved.
     """
     trainer = open_run(folder, update, console, data_root)
     before = update - 1 - trainer.state.update
     with ProgressReporter("computing the updates before", "updates", before, say=printer(console)) as report:
         while trainer.state.update < update - 1:
-            trainer.count(trainer.compute(), NoLogger())
+            trainer.count(trainer.compute(), Logger())
             report.advance()
     return replayed(trainer)
 
 
 def open_run(folder: Path, update: int, console: Console, data_root: Path | None) -> Trainer:
-    """Open a run at its newest checkpoint before an update, or at its start.
-
-    Raises:
-        InputError: the folder holds no checkpoint, or the data of the run has changed.
-    """
+    """Open a run at its newest checkpoint before an update, or at its start."""
     checkpoints = Checkpoints(folder, keep_last=1)
     newest, saved = checkpoints.load_until(max(checkpoints.steps(), default=0)), checkpoints.load_until(update - 1)
     if newest is None:
@@ -160,17 +123,17 @@ def replayed(trainer: Trainer) -> ReplayedUpdate:
         losses = step.gradient(batches, number, counts, len(batches))
     norm = clip_gradients([parameter for parameter in step.model.parameters() if parameter.grad is not None], torch.inf)
     gradients = [measure(name, p.grad) for name, p in step.model.named_parameters() if p.grad is not None]
-    told = [
-        ReplayedBatch(examples.tolist(), found, float(loss[:, 0].sum()))
-        for examples, found, loss in zip(ids, tensors, losses, strict=True)
+    replayed_batches = [
+        ReplayedBatch(examples.tolist(), sizes, float(loss[:, 0].sum()))
+        for examples, sizes, loss in zip(ids, tensors, losses, strict=True)
     ]
-    return ReplayedUpdate(number, epoch, told, gradients, norm, logged_norm(trainer.folder, number))
+    return ReplayedUpdate(number, epoch, replayed_batches, gradients, norm, logged_norm(trainer.folder, number))
 
 
 @contextmanager
 def measured_objective(step: Any) -> Iterator[list[list[Measured]]]:
     """Measure the tensors of each forward pass of a training step, in the order of its batches."""
-    honest, found = step.objective, []
+    original, measured = step.objective, []
 
     def objective(model: Any, batch: Batch) -> Sequence[Loss]:
         parts: dict[str, list[Tensor]] = {}
@@ -180,13 +143,13 @@ def measured_objective(step: Any) -> Iterator[list[list[Measured]]]:
             return x
 
         with recording(model, edits={name: partial(note, name) for name in taps(model)}):
-            terms = honest(model, batch)
+            terms = original(model, batch)
         losses = {f"loss {place}": [term.sum.detach()] for place, term in enumerate(terms)}
-        found.append([measure(name, *tensors) for name, tensors in (parts | losses).items()])
+        measured.append([measure(name, *tensors) for name, tensors in (parts | losses).items()])
         return terms
 
     step.objective = objective
     try:
-        yield found
+        yield measured
     finally:
-        step.objective = honest
+        step.objective = original

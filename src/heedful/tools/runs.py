@@ -1,11 +1,11 @@
 """Run folders from outside: listed, checked, compared, and freed of checkpoints that nothing needs."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from heedful import checkpoint  # which imports what it names when that is used: a list of runs needs no torch
 from heedful.checkpoint.lock import LOCK, is_claimed
@@ -28,31 +28,16 @@ State = Literal["finished", "interrupted", "running", "damaged"]
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Summary of a run.
-
-    Attributes:
-        folder: its folder.
-        state: "running" while a process trains it; "damaged" if a checkpoint or the model lacks files or bytes.
-        update: the updates that it has made.
-        scores: the scores of its final model, or of its last validation; empty without one.
-        bytes: the size of all its files.
-        changed: when a file of it last changed, in seconds since 1970.
-    """
-
     folder: Path
-    state: State
+    state: State  # "running" while a process trains it; "damaged" if a checkpoint or the model lacks files or bytes
     update: int
-    scores: "Scores"
-    bytes: int
-    changed: float
+    scores: "Scores"  # the scores of its final model, or of its last validation; empty without one
+    bytes: int  # of all its files
+    changed: float  # when a file of it last changed, in seconds since 1970
 
 
 def find_runs(folder: Path) -> Iterator[Path]:
-    """Find the runs in and below a folder, in the order of their names; links are not followed.
-
-    Raises:
-        InputError: there is no such folder.
-    """
+    """Find the runs in and below a folder, in the order of their names; links are not followed."""
     if not folder.is_dir():
         run = next((place for deep in ("*", "*/*") for place in sorted(Path().glob(deep)) if is_run(place)), None)
         near = f", such as {run.parent}" if run else ""
@@ -70,11 +55,7 @@ def is_run(folder: Path) -> bool:
 
 
 def require_run(folder: Path) -> None:
-    """Check that a folder is the folder of a run.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Check that a folder is the folder of a run."""
     if not folder.is_dir():
         raise InputError(no_folder(folder, "`heedful runs list FOLDER` shows the runs below one"))
     if not is_run(folder):
@@ -113,8 +94,9 @@ def summary(run: Path) -> RunSummary:
 
 def final_result(run: Path) -> dict[str, Any]:
     """Return the result that a run wrote at its end; empty before that, and once a newer checkpoint is there."""
-    found = result(run)
-    return {} if found.get("update", 0) < max(map(step_of, checkpoint_folders(run)), default=0) else found
+    ended = result(run)
+    newest = max(map(step_of, checkpoint_folders(run)), default=0)
+    return ended if ended.get("update", 0) >= newest else {}
 
 
 def state_of(run: Path, ended: bool) -> State:
@@ -132,14 +114,7 @@ def state_of(run: Path, ended: bool) -> State:
 
 
 def damages(run: Path) -> Iterator[str]:
-    """Compare every file of a run with the checksums that were saved, and every log with its format.
-
-    Yields:
-        A clause for each damaged file: its path below the run, and what is wrong.
-
-    Raises:
-        InputError: the folder is not that of a run.
-    """
+    """Compare every file of a run with the checksums that were saved, and every log with its format."""
     require_run(run)
     for folder in sealed_folders(run):
         if reason := damage_of(folder):
@@ -176,13 +151,7 @@ def damage_of(folder: Path) -> str | None:
     return None
 
 
-def intact(run: Path) -> list[Path]:
-    """The checkpoints of a run without a damaged byte, oldest first."""
-    return [folder for folder in checkpoint_folders(run) if damage_of(folder) is None]
-
-
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """Setting or result that differs: its name, and its value in each of two runs; None where one has none."""
 
     name: str
@@ -191,11 +160,7 @@ class Difference:
 
 
 def setting_differences(first: Path, second: Path) -> list[Difference]:
-    """List the keys in which the recipes of two runs differ.
-
-    Raises:
-        InputError: a folder is not that of a run, or holds no intact recipe.
-    """
+    """List the keys in which the recipes of two runs differ."""
     for run in (first, second):
         require_run(run)
     one, other = (dict(dotted(recipe_to_dict(recipe_of(run)))) for run in (first, second))
@@ -215,11 +180,7 @@ def results(first: Path, second: Path) -> list[Difference]:
 
 
 def recipe_of(run: Path) -> Recipe:
-    """Read the recipe of a run, from its newest checkpoint that has an intact one, or from its model.
-
-    Raises:
-        InputError: the folder is not that of a run, or no recipe is intact.
-    """
+    """Read the recipe of a run, from its newest checkpoint that has an intact one, or from its model."""
     from heedful.checkpoint.model_folder import read_description
 
     require_run(run)
@@ -235,77 +196,48 @@ def recipe_of(run: Path) -> Recipe:
 
 
 def needless(run: Path) -> list[Path]:
-    """List what can go: checkpoints that nothing needs, damaged ones that were put aside, and parts of broken saves.
-
-    Needed are the newest intact checkpoint and the best one; while the run has no intact final model, also the second
-    newest, and those that its end may average.
-
-    Raises:
-        InputError: the folder is not that of a run, a process trains it, or no checkpoint is intact.
-    """
-    require_run(run)
-    refuse_running(run)
+    """List what can go of a run that nobody trains: see `unneeded`."""
+    require_idle_run(run)
     return unneeded(run)
 
 
-def refuse_running(run: Path) -> None:
-    """Refuse a run that a process is training.
-
-    Raises:
-        InputError: one is.
-    """
+def require_idle_run(run: Path) -> None:
+    require_run(run)
     if is_claimed(run):
         raise InputError(f"{run} is being trained: wait until it ends")
 
 
 def unneeded(run: Path) -> list[Path]:
-    """List the folders that a run which nobody trains does not need; see `needless`.
+    """List checkpoints that nothing needs, damaged ones that were put aside, and parts of broken saves.
 
-    Raises:
-        InputError: no checkpoint is intact.
+    Needed are the newest intact checkpoint and the best one; while the run has no intact final model, also the second
+    newest, and those that its end may average.
     """
-    checkpoints = intact(run)
-    if not checkpoints:
+    steps = [step_of(folder) for folder in checkpoint_folders(run) if damage_of(folder) is None]
+    if not steps:
         raise InputError(f"{run} holds no intact checkpoint: nothing is removed before one is there")
-    kept = {
-        checkpoint.Checkpoints(run, keep_last=1).path(step) for step in needed(run, list(map(step_of, checkpoints)))
-    }
-    return [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and may_go(path, kept)]
+    checkpoints = checkpoint.Checkpoints(run, keep_last=1)
+    needed = {steps[-1]} | ({checkpoints.best.step} if checkpoints.best else set())
+    if not final_result(run) or damage_of(run / "model") is not None:
+        train = recipe_of(run).train
+        regular = [step for step in steps if step % train.save_every == 0]
+        needed |= {*steps[-2:], *regular[-train.average_last :]}
 
-
-def may_go(path: Path, kept: set[Path]) -> bool:
-    """True if a folder beside the checkpoints of a run is ours, and not one of those that are kept."""
-    return path not in kept and path.name.startswith(("step-", TEMPORARY, OUTGOING))
-
-
-def needed(run: Path, steps: Sequence[int]) -> set[int]:
-    """Select the intact steps of a run that it needs."""
-    best = checkpoint.Checkpoints(run, keep_last=1).best
-    kept = {steps[-1]} | ({best.step} if best else set())
-    if final_result(run) and damage_of(run / "model") is None:
-        return kept
-    train = recipe_of(run).train
-    regular = [step for step in steps if step % train.save_every == 0]
-    return kept | set(steps[-2:]) | set(regular[-train.average_last :])
+    paths = set(map(checkpoints.path, needed))
+    folders = [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and path not in paths]
+    return [path for path in folders if path.name.startswith(("step-", TEMPORARY, OUTGOING))]  # others are not ours
 
 
 def prune(run: Path) -> list[Path]:
-    """Remove what `needless` lists, while no other process can train the run; return what was removed.
-
-    Raises:
-        InputError: as for `needless`.
-        RunError: a folder cannot be removed.
-    """
-    require_run(run)
-    refuse_running(run)
+    """Remove what `needless` lists, while no other process can train the run; return what was removed."""
+    require_idle_run(run)
     with checkpoint.claim(run):
-        found = unneeded(run)
-        for path in found:
+        folders = unneeded(run)
+        for path in folders:
             with named_write_errors(path):
                 discard(DISK, path)
-    return found
+    return folders
 
 
 def size(folder: Path) -> int:
-    """The size of all files in a folder, in bytes."""
     return sum(state.st_size for state in file_states(folder))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.architectures import Model
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,7 @@ class CallbackError(Exception):
 
 
 class Callbacks:
-    """The callbacks of a run, called in their order.
-
-    Raises:
-        InputError: one has none of the methods, or one with a similar name that would never be called.
-    """
+    """The callbacks of a run, called in their order."""
 
     def __init__(self, callbacks: Iterable[object] = ()) -> None:
         if not isinstance(callbacks, Iterable):
@@ -74,18 +70,14 @@ class Callbacks:
             check_callback(callback)
 
     def call(self, method: str, event: Callable[[], TrainingEvent]) -> None:
-        """Call a method of each callback that has it; the event is made if there is one.
-
-        Raises:
-            CallbackError: a callback has raised an exception.
-        """
+        """Call a method of each callback that has it; the event is made if there is one."""
         methods = [getattr(callback, method) for callback in self.callbacks if hasattr(callback, method)]
         if not methods:
             return
-        happened = event()
+        argument = event()
         for function in methods:
             try:
-                function(happened)
+                function(argument)
             except Exception as error:
                 raise CallbackError(error) from error
 
@@ -93,20 +85,10 @@ class Callbacks:
 NO_CALLBACKS = Callbacks()
 
 
-def failed_elsewhere(reason: str) -> CallbackError:
-    """Make the error of a process that did not call the callback that has failed."""
-    return CallbackError(RunError(f"a callback of the first process has failed ({reason}); the run is saved"))
-
-
 def check_callback(callback: object) -> None:
-    """Check that an object is a callback.
-
-    Raises:
-        InputError: it is not.
-    """
     if isinstance(callback, type):
         raise InputError(f"{callback!r} is a class, not a callback; make an object of it: {callback.__name__}()")
     strange = [name for name in dir(callback) if name.startswith("on_") and name not in METHODS]
     if strange or not any(callable(getattr(callback, name, None)) for name in METHODS):
-        found = f"has {', '.join(strange)}" if strange else f"is a {type(callback).__name__} without these methods"
-        raise InputError(f"a callback has the methods {', '.join(METHODS)}, one or several; {callback!r} {found}")
+        fault = f"has {', '.join(strange)}" if strange else f"is a {type(callback).__name__} without these methods"
+        raise InputError(f"a callback has the methods {', '.join(METHODS)}, one or several; {callback!r} {fault}")

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import inf, isfinite, sqrt
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from heedful.checkpoint import Best, Checkpoint
 from heedful.config.schema import Recipe, TrainConfig
 from heedful.errors import RunError
 from heedful.tasks.task import Scores
-from heedful.training.early_stopping import higher_is_better, rank
+from heedful.training.improvement import higher_is_better, rank
 from heedful.training.logger import shown
 from heedful.training.trainer_state import LOSS
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 Updates = tuple[int, ...]  # the updates of the averaged checkpoints; a single one: the checkpoint itself
 
 
-@dataclass(frozen=True)
-class AverageCandidate:
+class AverageCandidate(NamedTuple):
     """Candidate for the final model: the updates of the averaged checkpoints, and its scores on the validation set.
 
     `scores` is None without a validation set. `parts` are the scores of each averaged checkpoint, None where the run
@@ -49,10 +47,8 @@ class AverageCandidate:
         It is estimated from the differences between neighbours, in which a trend counts little (von Neumann 1941). It
         is 0 where fewer than two scores are known, as for a single checkpoint.
         """
-        known = [
-            value for part in self.parts if part and score in part and isfinite(value := higher_is_better(part, score))
-        ]
-        steps = [(after - before) ** 2 for before, after in pairwise(known)]
+        values = [higher_is_better(part, score) for part in self.parts if part and score in part]
+        steps = [(after - before) ** 2 for before, after in pairwise(filter(isfinite, values))]
         return 2 * sqrt(sum(steps) / (2 * len(steps))) if steps else 0.0
 
 
@@ -71,9 +67,8 @@ def updates_to_average(recipe: Recipe, end: int) -> Updates:
 def choose(candidates: Sequence[AverageCandidate], score: str, tie: str | None = LOSS) -> AverageCandidate:
     """Choose a mean, unless a single checkpoint is better by more than chance; without scores a mean, or the earliest.
 
-    Equal scores are decided by the score `tie`, as during training (`early_stopping.rank`).
-
     The best of many checkpoints is so partly by luck: its score on the validation set is higher than on other data.
+    Equal scores are decided by the score `tie`, as during training (`improvement.rank`).
     """
 
     def order(one: AverageCandidate) -> tuple[float, float, int, int]:
@@ -88,15 +83,14 @@ def choose(candidates: Sequence[AverageCandidate], score: str, tie: str | None =
     return max(candidates, key=order)
 
 
-def choice_line(chosen: AverageCandidate, candidates: Sequence[AverageCandidate], score: str) -> str:
-    """Format a line about the final model: the averaged checkpoints, its scores, and the other candidates."""
-    line = f"final model: {chosen}"
-    if chosen.scores:
-        others = [one for one in candidates if one is not chosen]
+def choice_line(final: AverageCandidate, candidates: Sequence[AverageCandidate], score: str) -> str:
+    line = f"final model: {final}"
+    if final.scores:
+        others = [one for one in candidates if one is not final]
         compared = "; ".join(f"{one}: {score} {one.scores[score]:.4g}" for one in others if one.scores)
-        line += f", {shown(chosen.scores)}" + f" ({compared})" * bool(compared)
+        line += f", {shown(final.scores)}" + f" ({compared})" * bool(compared)
         values = [higher_is_better(one.scores, score) for one in others if one.scores]
-        if max(values, default=-inf) > higher_is_better(chosen.scores, score):
+        if max(values, default=-inf) > higher_is_better(final.scores, score):
             line += "; what is better than the mean is so by no more than its checkpoints scatter"
     return line
 
@@ -111,10 +105,8 @@ def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
 
 
 def ending_line(result: dict[str, Any]) -> str:
-    """Format a line about a run that has ended already: its last update and its scores."""
-    scores = {name: value for name, value in result.items() if name != "update"}
-    said = f": {shown(scores)}" if scores else ""
-    return f"this run has ended after update {result['update']}{said}; nothing is left to do"
+    values = shown({name: value for name, value in result.items() if name != "update"})
+    return f"this run has ended after update {result['update']}{values and f': {values}'}; nothing is left to do"
 
 
 class CheckpointSaver:
@@ -129,90 +121,70 @@ class CheckpointSaver:
     Args:
         checkpoints: the checkpoints that the run has saved.
         train: the settings of how often to save, and how many checkpoints to average.
-        tell: called with the error of a save that failed in the thread.
+        warn: called with the error of a save that failed in the thread.
     """
 
-    def __init__(self, checkpoints: "CheckpointStore", train: TrainConfig, tell: Callable[[RunError], None]) -> None:
+    def __init__(self, checkpoints: "CheckpointStore", train: TrainConfig, warn: Callable[[RunError], None]) -> None:
         self.checkpoints = checkpoints
         self.every = train.save_every
         self.average_last = train.average_last
-        self.tell = tell
+        self.warn = warn
         self.waiting: dict[int, Checkpoint] = {}
         self.running: Future[None] | None = None
 
     def __enter__(self) -> "CheckpointSaver":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.settle()
         finally:
-            self.settle()  # a signal has ended the first wait, and the thread writes still
+            self.settle()  # a signal has ended the first wait, and the thread still writes
 
     def begin(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Begin to save a copy of a checkpoint, once the one before is written."""
+        """Begin to save a copy of a checkpoint, which training does not change, once the one before is written."""
         self.settle()
+        copies = replace(checkpoint, weights=on_cpu(checkpoint.weights), optimizer=on_cpu(checkpoint.optimizer))
         pool = ThreadPoolExecutor(max_workers=1)  # for this save alone: what torch keeps for a thread ends with it
-        self.running = pool.submit(self.write, copied(checkpoint), best)
+        self.running = pool.submit(self.write, copies, best)
         pool.shutdown(wait=False)
 
     def settle(self) -> None:
-        """Wait until the checkpoint that is being saved is written, and tell of an error."""
+        """Wait until the checkpoint that is being saved is written, and report an error."""
         if self.running:
             error = self.running.exception()
             self.running = None
             if isinstance(error, RunError):
-                self.tell(error)
+                self.warn(error)
             elif error:
                 raise error
 
     def report(self) -> None:
-        """Tell of a save that has failed meanwhile; do not wait for one that is running."""
+        """Report a save that has failed meanwhile; do not wait for one that is running."""
         if self.running and self.running.done():
             self.settle()
 
     def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Save a checkpoint, and return when it is written.
-
-        Raises:
-            RunError: writing failed; the earlier checkpoints are intact.
-        """
+        """Save a checkpoint, and return when it is written; a RunError says that the earlier ones are intact."""
         self.settle()
         self.write(checkpoint, best)
 
     def write(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Write a checkpoint, after those that could not be written before, and mark the best one so far.
-
-        Raises:
-            RunError: writing failed; the checkpoint waits for the next call.
-        """
+        """Write a checkpoint, after those that could not be written before, and mark the best one so far."""
+        # Oldest first: a checkpoint on the disk means that all earlier ones that are needed are there as well.
         self.waiting[checkpoint.step] = checkpoint
         try:
-            self.publish(best)
+            for step in sorted(self.waiting):
+                self.mark(best)  # before each save, which would delete a best one that is not marked
+                self.checkpoints.save(self.waiting[step])
+                del self.waiting[step]
+            self.mark(best)
         except RunError:
             self.waiting = {step: self.waiting[step] for step in self.needed(best)}
             raise
 
-    def publish(self, best: Best | None) -> None:
-        """Write the waiting checkpoints, oldest first; the best is marked before each, or it would be deleted.
-
-        Raises:
-            RunError: writing failed.
-        """
-        for step in sorted(self.waiting):
-            self.mark(best)
-            self.checkpoints.save(self.waiting[step])
-            del self.waiting[step]
-        self.mark(best)
-
     def mark(self, best: Best | None) -> None:
-        """Mark the best checkpoint, if it is saved and not marked yet.
-
-        Raises:
-            RunError: writing failed.
-        """
+        """Mark the best checkpoint, if it is saved and not marked yet."""
         if best and best != self.checkpoints.best and best.step in self.checkpoints.steps():
             self.checkpoints.mark_best(best.step, best.metric, best.value)
 
@@ -228,15 +200,9 @@ class CheckpointSaver:
         """List the waiting steps that the run still needs: the newest, the best, and the steps to be averaged."""
         steps = sorted(self.waiting)
         regular = [step for step in steps if step % self.every == 0]
-        kept = {steps[-1], *regular[-self.average_last :]} | ({best.step} if best else set())
-        return [step for step in steps if step in kept]
-
-
-def copied(checkpoint: Checkpoint) -> Checkpoint:
-    """Copy a checkpoint to the CPU, so that further training does not change it."""
-    return replace(checkpoint, weights=on_cpu(checkpoint.weights), optimizer=on_cpu(checkpoint.optimizer))
+        keep = {*steps[-1:], *regular[-self.average_last :]} | ({best.step} if best else set())
+        return [step for step in steps if step in keep]
 
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copy tensors to the CPU."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}

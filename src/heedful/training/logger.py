@@ -7,11 +7,10 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -31,8 +30,7 @@ TIMINGS = "timings.jsonl"
 RESULT = "result.json"  # for a run that has ended: the scores of its final model on the validation set
 
 
-@dataclass(frozen=True)
-class LogMark:
+class LogMark(NamedTuple):
     """Mark of how far a log was written when a checkpoint was saved: its bytes until then and their CRC-32."""
 
     bytes: int
@@ -42,29 +40,22 @@ class LogMark:
 class Lines:
     """JSONL log file of a run; on resuming, records after the update of the checkpoint are dropped.
 
-    Lines that cannot be written wait in memory and are written before the next record.
-
-    Raises:
-        RunError: the file cannot be written.
+    Lines that cannot be written wait in memory, and are written before the next record; until then OSErrors are raised.
     """
 
     def __init__(self, path: Path, update: int) -> None:
         self.path = path
         self.waiting = b""
         try:
-            kept = [line for line in _lines(path) if (record := _record(line)) and record["update"] <= update]
+            # The updates after the checkpoint are made again, and then log the same lines.
+            lines = [line for line in _lines(path) if (record := _record(line)) and record["update"] <= update]
             with atomic_file(path) as stream:
-                stream.write(b"".join(kept))
+                stream.write(b"".join(lines))
             self.file = path.open("ab", buffering=0)  # so that it is known which bytes were written
         except OSError as error:
             raise cannot_write(path, error) from error
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one record as a JSON line to the log file; a number that is not finite becomes null.
-
-        Raises:
-            OSError: the file cannot be written; the record waits in memory.
-        """
         self.waiting += json_line(record).encode()
         self.flush()
 
@@ -74,20 +65,11 @@ class Lines:
         return self.waiting.count(b"\n")
 
     def flush(self) -> None:
-        """Write the lines that wait in memory.
-
-        Raises:
-            OSError: some of the lines still wait.
-        """
+        # a full disk may take only a part of what is written
         while self.waiting:
             self.waiting = self.waiting[self.file.write(self.waiting) :]
 
     def close(self) -> None:
-        """Write the lines that wait in memory, and close the file.
-
-        Raises:
-            OSError: the waiting lines are lost.
-        """
         with self.file:
             self.flush()
 
@@ -98,7 +80,6 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The finished lines of a log file, each with its end; none if there is no file."""
     *whole, _ = path.read_bytes().split(b"\n") if path.exists() else [b""]
     return [line + b"\n" for line in whole]
 
@@ -148,7 +129,6 @@ def strict(value: Any) -> Any:
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
-    """Create the error for a file that a run needs and cannot write."""
     return RunError(
         f"cannot write {path} ({error.strerror or error}): look at the disk's free space and rights; the same command "
         "goes on"
@@ -166,8 +146,8 @@ def logged_scores(folder: Path, update: int) -> "Scores | None":
 
 def logged_norm(folder: Path, update: int) -> float | None:
     """Read the gradient norm of an update from a run's log; None if it was not logged or is not finite."""
-    found = (record["norm"] for record in records(folder / LOG) if record["update"] == update and "norm" in record)
-    return next(found, None)
+    norms = (record["norm"] for record in records(folder / LOG) if record["update"] == update and "norm" in record)
+    return next(norms, None)
 
 
 def final_scores(folder: Path) -> "Scores":
@@ -194,36 +174,16 @@ def is_written(folder: Path, update: int) -> bool:
     return True
 
 
-@runtime_checkable
 class Board(Protocol):
     """Interface of a writer of training curves, such as TensorBoard's."""
 
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object:
-        """Add a point to the training curve `tag`."""
-        ...
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
 
-    def close(self) -> None:
-        """Write the remaining points and close the writer."""
-        ...
-
-
-class NoBoard:
-    """Writer of training curves that draws nothing, for runs without TensorBoard."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-        """Ignore a point of a training curve."""
-
-    def close(self) -> None:
-        """Close the writer; nothing is left to write."""
+    def close(self) -> None: ...
 
 
 def tensorboard(folder: Path, update: int) -> Board:
-    """Create a TensorBoard writer for a run, which drops points after `update`.
-
-    Raises:
-        InputError: the package tensorboard is not installed.
-        RunError: the files of TensorBoard cannot be written.
-    """
+    """Create a TensorBoard writer for a run, which drops points after `update`."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -237,8 +197,11 @@ def tensorboard(folder: Path, update: int) -> Board:
         raise cannot_write(place, error) from error
 
 
-class Logger(AbstractContextManager, Protocol):
-    """Interface of what a trainer tells about its run."""
+class Logger(AbstractContextManager):
+    """What a trainer reports about its run; this one writes nothing, for processes that leave it to the first one."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is to be closed."""
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -247,37 +210,30 @@ class Logger(AbstractContextManager, Protocol):
         """Count a finished update and its tokens; in `left` seconds of training the run ends whatever its updates."""
 
     def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
-        """Log values of an update."""
+        """Log values of an update; `seconds` is the training time of the run so far."""
 
     def record_validation(self, update: int, scores: "Scores") -> None:
         """Log the scores of a validation."""
 
     def restart_clock(self) -> None:
-        """Restart the measurement of speed."""
+        """Restart the measurement of speed, so that time spent on validation does not count."""
 
     def conclude(self, update: int, scores: "Scores") -> None:
-        """Write the result of a run that has ended."""
+        """Write the result of a run that has ended, with the scores of its final model."""
 
 
-class NoLogger(Logger):
-    """Logger of the processes of a run that leave it to the first one to log: it writes nothing."""
-
-    def __exit__(self, *_: object) -> None:
-        """Leave the block; nothing is to be closed."""
-
-
-class RunLogger:
+class RunLogger(Logger):
     """Logger of a training run: writes the log, timings and curves, and shows progress on the console.
 
     Args:
         folder: the run's folder.
         update: the update from which the run resumes; records after it are dropped.
         total: number of updates of the whole run, perhaps estimated.
-        board: the writer of training curves.
+        board: the writer of training curves; None: there are none.
         console: the console on which progress is shown.
     """
 
-    def __init__(self, folder: Path, update: int, total: int, board: Board, console: Console) -> None:
+    def __init__(self, folder: Path, update: int, total: int, board: Board | None, console: Console) -> None:
         self.folder = folder
         self.log = Lines(folder / LOG, update)
         self.timings = Lines(folder / TIMINGS, update)
@@ -308,10 +264,10 @@ class RunLogger:
                 lines.close()
             except OSError as error:
                 self.say(f"{lines.path} lacks its last {counted(lines.missing, 'lines')} ({error.strerror})")
-        self.curve(self.board.close)
+        if self.board:
+            self.curve(self.board.close)
 
     def advance(self, tokens: int, left: float = inf) -> None:
-        """Count a finished update and its tokens, and advance the progress bar."""
         self.tokens += tokens
         self.reporter.end_within(left)
         self.reporter.advance()
@@ -319,13 +275,6 @@ class RunLogger:
             self.draw_bar()
 
     def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
-        """Log exact values of an update, add them to the curves, and show them with the speed since the last record.
-
-        Args:
-            update: the number of the update.
-            values: the values, by name.
-            seconds: the training time of the run so far, for the timings; None: it is not known.
-        """
         self.append(self.log, {"update": update, **values})
         timing = {"tokens_per_second": round(self.tokens_per_second()), "time": round(time.time())}
         self.append(self.timings, {"update": update, **timing, "seconds": seconds})
@@ -335,18 +284,12 @@ class RunLogger:
         self.restart_clock()
 
     def record_validation(self, update: int, scores: "Scores") -> None:
-        """Log the scores of a validation, add them to the curves, and show them."""
         values = {f"valid_{key}": value for key, value in scores.items()}
         self.append(self.log, {"update": update, **values})
         self.draw(update, values)
         self.say(f"update {update}: {shown(values)}")
 
     def conclude(self, update: int, scores: "Scores") -> None:
-        """Write the result file of a run that has ended, with the scores of its final model.
-
-        Raises:
-            RunError: the file cannot be written.
-        """
         path = self.folder / RESULT
         try:
             with atomic_file(path) as stream:
@@ -356,17 +299,16 @@ class RunLogger:
 
     def append(self, lines: Lines, record: Mapping[str, Any]) -> None:
         """Append a record to a log file; a full disk does not end the run, and is reported once."""
-        told = bool(lines.waiting)
+        is_reported = bool(lines.waiting)
         try:
             lines.write(record)
         except OSError as error:
-            if not told:
+            if not is_reported:
                 self.say(f"NOT LOGGED: {lines.path} ({error.strerror}); training goes on, and the lines wait in memory")
 
     def draw(self, update: int, values: Mapping[str, float | None]) -> None:
-        """Add a point to each training curve."""
         for tag, value in values.items():
-            if value is not None:
+            if value is not None and self.board:
                 self.curve(partial(self.board.add_scalar, tag, value, update))
 
     def curve(self, action: Callable[[], object]) -> None:
@@ -374,21 +316,19 @@ class RunLogger:
         try:
             action()
         except OSError as error:
-            self.board = NoBoard()
+            self.board = None
             self.say(
                 f"NO MORE CURVES: {self.folder / 'tensorboard'} ({error.strerror or error}); {LOG} has all numbers"
             )
 
     def tokens_per_second(self) -> float:
-        """Training speed in tokens per second since the last record."""
+        """Training speed since the last record."""
         return self.tokens / (time.perf_counter() - self.since)
 
     def speed(self) -> str:
-        """Format the training speed since the last record."""
         return f"{self.tokens_per_second():,.0f} tokens/s"
 
     def restart_clock(self) -> None:
-        """Restart the measurement of speed, so that time spent on validation does not count."""
         self.since, self.tokens = time.perf_counter(), 0
 
     def draw_bar(self) -> None:

@@ -2,16 +2,21 @@
 
 A run's result depends on recipe, data and machine, not on how often the run is interrupted.
 
-From text to loss, for translation: `data.preparation.pairs` encodes the text into stores, `data.batches` plans the
-batches, `tasks.parts.sequence_to_sequence` makes tensors of them and computes the loss of `models.transformer` by
-`losses`; `train.trainer` and `train.training_step` do the rest.
+From text to update, for translation:
+
+- `data.preparation.pairs` encodes the text into stores, and `data.batches` plans the batches;
+- `tasks.parts.sequence_to_sequence` makes tensors of them, and computes the loss of `architectures.transformer` by
+  `losses`;
+- `Trainer.update` reads the batches of an update, and counts, logs, saves and validates after it;
+- `TrainingStep.update` is the arithmetic: forward pass, backward pass, clipping, optimiser step.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -23,16 +28,15 @@ from heedful.machine.process import own_random_numbers
 from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task
 from heedful.training.callbacks import NO_CALLBACKS, CallbackError, Callbacks
-from heedful.training.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
-from heedful.training.preflight import check_processes, preflight
-from heedful.training.resume import EXACTLY, Resumption, check_same_run, mend_logs, mend_mark
+from heedful.training.logger import Logger, RunLogger, tensorboard
+from heedful.training.preflight import check_agreement, check_processes, preflight, settings
+from heedful.training.resume import EXACTLY, Resumption, check_same_run, fix_logs, fix_mark
 from heedful.training.signals import Interruption
 from heedful.training.trainer import Trainer
 from heedful.training.trainer_state import rate_line
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """Outcome of training: the last update, and the exit code of a signal that interrupted the run, else 0."""
 
     update: int
@@ -68,10 +72,10 @@ def train(
     parallel, device = recipe.parallel, recipe.train.device
     with (
         join_process_group(parallel.timeout_minutes, device, kind_of_group(parallel, device)) as reducer,
-        claim(folder) if reducer.is_first else nullcontext() as claimed,
+        claim(folder) if reducer.is_rank_zero else nullcontext() as claimed,
     ):
         prepare_process(recipe.train.threads, local_processes())
-        console = console if reducer.is_first else Console(quiet=True)
+        console = console if reducer.is_rank_zero else Console(quiet=True)
         trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed, resumption)
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
@@ -82,10 +86,13 @@ def train(
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):
-            logger.say(rate_line(trainer.recipe, known_updates(trainer)))
+            updates = None if recipe.train.max_minutes is not None else expected_updates(trainer)
+            logger.say(rate_line(trainer.recipe, updates))
+
+            # The loop itself: updates until a limit of the recipe, or a signal to any of the processes.
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks
-                trainer.calls_back = reducer.from_first(lambda: bool(callbacks.callbacks))
+                trainer.calls_back = reducer.broadcast_object(lambda: bool(callbacks.callbacks))
                 trainer.begin(logger)
                 while not trainer.is_finished() and not interruption.of_any(reducer):
                     trainer.update(logger)
@@ -101,11 +108,7 @@ def train(
 
 @contextmanager
 def saved_if_a_callback_fails(trainer: Trainer, logger: Logger) -> Iterator[None]:
-    """Save the run if a callback raises an exception in the block, so that it can resume.
-
-    Raises:
-        CallbackError: one did.
-    """
+    """Save the run if a callback raises an exception in the block, so that it can resume."""
     try:
         yield
     except CallbackError as failed:
@@ -124,34 +127,33 @@ def open_trainer(
     claimed: Claim | None,
     resumption: Resumption,
 ) -> Trainer:
-    """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint.
+    """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint."""
+    say = printer(console)
 
-    Raises:
-        InputError: the data or the checkpoint do not fit the recipe.
-        RunError: a folder cannot be written, or the processes disagree.
-    """
-    reducer.from_first(lambda: tell(console, mend_mark(folder)))
+    # Only the process of rank zero reads the folder of the run; the others get what it has found.
+    reducer.broadcast_object(lambda: say_all(say, fix_mark(folder)))
     checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
-    saved = latest(checkpoints, recipe, console, resumption) if reducer.is_first else None
+    saved = latest(checkpoints, recipe, say, resumption) if reducer.is_rank_zero else None
     if claimed:
-        tell(console, mend_logs(folder, saved))
-    precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
-    mean, scale = reducer.from_first(lambda: labels_of(recipe, saved, console))
-    frozen = reducer.from_first(lambda: list(frozen_weights(recipe, saved)))
+        say_all(say, fix_logs(folder, saved))
+
+    # What a run has found out about itself when it began stays as it is when the run resumes.
+    precision = reducer.broadcast_object(lambda: precision_of(recipe, saved, console))
+    mean, scale = reducer.broadcast_object(lambda: labels_of(recipe, saved, say))
+    frozen = reducer.broadcast_object(lambda: list(frozen_weights(recipe, saved)))
     extra = recipe.decode.max_extra
     if extra is None:
-        extra = reducer.from_first(lambda: saved.recipe.decode.max_extra if saved else None)
+        extra = reducer.broadcast_object(lambda: saved.recipe.decode.max_extra if saved else None)
     recipe = replace(
         recipe,
         train=replace(recipe.train, precision=precision, freeze=tuple(frozen)),
         data=replace(recipe.data, label_mean=mean, label_scale=scale),
         decode=replace(recipe.decode, max_extra=extra),
     )
-    with ProgressReporter("preparing the data", say=printer(console)):
-        task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, printer(console)))
-    if reducer.world_size > 1:
-        from heedful.training.preflight import check_agreement, settings
 
+    with ProgressReporter("preparing the data", say=say):
+        task = reducer.rank_zero_first(lambda: find_task(recipe.task).prepare(recipe, data, say))
+    if reducer.world_size > 1:
         check_agreement(reducer, {**settings(task.recipe), "data": task.data.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
@@ -160,41 +162,40 @@ def open_trainer(
     return trainer
 
 
-def tell(console: Console, sentences: Iterable[str]) -> None:
-    """Print sentences, each in a line of its own."""
+def say_all(say: Callable[[str], None], sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        printer(console)(sentence)
+        say(sentence)
 
 
-def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumption: Resumption) -> Checkpoint | None:
-    """Load the newest intact checkpoint of a run; None if there is none.
-
-    Raises:
-        InputError: the checkpoint belongs to a run with other settings or other data, or it must not be damaged.
-    """
-    found = checkpoints.load_latest(resumption.strict)
-    for rejected in found.rejected:
-        tell(console, [f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}"])
-    if found.checkpoint:
-        tell(console, check_same_run(recipe, found.checkpoint, resumption.allowed))
-    return found.checkpoint
+def latest(
+    checkpoints: Checkpoints, recipe: Recipe, say: Callable[[str], None], resumption: Resumption
+) -> Checkpoint | None:
+    """Load the newest intact checkpoint of a run, which must fit the recipe; None if there is none."""
+    checkpoint, rejected = checkpoints.load_latest(resumption.strict)
+    for damaged in rejected:
+        say(f"damaged checkpoint put aside: {damaged.folder}: {damaged.reason}")
+    if checkpoint:
+        say_all(say, check_same_run(recipe, checkpoint, resumption.allowed))
+    return checkpoint
 
 
 def precision_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> str:
     """Choose the precision for `precision = "auto"`: that of the resumed run, else the faster one on this machine.
 
-    The choice and its reason are printed, also if the precision that was asked for is the slower one.
+    The choice and its reason are printed, also if the precision of the recipe is the slower one.
     """
-    asked, choice = recipe.train.precision, choose_precision(choose_device(recipe.train.device))
-    precision = asked if asked != "auto" else saved.recipe.train.precision if saved else choice.precision
-    if asked == "auto" and not saved:
-        console.print(f"precision: {precision} ({choice.reason})", soft_wrap=True)
-    elif precision != "float32" and choice.precision == "float32":
+    precision, choice = recipe.train.precision, choose_precision(choose_device(recipe.train.device))
+    if precision == "auto" and not saved:
+        console.print(f"precision: {choice.precision} ({choice.reason})", soft_wrap=True)
+        return choice.precision
+    if precision == "auto" and saved:
+        precision = saved.recipe.train.precision
+    if precision != "float32" and choice.precision == "float32":
         console.print(f"precision: {precision}, which is slow here ({choice.reason})", soft_wrap=True)
     return precision
 
 
-def labels_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> list[float | None]:
+def labels_of(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> list[float | None]:
     """Choose the mean and the scale that standardise the labels: those of the resumed run, else of the recipe.
 
     A run of an older version has learned the labels as they are; that it resumes in another way than a new run begins
@@ -202,8 +203,8 @@ def labels_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> lis
     """
     data = (saved.recipe if saved else recipe).data
     if (data.label_mean, data.label_scale) != (recipe.data.label_mean, recipe.data.label_scale):
-        begun = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
-        tell(console, [f"the run resumes with the {begun} with which it was begun"])
+        then = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
+        say(f"the run resumes with the {then} with which it was begun")
     return [data.label_mean, data.label_scale]
 
 
@@ -224,16 +225,11 @@ def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
 
 def open_logger(trainer: Trainer) -> Logger:
     """Create the logger of a run that starts or resumes; of several processes the first one logs."""
-    if not trainer.reducer.is_first:
-        return NoLogger()
+    if not trainer.reducer.is_rank_zero:
+        return Logger()
     update = trainer.state.update
-    board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else NoBoard()
+    board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else None
     return RunLogger(trainer.folder, update, expected_updates(trainer), board, trainer.console)
-
-
-def known_updates(trainer: Trainer) -> int | None:
-    """Number of updates of the whole run; None if the time ends it."""
-    return None if trainer.recipe.train.max_minutes is not None else expected_updates(trainer)
 
 
 def expected_updates(trainer: Trainer) -> int:
@@ -242,5 +238,5 @@ def expected_updates(trainer: Trainer) -> int:
     if train.max_epochs is None:
         return train.max_updates
     before = state.update - state.batch // train.accumulate  # updates before this epoch
-    left = (train.max_epochs - state.epoch) * ceil(len(trainer.batches) / train.accumulate)
-    return min(train.max_updates, before + left)
+    rest = (train.max_epochs - state.epoch) * ceil(len(trainer.batches) / train.accumulate)
+    return min(train.max_updates, before + rest)

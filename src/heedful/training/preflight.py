@@ -38,17 +38,13 @@ from heedful.training.training_step import TrainingStep
 
 
 def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
-    """Check that all processes of a training have the same JSON values.
-
-    Raises:
-        RunError: they differ; the message names the first process that does, and in what.
-    """
-    first, *others = reducer.gather(dict(own))
-    for rank, found in enumerate(others, start=1):
-        other = [name for name in first.keys() | found.keys() if found.get(name) != first.get(name)]
+    """Check that all processes of a training have the same JSON values."""
+    first, *others = reducer.all_gather(dict(own))
+    for rank, values in enumerate(others, start=1):
+        other = sorted(name for name in first.keys() | values.keys() if values.get(name) != first.get(name))
         if other:
             raise RunError(
-                f"process {rank} has other {', '.join(sorted(other))} than process 0: all machines need the same "
+                f"process {rank} has other {', '.join(other)} than process 0: all machines need the same "
                 "version of heedful, the same recipe and the same files"
             )
 
@@ -72,33 +68,27 @@ def checksum(model: nn.Module) -> int:
     return crc
 
 
-LEAST = 8  # bytes that training takes for a parameter: its weight and its gradient, whatever the optimiser adds
+PARAMETER_BYTES = (
+    8  # bytes that training takes for a parameter: its weight and its gradient, whatever the optimiser adds
+)
 
 
 def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: torch.device) -> None:
-    """Check that the memory of this machine can hold a model with its gradient, before the model is built.
-
-    Args:
-        recipe: The recipe.
-        build: Builds the model.
-        device: Where it is to be trained; a GPU is not asked.
-
-    Raises:
-        RunError: The memory of the whole machine does not suffice.
-    """
+    """Check that the memory of this machine can hold a model with its gradient, before the model is built."""
+    # The model is built once without memory, so that a recipe of a terabyte is refused and the machine does not hang.
     memory = total_memory()
     with unallocated():
         parameters = count(build())
-    if device.type == "cpu" and LEAST * parameters > memory:
+    size = PARAMETER_BYTES * parameters
+    if device.type == "cpu" and size > memory:
         raise RunError(
-            f"the model has {parameters:,} parameters, which take {LEAST * parameters / 1e9:,.0f} GB with their "
-            f"gradient, and this machine has {memory / 1e9:,.0f} GB of memory: give a smaller model, such as "
-            f"--set model.d_model={recipe.model.d_model // 2}"
+            f"the model has {parameters:,} parameters, which take {size / 1e9:,.0f} GB with their gradient, and "
+            f"this machine has {memory / 1e9:,.0f} GB of memory: give a smaller model, such as --set "
+            f"model.d_model={recipe.model.d_model // 2}"
         )
 
 
 def count(model: nn.Module) -> int:
-    """Count the parameters of a model."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -107,15 +97,6 @@ def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.nd
 
     The result of the run stays the same to the last bit: no weight changes, and each batch draws its own numbers. Of
     several processes each tries the batch by itself.
-
-    Args:
-        step: The training step, before its first update.
-        data: The data of the task.
-        batches: The batches of the first epoch, as ids.
-        device: Where the model is.
-
-    Raises:
-        RunError: Memory does not suffice.
     """
     # Of equally large ones that of the longest examples.
     largest = max(batches, key=lambda ids: (data.cells(ids), -len(ids)))
@@ -136,11 +117,7 @@ def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:
 
 @contextmanager
 def memory_errors(train: TrainConfig, what: Callable[[], str]) -> Iterator[None]:
-    """Context manager: turns an error about memory into one that names what did not fit, and the remedy.
-
-    Raises:
-        RunError: Memory does not suffice.
-    """
+    """Context manager: turns an error about memory into one that names what did not fit, and the remedy."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -158,44 +135,17 @@ EXAMPLES = 100  # number of examples read from each corpus
 LANGUAGES = ("source_language", "target_language")
 
 
-class Problems:
-    """Collects the messages of InputErrors, so that one error can list all of them."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-
-    @contextmanager
-    def collected(self) -> Iterator[None]:
-        """Collect the message of an InputError in the block, and continue after the block."""
-        try:
-            yield
-        except InputError as error:
-            self.messages.append(str(error))
-
-    def refuse(self) -> None:
-        """Raise one InputError for all collected messages.
-
-        Raises:
-            InputError: messages were collected.
-        """
-        messages = list(dict.fromkeys(self.messages))
-        if len(messages) > 1:
-            raise InputError("\n  ".join([f"{len(messages)} problems would stop this run", *messages]))
-        if messages:
-            raise InputError(messages[0])
+@contextmanager
+def collected(problems: list[str]) -> Iterator[None]:
+    """Collect the message of an InputError in the block, and continue after it, so that one error can list all."""
+    try:
+        yield
+    except InputError as error:
+        problems.append(str(error))
 
 
 def check_processes(recipe: Recipe, count: int, local: int) -> None:
-    """Check that each of several processes gets a batch of an update, and a GPU of its own unless it runs on the CPU.
-
-    Args:
-        recipe: the recipe.
-        count: the number of processes on all machines.
-        local: the number of those on this machine.
-
-    Raises:
-        InputError: an update has fewer batches than there are processes, or this machine has fewer GPUs.
-    """
+    """Check that each process gets a batch of an update, and its own GPU unless it runs on the CPU."""
     train = recipe.train
     if count > 1 and ":" in train.device:
         raise InputError(f'train.device = "{train.device}" is one GPU; several processes need "cuda", one each')
@@ -224,91 +174,59 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
 
     Returns:
         The recipe in the shape of the models of its warm start, with the classes or tags of its data.
-
-    Raises:
-        InputError: something would stop the run; all problems that can be found at once are listed.
     """
-    problems = Problems()
+    problems: list[str] = []
     task = import_task(recipe.task)
     for name in recipe.evaluate.metrics:
         import_class(name, "evaluate.metrics")
-    with problems.collected():
-        recipe = in_shape_of_start(recipe)
+    with collected(problems):
+        if recipe.train.start is not None or recipe.train.start_decoder is not None:
+            from heedful.training.warm_start import with_warm_start
+
+            recipe = with_warm_start(recipe)
         task.dataset.check(recipe)
-    for check_part in (check_model, check_scores, check_machine, check_word_vectors):
-        with problems.collected():
-            check_part(recipe)
+    with collected(problems):
+        check_model(recipe)
+    with collected(problems):
+        check_metrics(task, recipe)
+    with collected(problems):
+        check_machine(recipe)
+    with collected(problems):
+        if recipe.model.source_vectors is not None or recipe.model.target_vectors is not None:
+            from heedful.architectures.word_vectors import check_vectors
+
+            check_vectors(recipe)
     for key in LANGUAGES:
-        with problems.collected():
+        with collected(problems):
             check_code(recipe.data, key)
     if folder is not None:
-        with problems.collected():
+        with collected(problems):
             check_claimable(folder)
     recipe = checked_data(task, recipe, further, problems)
-    problems.refuse()
+    if problems:
+        messages = list(dict.fromkeys(problems))
+        several = "\n  ".join([f"{len(messages)} problems would stop this run", *messages])
+        raise InputError(several if len(messages) > 1 else messages[0])
+
+    # What follows takes longer, and makes sense only for a recipe without other problems.
     check_start(task, recipe)
     if folder is not None:
         check_newest(recipe, folder)
     return recipe
 
 
-def in_shape_of_start(recipe: Recipe) -> Recipe:
-    """Give a recipe the shape of the models of its warm start; without a warm start it stays as it is.
-
-    Raises:
-        InputError: as `heedful.training.warm_start.with_warm_start`.
-    """
-    if recipe.train.start is None and recipe.train.start_decoder is None:
-        return recipe
-    from heedful.training.warm_start import with_warm_start
-
-    return with_warm_start(recipe)
-
-
-def check_word_vectors(recipe: Recipe) -> None:
-    """Check that the word vectors that a recipe begins with can be read and fit its model.
-
-    Raises:
-        InputError: as `heedful.architectures.word_vectors.check_vectors`.
-    """
-    if recipe.model.source_vectors is not None or recipe.model.target_vectors is not None:
-        from heedful.architectures.word_vectors import check_vectors
-
-        check_vectors(recipe)
-
-
 def check_model(recipe: Recipe) -> None:
-    """Check that the model of a recipe can learn the task, and that a model or task of the user's own can be built.
-
-    Raises:
-        InputError: the model cannot, the task has no such score as `train.best`, or the user's code raises an error.
-    """
+    """Check that the model of a recipe can learn the task, and that a custom model or task can be built."""
     task = import_task(recipe.task)
     check(task, recipe)
-    if own_code(recipe):
-        check_own_model(task, recipe)
+    if not own_code(recipe):
+        return
+    from heedful.tasks.model_size import SizeOnly, vocabulary_sizes
 
-
-def check_scores(recipe: Recipe) -> None:
-    """Check that the metrics that a recipe names can be computed.
-
-    Raises:
-        InputError: they cannot.
-    """
-    check_metrics(import_task(recipe.task), recipe)
-
-
-def check_own_model(task: type[Task], recipe: Recipe) -> None:
-    """Check that a model of the user's own can be built, before any data is read: without values, on the meta device.
-
-    Raises:
-        InputError: the model cannot be built, or it is not made of what heedful needs.
-    """
-    from heedful.tasks.model_size import Unwritten, vocabulary_sizes
-
+    # A custom model is built without values, on the meta device.
     labels = recipe.data.labels or ("a", "b")  # the data, which is not read yet, has the classes
     recipe = replace(recipe, data=replace(recipe.data, labels=labels))
-    tokenizers = TokenizerPair(*map(Unwritten, vocabulary_sizes(recipe)))
+    tokenizers = TokenizerPair(*map(SizeOnly, vocabulary_sizes(recipe)))
     with errors_of_own_code(recipe, "the model cannot be built"), meta_device():
         model = task.build(recipe, tokenizers)
     backbone = getattr(model, "backbone", None)
@@ -318,11 +236,6 @@ def check_own_model(task: type[Task], recipe: Recipe) -> None:
 
 
 def check_machine(recipe: Recipe) -> None:
-    """Check that this machine has the device and the packages that a run needs.
-
-    Raises:
-        InputError: there is no such device, or a package is missing.
-    """
     choose_device(recipe.train.device)
     if recipe.train.tensorboard:
         with TemporaryDirectory() as folder:
@@ -330,11 +243,7 @@ def check_machine(recipe: Recipe) -> None:
 
 
 def check_code(data: DataConfig, key: str) -> None:
-    """Check that a language that the data names has a code; scores depend on the language.
-
-    Raises:
-        InputError: the language has no code.
-    """
+    """Check that a language that the data names has a code; scores depend on the language."""
     code = getattr(data, key)
     if code != getattr(DataConfig, key):
         from heedful.text.languages import check_language
@@ -343,11 +252,7 @@ def check_code(data: DataConfig, key: str) -> None:
 
 
 def check_newest(recipe: Recipe, folder: Path) -> None:
-    """Check that the run can resume from the newest checkpoint of a folder, if there is one.
-
-    Raises:
-        InputError: the checkpoint is of a run with other settings or other data.
-    """
+    """Check that the run can resume from the newest checkpoint of a folder, if there is one."""
     saved = None
     with suppress(DamagedError):  # a run puts a damaged checkpoint aside and resumes from the one before
         saved = Checkpoints(folder, recipe.train.keep_last).load_latest(strict=True).checkpoint
@@ -355,40 +260,35 @@ def check_newest(recipe: Recipe, folder: Path) -> None:
         check_same_run(recipe, saved)
 
 
-def checked_data(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfig], problems: Problems) -> Recipe:
+def checked_data(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfig], problems: list[str]) -> Recipe:
     """Check the beginning of each corpus; return the recipe with the classes or tags of its data."""
     read_beginnings(task, recipe, further, problems)
-    if problems.messages:
+    if problems:
         return recipe
     resolved = recipe
-    with problems.collected():
+    with collected(problems):
         resolved = task.dataset.resolve(recipe)
     if resolved != recipe:  # now that the classes are known, no example may have another
         read_beginnings(task, resolved, further, problems)
     return resolved
 
 
-def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfig], problems: Problems) -> None:
+def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfig], problems: list[str]) -> None:
     """Read the first examples of each corpus, and collect their errors; a missing folder of data is one error."""
     root, valid = Path(recipe.data.root), [recipe.data.valid] if recipe.data.valid else []
     corpora = (*recipe.data.train, *valid, *further)
     if not root.is_dir() and not all(Path(corpus.source).is_absolute() for corpus in corpora):
         from heedful.storage.paths import no_folder
 
-        problems.messages.append(no_folder(root, "name the one that holds it with --data", "folder of data"))
+        problems.append(no_folder(root, "name the one that holds it with --data", "folder of data"))
         return
     for corpus in corpora:
-        with problems.collected():
+        with collected(problems):
             deque(islice(task.dataset.peek(corpus, recipe), EXAMPLES), maxlen=0)
 
 
 def check_start(task: type[Task], recipe: Recipe) -> None:
-    """Check that the weights of the models of a warm start have a place in the recipe's own model, and what is frozen.
-
-    Raises:
-        InputError: a model has no weight with a place, one weight would be copied from two models, or `train.freeze`
-            names what the model does not have.
-    """
+    """Check that the weights of the models of a warm start have a place in the model, and what is frozen."""
     path = recipe.tokenizer.path
     untrained = path is None and FAMILIES[recipe.model.family].pairs  # the tokenizer of what a captioner writes
     if (recipe.train.start or recipe.train.start_decoder) and not untrained:

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -11,9 +11,8 @@ from torch import nn
 from heedful.architectures import weights
 from heedful.architectures.model import check_weights
 from heedful.checkpoint import Checkpoint
-from heedful.checkpoint.checkpoint import OPTIMIZER, STATE
 from heedful.checkpoint.model_folder import WEIGHTS
-from heedful.checkpoint.run_folder import put_aside_damaged_mark
+from heedful.checkpoint.run_folder import OPTIMIZER, STATE, put_aside_damaged_mark
 from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS, resumption
 from heedful.config.load import dotted, recipe_to_dict
@@ -30,17 +29,11 @@ SILENCE = "output.bias"  # see `heedful.training.loop.frozen_weights`
 FREEZE = str(KEYS.train.freeze)
 
 
-@dataclass(frozen=True)
-class Resumption:
-    """Choices of how a run resumes.
+class Resumption(NamedTuple):
+    """Choices of how a run resumes."""
 
-    Attributes:
-        strict: a damaged newest checkpoint is an error; otherwise the run goes on from the one before.
-        allowed: dotted keys of the recipe that may have changed.
-    """
-
-    strict: bool = False
-    allowed: tuple[str, ...] = ()
+    strict: bool = False  # a damaged newest checkpoint is an error; otherwise the run resumes from the one before
+    allowed: tuple[str, ...] = ()  # dotted keys of the recipe that may have changed
 
 
 EXACTLY = Resumption()  # no setting may change that a result depends on
@@ -49,61 +42,41 @@ EXACTLY = Resumption()  # no setting may change that a result depends on
 def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] = ()) -> list[str]:
     """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
 
-    Args:
-        recipe: the recipe.
-        saved: the checkpoint.
-        allowed: dotted keys that may have changed although the rest of the run depends on them.
-
-    Returns:
-        A clause for each of these that has changed.
-
-    Raises:
-        InputError: something else differs that would change the rest of the run; all such settings are listed. Or
-            a key cannot be allowed to change.
+    Keys that are `allowed` may have changed although the rest of the run depends on them: a clause is returned for
+    each that has. All others that have are listed in one InputError.
     """
     check_state(saved)
     now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     options = type(recipe.model)
-    check_allowed(allowed, now.keys() | then.keys(), options)
+    for key in allowed:
+        if key not in now.keys() | then.keys():
+            raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
+        if isinstance(why := resumption(key, options), Fixed):
+            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
     if SILENCE not in now[FREEZE]:  # a run that begins with a converted model adds it
         then[FREEZE] = [name for name in then[FREEZE] if name != SILENCE]
-    changed = {
+
+    # Every other key changes the numbers of the rest of the run: it would be neither the old run nor a new one.
+    changes = {
         key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())
         if now.get(key) != then.get(key) and not is_free(key, recipe)
     }
-    if refused := [clause for key, clause in changed.items() if key not in allowed]:
+    problems = {key: clause for key, clause in changes.items() if key not in allowed}
+    if problems:
+        accept = ""
+        if not any(isinstance(resumption(key, options), Fixed) for key in problems):
+            accept = f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(problems))}, "
         raise InputError(
-            "the run cannot resume with other settings: " + "; ".join(refused) + ". "
-            f"Use the old values, {allow_all(changed.keys() - set(allowed), options)}or begin another run with another "
-            "--out"
+            f"the run cannot resume with other settings: {'; '.join(problems.values())}. "
+            f"Use the old values, {accept}or begin another run with another --out"
         )
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
             "the run cannot go on: its training or validation data has changed since it was begun. "
             "Restore the files, or begin another run with another --out"
         )
-    return list(changed.values())
-
-
-def allow_all(keys: Collection[str], options: type) -> str:
-    """Format the options that allow all keys to change at once; empty if a run cannot resume with one of them."""
-    if any(isinstance(resumption(key, options), Fixed) for key in keys):
-        return ""
-    return f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(keys))}, "
-
-
-def check_allowed(allowed: Collection[str], keys: Collection[str], options: type) -> None:
-    """Check that a run could go on with another value of each of these keys.
-
-    Raises:
-        InputError: a recipe has no such key, or no run can go on with another value.
-    """
-    for key in allowed:
-        if key not in keys:
-            raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
-        if isinstance(why := resumption(key, options), Fixed):
-            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
+    return list(changes.values())
 
 
 def is_free(key: str, recipe: Recipe) -> bool:
@@ -111,34 +84,23 @@ def is_free(key: str, recipe: Recipe) -> bool:
     resume = resumption(key, type(recipe.model))
     if resume == "length":
         return recipe.optimizer.schedule not in DECAYING  # else the rate falls towards the end
-    return resume == "free" or _changes_nothing(key, recipe)
-
-
-def _changes_nothing(key: str, recipe: Recipe) -> bool:
-    """True if a key changes nothing in this run, though it does in others."""
-    if key.startswith(f"{KEYS.decode}.") and not _decodes(recipe):
+    train = recipe.train
+    decodes = FAMILIES[recipe.model.family].pairs and train.validate_decoding and recipe.data.valid is not None
+    if resume == "free" or (key.startswith(f"{KEYS.decode}.") and not decodes):
         return True
-    here = {
-        str(KEYS.train.precision): recipe.train.precision == "auto",  # the run's own precision is taken
+    free = {  # in this run, though not in others
+        str(KEYS.train.precision): train.precision == "auto",  # the run's own precision is taken
         str(KEYS.decode.max_extra): recipe.decode.max_extra is None,  # likewise its own limit
         # else the checkpoints of which the final model is the mean would be others
-        str(KEYS.train.save_every): recipe.train.average_last == 1,
+        str(KEYS.train.save_every): train.average_last == 1,
     }
-    return here.get(key, False)
-
-
-def _decodes(recipe: Recipe) -> bool:
-    """True if validation decodes outputs."""
-    return FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid is not None
+    return free.get(key, False)
 
 
 def check_state(saved: Checkpoint) -> TrainerState:
     """Check the values of a checkpoint's `state.json`, and return the progress of its run.
 
     Checksums show what the disk has changed, but not what a program wrote wrongly.
-
-    Raises:
-        InputError: a value is missing or of another type.
     """
     with fitting(saved, STATE):
         for key, kind in (("progress", dict), ("data", str), ("environment", dict)):
@@ -151,11 +113,7 @@ def check_state(saved: Checkpoint) -> TrainerState:
 
 
 def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Check that weights and optimiser state of a checkpoint are complete, and of the model's shapes and types.
-
-    Raises:
-        InputError: they are not, so that the run would go on with other numbers.
-    """
+    """Check that weights and optimiser state of a checkpoint are complete, and of the model's shapes and types."""
     with fitting(saved, WEIGHTS):
         check_weights(model, saved.weights)
         for name, own in weights(model).items():
@@ -165,18 +123,14 @@ def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Op
         progress = check_state(saved)
         if progress.update > progress.skipped:
             check_optimizer_tensors(optimizer, model, saved.optimizer)
-        expected = saved.state.get("tensors", len(saved.optimizer))  # older versions did not count them
-        if expected != len(saved.optimizer):
-            raise ValueError(f"it has {len(saved.optimizer)} tensors instead of {expected}")
+        count = saved.state.get("tensors", len(saved.optimizer))  # older versions did not count them
+        if count != len(saved.optimizer):
+            raise ValueError(f"it has {len(saved.optimizer)} tensors instead of {count}")
 
 
 @contextmanager
 def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
-    """Turn a ValueError about a file of a checkpoint into an error that names both, and the remedy.
-
-    Raises:
-        InputError: a ValueError was raised within the block.
-    """
+    """Turn a ValueError about a file of a checkpoint into an error that names both, and the remedy."""
     try:
         yield
     except ValueError as error:
@@ -186,44 +140,23 @@ def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
         ) from error
 
 
-def mend_mark(folder: Path) -> Iterator[str]:
-    """Put a damaged mark of the best checkpoint aside; the run marks it again from its newest checkpoint.
-
-    Yields:
-        What was done.
-
-    Raises:
-        RunError: the folder cannot be written.
-    """
+def fix_mark(folder: Path) -> Iterator[str]:
+    """Put a damaged mark of the best checkpoint aside, and yield what was done; the run marks it again."""
     if damaged := put_aside_damaged_mark(folder):
         yield f"{damaged.reason}: put aside as {damaged.folder}, and the best checkpoint is marked again"
 
 
-def mend_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
-    """Put damaged logs aside; scores in them that the rest of the run needs are computed again.
+def fix_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
+    """Put damaged logs aside, and yield what was done; scores that the rest of the run needs are computed again.
 
-    Args:
-        folder: the folder of the run.
-        saved: the checkpoint that the run goes on from; it knows how the log began.
-
-    Yields:
-        What was done.
-
-    Raises:
-        RunError: the folder cannot be written.
+    The checkpoint from which the run resumes, `saved`, knows how the log began. What follows is written again.
     """
-    if is_damaged(folder / LOG, saved):
+    mark = saved.state.get("log") if saved else None
+    # there is none where the run begins, or in a checkpoint of an older version
+    if has_damaged_lines(folder / LOG) if mark is None else not is_as_marked(folder / LOG, LogMark(**mark)):
         yield put_aside(folder / LOG) + ", and the log begins anew; the model does not depend on it"
     if has_damaged_lines(folder / TIMINGS):
         yield put_aside(folder / TIMINGS) + ", and the timings begin anew"
-
-
-def is_damaged(log: Path, saved: Checkpoint | None) -> bool:
-    """True if a log does not begin as it was when a checkpoint was saved; what comes after that is written again."""
-    mark = saved.state.get("log") if saved else None
-    if mark is None:  # of an older version, or the run is at its begin
-        return has_damaged_lines(log)
-    return not is_as_marked(log, LogMark(**mark))
 
 
 def put_aside(path: Path) -> str:

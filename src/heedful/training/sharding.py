@@ -14,11 +14,12 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
+from heedful.architectures.transformer.layers import Decoder
 from heedful.distributed import Sharded, are_sharded, copy_into, whole
 from heedful.errors import InputError
 from heedful.losses import Loss
-from heedful.nn.stack import Decoder, stacks
-from heedful.training.mixed_precision import PRECISIONS, Float32, Objective
+from heedful.nn.named_stacks import stacks
+from heedful.training.training_step import PRECISIONS, Objective, Precision
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -33,18 +34,12 @@ class Root(nn.Module):
         self.model = model
 
     def forward(self, objective: Objective, batch: Any) -> list[tuple[Any, ...]]:
-        """Compute the terms of a loss, as tuples whose tensors FSDP2 finds."""
+        # FSDP2 finds the tensors of a result in tuples, but not in a `Loss`.
         return [(term.sum, term.nll, term.count) for term in objective(self.model, batch)]
 
 
-class ShardedWeights(Float32):
-    """Training with sharded float32 weights; what computes is gathered in the type of the precision.
-
-    Args:
-        model: the model, which is sharded in place.
-        mesh: the device mesh of the processes that share it.
-        precision: a name in `PRECISIONS`.
-    """
+class ShardedWeights(Precision):
+    """Precision of sharded float32 weights; what computes is gathered in the type of the precision that is named."""
 
     def __init__(self, model: nn.Module, mesh: DeviceMesh, precision: str) -> None:
         super().__init__(model)
@@ -54,12 +49,10 @@ class ShardedWeights(Float32):
         shard(self.root, mesh, torch.bfloat16 if precision == "bfloat16" else None)
 
     def context(self) -> AbstractContextManager:
-        """Context of the forward pass: torch.autocast if that is the precision."""
         device = next(self.replica.parameters()).device.type
         return torch.autocast(device, torch.bfloat16) if self.autocast else nullcontext()
 
     def compute(self, objective: Objective, batch: Any) -> Sequence[Loss]:
-        """Compute the terms of the loss of a batch; all processes must do so as often."""
         with self.context():
             return [Loss(*term) for term in self.root(objective, batch)]
 
@@ -67,15 +60,10 @@ class ShardedWeights(Float32):
 def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
     """Shard a model in place: each block of its stacks by itself, and all that is outside of them together.
 
-    A decoder projects the memory to keys and values outside of its blocks, so that these projections are one group.
-
     Args:
         root: the module around the model.
         mesh: the device mesh, of one dimension (FSDP) or two (HSDP).
         dtype: the type in which weights are gathered and gradients computed; None: float32. Sums are float32.
-
-    Raises:
-        InputError: a weight has no rows to share.
     """
     if scalars := without_rows(root.model):
         raise InputError(
@@ -89,10 +77,12 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
     for stack in stacks(root):
         for block in stack.blocks:
             if isinstance(stack, Decoder):
+                # A decoder projects the encoder's output to keys and values outside of its blocks: another group.
                 attention = block.get_submodule("cross_attention")
                 fully_shard([attention.get_submodule("k"), attention.get_submodule("v")], mesh=mesh, mp_policy=policy)
             fully_shard(block, mesh=mesh, mp_policy=policy)
     fully_shard(root, mesh=mesh, mp_policy=policy)
+
     for module in root.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)  # the loss is divided by the count of all processes already
@@ -117,10 +107,6 @@ class UnevenShards:
 
     At the end of a tensor, numbers that do not fill a register are rounded differently. If each shard had such an end,
     a sharded update would differ in the last bits. Parameters of other shapes, nearly all weights, are stepped by rows.
-
-    Args:
-        optimizer: the optimiser, whose parameters are replaced by whole copies where that is needed. A parameter and
-            its copy have one state.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
@@ -129,9 +115,9 @@ class UnevenShards:
             uneven = [parameter for parameter in group["params"] if is_uneven(parameter)]
             copies = [nn.Parameter(whole(parameter).detach()) for parameter in uneven]
             for parameter, copy in zip(uneven, copies, strict=True):
-                optimizer.state[copy] = optimizer.state[parameter]
+                optimizer.state[copy] = optimizer.state[parameter]  # one and the same state
             group["params"] = [parameter for parameter in group["params"] if not is_uneven(parameter)]
-            if copies:  # a group of its own: a fused step takes sharded parameters or whole ones
+            if copies:  # another group, since a fused step takes sharded parameters or whole ones
                 optimizer.add_param_group({**group, "params": copies})
             self.copies += zip(uneven, copies, strict=True)
 
@@ -150,15 +136,13 @@ class UnevenShards:
 
 @torch.no_grad()
 def whole_model(model: M, build: Callable[[], M]) -> M:
-    """Return a model with all weights: the model itself, or a new one with its weights gathered if it is sharded.
+    """Return a model with all weights: the model itself, or, if it is sharded, a new one from `build` with its weights.
 
-    Args:
-        model: the model; all processes that share its weights must call this.
-        build: makes another model of the same shape.
+    All processes that share the weights must call this.
     """
     if not are_sharded(model.parameters()):
         return model
-    gathered = build()
-    for parameter, own in zip(gathered.parameters(), model.parameters(), strict=True):
+    copy = build()
+    for parameter, own in zip(copy.parameters(), model.parameters(), strict=True):
         parameter.copy_(whole(own))
-    return gathered
+    return copy

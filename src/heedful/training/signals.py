@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 
 from heedful.distributed import Reducer, launcher_has_ended, of_torchrun
 
@@ -38,7 +38,7 @@ class Work:
 
         The process has to end now.
         """
-        self.lock.acquire()
+        self.lock.acquire()  # and keep it, so that the work cannot leave its block and change weights
         if self.save is None:
             self.lock.release()
             return False
@@ -50,9 +50,6 @@ class Interruption:
     """Context manager that notes the first signal instead of ending the process; main thread only.
 
     A signal that was ignored before stays ignored, such as SIGHUP below nohup.
-
-    Args:
-        work: What may be abandoned where it takes too long: see `heedful.cli.stopping`.
     """
 
     SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
@@ -65,17 +62,16 @@ class Interruption:
     @classmethod
     def heard(cls) -> list[signal.Signals]:
         """List the signals that interrupt this process: those that are not ignored; none off the main thread."""
-        known = [signal.Signals[name] for name in cls.SIGNALS if name in signal.Signals.__members__]
-        here = known if threading.current_thread() is threading.main_thread() else []
-        return [number for number in here if signal.getsignal(number) is not signal.SIG_IGN]
+        if threading.current_thread() is not threading.main_thread():
+            return []
+        numbers = [signal.Signals[name] for name in cls.SIGNALS if name in signal.Signals.__members__]
+        return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
     def __enter__(self) -> "Interruption":
         self.before = {number: signal.signal(number, self.note) for number in self.heard()}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.restore()
 
     def note(self, number: int, _: FrameType | None) -> None:
@@ -87,7 +83,6 @@ class Interruption:
             signal.raise_signal(number)
 
     def restore(self) -> None:
-        """Restore the signal handlers that were set before."""
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
@@ -98,7 +93,8 @@ class Interruption:
         """
         if self.signal is None and launcher_has_ended():
             self.signal = signal.SIGTERM
-        number = max(reducer.gather(int(self.signal or 0)))
+        # All processes stop after the same update, or those that go on would wait for the others.
+        number = max(reducer.all_gather(int(self.signal or 0)))
         if number:
             self.signal = signal.Signals(number)
         return number > 0

@@ -23,13 +23,11 @@ class LogWindow:
     counts: list[int] = field(default_factory=list)
 
     def add(self, losses: list[float], nlls: list[float], counts: list[int]) -> None:
-        """Add the loss sums and the counts of one update to the sums."""
         self.losses = added(self.losses, losses)
         self.nlls = added(self.nlls, nlls)
         self.counts = added(self.counts, counts)
 
     def means(self) -> list[Mean]:
-        """Compute the mean of each term of the loss; empty if nothing was added."""
         rows = zip(self.losses, self.nlls, self.counts, strict=True)
         return [Mean.of(*row) for row in rows]
 
@@ -46,7 +44,6 @@ class Watch:
 
 
 def added(sums: list[N], more: list[N]) -> list[N]:
-    """Add two lists element by element; an empty `sums` counts as zeros."""
     return [a + b for a, b in zip(sums, more, strict=True)] if sums else more
 
 
@@ -82,26 +79,25 @@ class TrainerState:
         return None if self.shares is None else LOSS
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the state to a JSON object; floats are kept bit for bit."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "TrainerState":
-        """Restore the state that `to_json` gave; older versions validated before they saved.
+        """Restore the state that `to_json` gave; a ValueError says what is not as it was written.
 
-        Raises:
-            ValueError: a value is missing, unknown or of another type.
+        Older versions validated before they saved.
         """
         try:
             parts = {"window": LogWindow(**values["window"]), "watch": Watch(**values.get("watch", {}))}
             state = cls(**{"validated": values["update"], "shares": None, **values, **parts})
         except (KeyError, TypeError) as error:
             raise ValueError(f"it has other entries than the progress of a run ({error})") from error
-        _check_types(state)
+        check_progress(state)
         return state
 
 
-def _check_types(state: TrainerState) -> None:
+def check_progress(state: TrainerState) -> None:
+    """Check the types of a state that was read: checksums do not show what a program wrote wrongly."""
     numbers = {int: (int,), float: (int, float)}
     for name, default in asdict(TrainerState()).items():
         value = getattr(state, name)
@@ -110,12 +106,16 @@ def _check_types(state: TrainerState) -> None:
             kinds = (list, type(None))
         if type(value) not in kinds or (isinstance(value, int) and value < 0 and name not in SCORES):
             raise ValueError(f"{name} is {value!r}")
-    if any(type(update) is not int for update in state.shares or []) or state.shares != (
-        state.shares and sorted(state.shares)
-    ):
+    shares = state.shares or []
+    if any(type(update) is not int for update in shares) or shares != sorted(shares):
         raise ValueError(f"shares is {state.shares!r}")
-    _check_watch(state)
-    window = state.window
+    if any(type(remark) is not str for remark in state.remarks):
+        raise ValueError(f"remarks is {state.remarks!r}")
+    check_window(state.window)
+    check_watch(state.watch)
+
+
+def check_window(window: LogWindow) -> None:
     for name, kinds in (("losses", (int, float)), ("nlls", (int, float)), ("counts", (int,))):
         values = getattr(window, name)
         if not isinstance(values, list) or any(type(value) not in kinds for value in values):
@@ -124,19 +124,16 @@ def _check_types(state: TrainerState) -> None:
         raise ValueError("the lists of its window differ in length")
 
 
-def _check_watch(state: TrainerState) -> None:
-    watch, known = state.watch, (int, float, type(None))
-    numbers = isinstance(watch.validations, list) and [watch.loss, *watch.validations]
+def check_watch(watch: Watch) -> None:
+    losses = isinstance(watch.validations, list) and [watch.loss, *watch.validations]
     if (
         type(watch.small) is not int
         or type(watch.same) is not int
         or type(watch.alike) not in (str, type(None))
-        or not numbers
-        or any(type(number) not in known for number in numbers)
+        or not losses
+        or any(type(loss) not in (int, float, type(None)) for loss in losses)
     ):
         raise ValueError(f"watch is {watch!r}")
-    if any(type(remark) is not str for remark in state.remarks):
-        raise ValueError(f"remarks is {state.remarks!r}")
 
 
 PARTS = 1000  # of train.max_minutes, in which the learning rate falls
@@ -154,47 +151,41 @@ def last_update(train: TrainConfig, state: TrainerState, batches: int) -> int | 
     """Estimate the last update of a run from the share of each limit that its next update completes.
 
     A schedule over this number ends with the run, whichever limit ends it; the rate is a function of the state alone.
-
-    Args:
-        train: the limits.
-        state: the state once the batches of the next update are read.
-        batches: the number of batches of this epoch.
     """
     number = state.update + 1
     if state.shares is None:
         return train.max_updates
     ends = [inf, inf]
+
+    # By epochs: the updates so far, extrapolated from the part of all epochs that they have read.
     if train.max_epochs is not None:
         per_epoch = ceil(batches / train.accumulate)
         done = state.epoch * per_epoch + ceil(state.batch / train.accumulate)
         ends[0] = number if done >= train.max_epochs * per_epoch else number * train.max_epochs * per_epoch / done
+
+    # By time: from how far the clock was after earlier updates, which the state keeps, since a replay has other times.
     if train.max_minutes is not None and (passed := bisect_right(state.shares, state.update)):
         ends[1] = number * PARTS / passed
     return min(train.max_updates, *ends)
 
 
 def rate_line(recipe: Recipe, updates: int | None = None) -> str:
-    """Format a line about where the learning rate ends.
-
-    Args:
-        recipe: the recipe of the run.
-        updates: the number of updates of the run; None: known only as far as the recipe gives it.
-    """
+    """Format a line about where the learning rate ends; `updates` of the run, if more is known than the recipe says."""
     train, optimizer = recipe.train, recipe.optimizer
     limits = [f"update {train.max_updates:,}"]
     limits += [f"the end of epoch {train.max_epochs:,}"] if train.max_epochs is not None else []
     if train.max_minutes is not None:
         limits.append("1 minute" if train.max_minutes == 1 else f"{train.max_minutes:g} minutes")
     end = f"whichever comes first of {', '.join(limits)}" if len(limits) > 1 else limits[0]
-    known = updates if updates is not None else train.max_updates if len(limits) == 1 else None
+    last = updates if updates is not None else train.max_updates if len(limits) == 1 else None
     about = f" (about update {updates:,})" if updates is not None and updates < train.max_updates else ""
     if optimizer.schedule in DECAYING:
         line = f"learning rate: {optimizer.schedule} from {optimizer.lr:g} to {optimizer.min_lr:g} at {end}{about}"
-    elif known is not None:
-        rate = learning_rate(optimizer, known, known, recipe.model.d_model)
+    elif last is not None:
+        rate = learning_rate(optimizer, last, last, recipe.model.d_model)
         line = f"learning rate: {optimizer.schedule}, {rate:.3g} at the end: {end}{about}"
     else:
         line = f"learning rate: {optimizer.schedule}, which does not depend on the end: {end}"
-    if known is not None and known <= optimizer.warmup:
+    if last is not None and last <= optimizer.warmup:
         line += f"; the run ends within optimizer.warmup = {optimizer.warmup:,}, lower it"
     return line

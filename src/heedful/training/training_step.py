@@ -1,12 +1,20 @@
-"""Training step: one update of the weights by forward pass, backward pass, gradient clipping and optimiser step."""
+"""Training step: one update of the weights by forward pass, backward pass, gradient clipping and optimiser step.
 
+- The loss is a sum divided by a count over all batches of all processes, so that accumulation and data parallelism
+  change nothing but rounding.
+- Dropout is drawn from (seed, update, batch): there is no state of a random generator to save or restore.
+- Weights, gradients and optimiser state are float32 in every precision. What computes is the `replica` of a
+  `Precision`: the model itself, or a copy in bfloat16.
+"""
+
+import copy
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from itertools import count
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,33 +22,15 @@ from torch.utils.checkpoint import checkpoint
 
 from heedful.config.schema import Recipe
 from heedful.distributed import SINGLE_PROCESS, Reducer
-from heedful.nn.stack import stacks
+from heedful.losses import Loss
+from heedful.nn.named_stacks import stacks
 from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.random_numbers import seed_of
 from heedful.tasks.task import Batch
-from heedful.training.mixed_precision import PRECISIONS, Objective
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def checkpoint_activations(model: nn.Module) -> None:
-    """Let each block of a model's stacks keep its inputs only, and compute the rest again, with the same dropout."""
-    for stack in stacks(model):
-        for block in stack.blocks:
-            block.forward = recomputed(block.forward)
-
-
-def recomputed(forward: Callable[P, T]) -> Callable[P, T]:
-    """Make a forward pass that keeps only its inputs where a gradient is wanted."""
-
-    @wraps(forward)
-    def recomputing(*args: P.args, **kwargs: P.kwargs) -> T:
-        if not torch.is_grad_enabled():
-            return forward(*args, **kwargs)
-        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
-
-    return recomputing
+Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a model on a batch
 
 
 @dataclass(frozen=True)
@@ -99,10 +89,6 @@ class TrainingStep:
     ) -> Update:
         """Perform update `number`, counted from 1, with the gradient of all `batches` together (gradient accumulation).
 
-        The gradient is that of (sum of losses) / (count of target tokens) over all batches of all processes, for each
-        term of the loss: splitting a batch into several changes only rounding. Dropout is drawn from (seed, update,
-        batch), so that no state of a random generator has to be saved.
-
         Args:
             batches: This process's batches; none, if all examples are those of other processes.
             number: The number of the update.
@@ -110,15 +96,19 @@ class TrainingStep:
             last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
             passes: Context manager of the passes, which change no weight; None: none is needed.
         """
-        rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
+        # Count first: each loss is divided by the number of targets in all batches of all processes.
+        rows = self.reducer.all_gather_in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
         tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
         with passes or nullcontext():
             losses = self.gradient(batches, number, counts, len(rows))
-        last = last or self.recipe.train.max_updates
-        lr = learning_rate(self.recipe.optimizer, number, last, self.recipe.model.d_model)
+        lr = learning_rate(
+            self.recipe.optimizer, number, last or self.recipe.train.max_updates, self.recipe.model.d_model
+        )
         norm = self.step(lr, sum(counts))
-        computed = self.reducer.in_order(torch.stack(losses).tolist() if losses else [])[:total]
-        totals, nlls = torch.tensor(computed, dtype=torch.float64).sum(0).T.tolist()
+
+        # Only now are losses copied from the device: within the passes that would wait for it after each batch.
+        sums = self.reducer.all_gather_in_order(torch.stack(losses).tolist() if losses else [])[:total]
+        totals, nlls = torch.tensor(sums, dtype=torch.float64).sum(0).T.tolist()  # (batch, term, 2) -> 2 x (term,)
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
 
     def gradient(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
@@ -132,20 +122,13 @@ class TrainingStep:
         """
         self.precision.replica.train()
         self.precision.refresh()
-        nothing = [math.inf] * len(counts)  # divisors of a repetition
+        repetition = [math.inf] * len(counts)  # divided by infinity, what is computed again adds zeros
         losses = [
-            self.backward(batch, (number, place), counts if place < total else nothing)
-            for place, batch in zip(self.reducer.share(count()), batches, strict=False)
+            self.backward(batch, (number, place), counts if place < total else repetition)
+            for place, batch in zip(self.reducer.shard(count()), batches, strict=False)
         ]
         self.reducer.sum_gradients(self.model)
         return losses
-
-    def rehearse(self, batch: Batch) -> None:
-        """Compute the gradient of one batch and drop it: nothing changes, but memory has once held all of it."""
-        self.precision.replica.train()
-        self.precision.refresh()
-        self.backward(batch, (0, 0), batch.counts)
-        self.model.zero_grad(set_to_none=True)
 
     def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[float]) -> Tensor:
         """Add the gradient of one batch; return for each term its smoothed loss and its negative log-likelihood."""
@@ -156,19 +139,109 @@ class TrainingStep:
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
     def step(self, lr: float, predictions: int) -> float:
-        """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm.
-
-        Args:
-            lr: The learning rate.
-            predictions: The number of predictions that the gradient is the mean of.
-        """
+        """Clip the gradient, the mean over `predictions`, and step the optimiser; return the norm before clipping."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
-        limit = self.recipe.optimizer.clip_norm or math.inf
-        norm = clip_gradients(parameters, limit)
+        norm = clip_gradients(parameters, self.recipe.optimizer.clip_norm or math.inf)
         for group in self.optimizer.param_groups:
             group |= {"lr": lr, "count": predictions}
-        if math.isfinite(norm):
+        if math.isfinite(norm):  # else one bad batch would spoil all weights, and the next checkpoint
             with self.whole_rows():
                 self.optimizer.step()
         self.model.zero_grad(set_to_none=True)
         return norm
+
+    def rehearse(self, batch: Batch) -> None:
+        """Compute the gradient of one batch and drop it: nothing changes, but memory has once held all of it."""
+        self.precision.replica.train()
+        self.precision.refresh()
+        self.backward(batch, (0, 0), batch.counts)
+        self.model.zero_grad(set_to_none=True)
+
+
+class Precision:
+    """Number formats of a training step; this one is float32, in which the model itself computes.
+
+    Before an update `refresh` copies the current weights to the replica, `compute` runs the forward pass, and after
+    each backward pass `collect` adds the gradients of the replica to the model's.
+    """
+
+    dtype = torch.float32  # of matrix products
+
+    def __init__(self, model: nn.Module) -> None:
+        self.replica = model
+
+    def refresh(self) -> None:
+        """There is only one set of weights."""
+
+    def context(self) -> AbstractContextManager:
+        return nullcontext()
+
+    def compute(self, objective: Objective, batch: Any) -> Sequence[Loss]:
+        with self.context():
+            return objective(self.replica, batch)
+
+    def collect(self) -> None:
+        """The gradients are in the model already."""
+
+
+class Autocast(Precision):
+    """Precision of torch.autocast: the model's matrix products are computed in bfloat16."""
+
+    dtype = torch.bfloat16
+
+    def context(self) -> AbstractContextManager:
+        return torch.autocast(next(self.replica.parameters()).device.type, torch.bfloat16)
+
+
+class MasterWeights(Precision):
+    """Precision of float32 master weights and a bfloat16 copy that computes (Micikevicius et al. 2018)."""
+
+    dtype = torch.bfloat16
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(copy.deepcopy(model).bfloat16())
+        # those that are frozen, too: a run that resumes has them from its checkpoint
+        self.masters, self.copies = list(model.parameters()), list(self.replica.parameters())
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        for half, master in zip(self.copies, self.masters, strict=True):
+            half.copy_(master)
+
+    @torch.no_grad()
+    def collect(self) -> None:
+        # Gradients are accumulated in float32: sums in bfloat16 would lose those of later batches.
+        for master, half in zip(self.masters, self.copies, strict=True):
+            if half.grad is None:
+                continue
+            if master.grad is None:
+                master.grad = half.grad.float()
+            else:
+                master.grad += half.grad
+            half.grad = None
+
+
+PRECISIONS: dict[str, type[Precision]] = {
+    "float32": Precision,
+    "bfloat16": MasterWeights,
+    "autocast": Autocast,
+}
+
+
+def checkpoint_activations(model: nn.Module) -> None:
+    """Let each block of a model's stacks keep its inputs only, and compute the rest again, with the same dropout."""
+    for stack in stacks(model):
+        for block in stack.blocks:
+            block.forward = recomputed(block.forward)
+
+
+def recomputed(forward: Callable[P, T]) -> Callable[P, T]:
+    """Make a forward pass that keeps only its inputs where a gradient is wanted."""
+
+    @wraps(forward)
+    def recomputing(*args: P.args, **kwargs: P.kwargs) -> T:
+        if not torch.is_grad_enabled():
+            return forward(*args, **kwargs)
+        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
+    return recomputing

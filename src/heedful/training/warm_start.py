@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,11 +18,10 @@ from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
-from heedful.nn.dropout import Dropping
+from heedful.nn.dropout import Dropout
 from heedful.nn.embedding import only_silences
 from heedful.predictors.scorer import Standardisation
 from heedful.tasks import find_task
-from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 
@@ -30,37 +30,29 @@ def freeze(model: Model, recipe: Recipe) -> None:
     """Exclude the weights that `train.freeze` names from training. Modules that are frozen whole drop nothing out.
 
     They compute what they would compute in use, as trained weights that cannot adapt to dropout expect it.
-
-    Args:
-        model: the recipe's own model; its weights may be without values, on the meta device.
-        recipe: the recipe.
-
-    Raises:
-        InputError: the model has no weights of such a name, or nothing is left to train.
     """
     if not recipe.train.freeze:
         return
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for beginning in recipe.train.freeze:
-        found = [value for name, value in parameters.items() if f"{name}.".startswith(f"{beginning}.")]
-        if not found:
+        part = [value for name, value in parameters.items() if f"{name}.".startswith(f"{beginning}.")]
+        if not part:
             parts = sorted({".".join(name.split(".")[:2]) for name in parameters})
             raise InputError(
                 f'train.freeze: the name of no weight begins with "{beginning}"; the weights are those of '
                 f"{', '.join(parts)}"
             )
-        for value in found:
+        for value in part:
             value.requires_grad_(False)
     if is_frozen(model):
         raise InputError("train.freeze leaves nothing to train; take a part of the model out of it")
     for module in filter(is_frozen, model.modules()):
         for layer in module.modules():
-            if isinstance(layer, Dropping):
-                layer.rate = 0.0
+            if isinstance(layer, Dropout):
+                layer.p = 0.0
 
 
 def is_frozen(module: nn.Module) -> bool:
-    """True if a module has weights, and none of them is trained."""
     values = list(module.parameters())
     return bool(values) and not any(value.requires_grad for value in values)
 
@@ -80,20 +72,6 @@ TABLES = ("backbone.stack.positions.table.weight", "encoder.positions.table.weig
 GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # a table for rows, and one for columns
 
 
-def check_modality(start: Recipe, recipe: Recipe, place: str) -> None:
-    """Check that a start model reads what the recipe's model reads; `place` names it in the message.
-
-    Raises:
-        InputError: one reads pictures, say, and the other text.
-    """
-    there, here = start.data.modality, recipe.data.modality
-    if there != here:
-        raise InputError(
-            f'{place}: this model reads {READS[there]}, and one for the task "{recipe.task}" reads {READS[here]}; '
-            "start from one of its own kind, or leave train.start out"
-        )
-
-
 def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
     """Give a recipe the settings that the input layer of a start model was trained with, if it reads the same.
 
@@ -101,14 +79,14 @@ def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
     """
     if start.data.modality != recipe.data.modality:
         return recipe
-    learned = {
+    facts = {
         table: {key: getattr(getattr(start, table), key) for key in keys}
         for table, keys in LEARNED[recipe.data.modality].items()
     }
     same = recipe.train.vocabulary in (None, "keep")
     if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs and same:
-        learned["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
-    return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in learned.items()})
+        facts["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
+    return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in facts.items()})
 
 
 def reading_note(start: Recipe, recipe: Recipe) -> str | None:
@@ -124,65 +102,28 @@ def reading_note(start: Recipe, recipe: Recipe) -> str | None:
         for key in keys
         if (there := getattr(getattr(start, table), key)) != getattr(getattr(recipe, table), key)
     ]
+    if not other:
+        return None
     return (
         f"the model that training starts from has learned with {', '.join(other)}, which this recipe does not set: set "
         "it for inputs as it knows them, and to convert the model back to the format in which it came"
-        if other
-        else None
     )
 
 
-def more_positions(start: Recipe, recipe: Recipe) -> dict[str, int]:
-    """Return the keys of [model] that change where pictures have more patches than positions were learned for.
-
-    Where a model of pictures becomes an encoder, the text that the decoder writes may need more positions, too: there
-    are as many as the recipe says.
-    """
-    learned = start.model.learned_positions
-    if learned is None or recipe.data.modality != "image" or start.data.modality != "image":
-        return {}
-    becomes_half = FAMILIES[recipe.model.family].pairs and not FAMILIES[start.model.family].pairs
-    return {"max_positions": max(learned, recipe.image.tokens, recipe.model.max_positions if becomes_half else 0)}
-
-
-def check_seconds(recipe: Recipe, place: str) -> None:
-    """Check that the positions that a start model has learned suffice for the longest sound; `place` names the model.
-
-    Raises:
-        InputError: they do not.
-    """
-    learned, audio = recipe.model.learned_positions, recipe.audio
-    if recipe.data.modality == "audio" and learned is not None and audio.longest > learned:
-        longest = learned * audio.stride * audio.hop / audio.rate
-        raise InputError(
-            f"{place} has learned {learned} positions, and the recipe reads sound of {audio.longest}: set "
-            f"audio.max_seconds = {longest:g}, or start from a model that was trained with longer sound"
-        )
-
-
 def resized_positions(start: Recipe, recipe: Recipe, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Fit the learned positions of a start model to the recipe: interpolated for pictures of another size.
-
-    Args:
-        start: the recipe of the start model.
-        recipe: the recipe of the new model.
-        values: weights of the start model by name.
-
-    Returns:
-        The weights that are changed, by name; none if both have the same grid of patches and as many positions.
-    """
+    """Fit the learned positions of a start model to the recipe: interpolated for pictures of another size."""
     size = recipe.model.learned_positions
     same = start.image.grid == recipe.image.grid and start.model.learned_positions == size
     if {start.data.modality, recipe.data.modality} != {"image"} or same:
         return {}
     tables = {name: values[name] for name in TABLES if name in values and size is not None}
-    changed = {name: resized_table(tables[name], start.image, recipe.image, size or 0) for name in tables}
+    changes = {name: resized_table(tables[name], start.image, recipe.image, size or 0) for name in tables}
     for prefix in GRIDS:
         for part, count in zip(("rows", "columns"), recipe.image.grid, strict=True):
             if (name := prefix + part) in values:
                 line = values[name].T[None]
-                changed[name] = F.interpolate(line, count, mode="linear", align_corners=False)[0].T.contiguous()
-    return changed
+                changes[name] = F.interpolate(line, count, mode="linear", align_corners=False)[0].T.contiguous()
+    return changes
 
 
 def resized_table(
@@ -193,22 +134,14 @@ def resized_table(
     The position of the class token stays. Rows behind those of a picture, which nothing reads, become zeros.
     """
     first = int(before.class_token)
-    found = table.new_zeros(size, table.size(1))
+    target = table.new_zeros(size, table.size(1))
     if before.grid == after.grid:
-        found[: after.tokens] = table[: after.tokens]
+        target[: after.tokens] = table[: after.tokens]
     else:
-        grid = table[first : before.tokens].unflatten(0, before.grid).permute(2, 0, 1)[None]
-        new = F.interpolate(grid, after.grid, mode="bicubic", align_corners=False)[0]
-        found[:first], found[first : after.tokens] = table[:first], new.permute(1, 2, 0).flatten(0, 1)
-    return found
-
-
-def told(start: Recipe, recipe: Recipe) -> str:
-    """Say in a sentence which positions are interpolated; nothing if pictures have the size that was learned."""
-    if start.image.grid == recipe.image.grid:
-        return ""
-    (rows, columns), (more, wider) = start.image.grid, recipe.image.grid
-    return f"learned positions of {rows} x {columns} patches are interpolated to {more} x {wider}"
+        grid = table[first : before.tokens].unflatten(0, before.grid).permute(2, 0, 1)[None]  # (1, D, rows, columns)
+        grid = F.interpolate(grid, after.grid, mode="bicubic", align_corners=False)[0]
+        target[:first], target[first : after.tokens] = table[:first], grid.permute(1, 2, 0).flatten(0, 1)
+    return target
 
 
 OWN = {  # keys of [model] that a recipe decides for itself
@@ -232,21 +165,24 @@ SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.position
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
-    """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start.
-
-    Raises:
-        InputError: there is no such model, its vocabulary is not the recipe's, or two models do not go together.
-    """
-    found = list(starts(recipe))
-    if not found:
+    """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start."""
+    # The shape of the model follows its start models; the recipe keeps what only training depends on.
+    models = list(starts(recipe))
+    if not models:
         return recipe
-    for start in found:
+    for start in models:
         recipe = with_input_of(start.recipe, recipe)
         recipe = replace(recipe, model=shaped_like(start, recipe))
-    for start in found:
-        check_shape(start, recipe)
+    for start in models:
+        # after another start model has set the shape
+        here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
+        if other := [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]:
+            raise InputError(
+                f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(other)}; "
+                "take models of one shape"
+            )
         check_length(start, recipe)
-    of_text = [start for start in found if any(start.tokenizers.sizes)]
+    of_text = [start for start in models if any(start.tokenizers.sizes)]
     if of_text and (recipe.tokenizer.path is None or recipe.train.vocabulary == "keep"):
         config = of_text[0].tokenizers.source.config
         path = str((of_text[0].path / "tokenizer").absolute())
@@ -257,12 +193,6 @@ def with_warm_start(recipe: Recipe) -> Recipe:
 
 
 def starts(recipe: Recipe) -> Iterator[LoadedModel]:
-    """Load the models that a recipe's warm start begins from.
-
-    Raises:
-        InputError: a model cannot be loaded or is of a family that has no place in the recipe's model; or
-            `train.start_decoder` is no language model, or the recipe's model has no decoder to begin.
-    """
     if recipe.train.start is not None:
         start = loaded("train.start", recipe.train.start)
         check_family(start, recipe)
@@ -278,11 +208,6 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
 
 
 def loaded(key: str, folder: str) -> LoadedModel:
-    """Load the model that a key of the recipe names.
-
-    Raises:
-        InputError: it cannot be loaded; the message begins with the key.
-    """
     try:
         return load_model(folder)
     except InputError as error:
@@ -290,12 +215,13 @@ def loaded(key: str, folder: str) -> LoadedModel:
 
 
 def check_family(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder.
-
-    Raises:
-        InputError: the model is of another family, or reads something else, such as pictures.
-    """
-    check_modality(start.recipe, recipe, f"train.start = {start.path}")
+    """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder."""
+    there, here = start.recipe.data.modality, recipe.data.modality
+    if there != here:
+        raise InputError(
+            f'train.start = {start.path}: this model reads {READS[there]}, and one for the task "{recipe.task}" reads '
+            f"{READS[here]}; start from one of its own kind, or leave train.start out"
+        )
     architecture = start.recipe.model.architecture
     if architecture != recipe.model.architecture:
         raise InputError(
@@ -313,7 +239,6 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def takes_pairs(recipe: Recipe) -> bool:
-    """True if the task of a recipe is learned by an encoder-decoder."""
     return any(FAMILIES[family].pairs for family in find_task(recipe.task).families)
 
 
@@ -323,34 +248,27 @@ def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
     becomes_half = there["family"] not in find_task(recipe.task).families
     own = OWN | (HALF[there["family"]] if becomes_half else set())
     shape = {key: value for key, value in there.items() if key not in own}
-    return replace(recipe.model, **shape | more_positions(start.recipe, recipe))
 
-
-def check_shape(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that the recipe's model has the shape of a start model, after another start model has set the shape.
-
-    Raises:
-        InputError: the shapes differ; all differences are listed.
-    """
-    here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
-    other = [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]
-    if other:
-        raise InputError(
-            f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(other)}; "
-            "take models of one shape"
-        )
+    # Images may have more patches than positions were learned for. Where a model of images becomes an encoder, the text
+    # that the decoder writes may need more positions, too: there are as many as the recipe says.
+    learned = start.recipe.model.learned_positions
+    if learned is not None and {recipe.data.modality, start.recipe.data.modality} == {"image"}:
+        is_half = FAMILIES[recipe.model.family].pairs and not FAMILIES[start.recipe.model.family].pairs
+        shape["max_positions"] = max(learned, recipe.image.tokens, recipe.model.max_positions if is_half else 0)
+    return replace(recipe.model, **shape)
 
 
 def check_length(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that the start model's learned positions suffice for the texts or sounds of the recipe.
-
-    Raises:
-        InputError: The model has learned fewer positions.
-    """
-    check_seconds(recipe, str(start.path))
+    """Check that the start model's learned positions suffice for the texts or audio of the recipe."""
+    learned, audio, length = recipe.model.learned_positions, recipe.audio, recipe.data.max_length
+    if recipe.data.modality == "audio" and learned is not None and audio.longest > learned:
+        longest = learned * audio.stride * audio.hop / audio.rate
+        raise InputError(
+            f"{start.path} has learned {learned} positions, and the recipe reads sound of {audio.longest}: set "
+            f"audio.max_seconds = {longest:g}, or start from a model that was trained with longer sound"
+        )
     if recipe.data.modality != "text":
         return
-    learned, length = recipe.model.learned_positions, recipe.data.max_length
     if not FAMILIES[recipe.model.family].pairs and learned is not None and length > learned:
         raise InputError(
             f"{start.path} has learned {learned} positions, and the recipe reads texts of data.max_length "
@@ -359,21 +277,12 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
         )
 
 
-def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
-    """List the sides of the recipe's vocabulary (source, target) that a start model has as well."""
-    own = FAMILIES[recipe.model.family].sides
-    return {"encoder": own[:1], "decoder": own[-1:]}.get(start.model.side, own)
-
-
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that the recipe's vocabulary can replace the one that a start model was trained with.
-
-    Raises:
-        InputError: the vocabularies differ, and `train.vocabulary` does not say what to do, or "extend" loses pieces.
-    """
+    """Check that the recipe's vocabulary can replace the one that a start model was trained with."""
     path = Path(recipe.tokenizer.path or "")
     here = TokenizerPair.load(path)
-    for side in sides(start, recipe):
+    sides = FAMILIES[recipe.model.family].sides  # source and target, of which one half of a model has only one
+    for side in {"encoder": sides[:1], "decoder": sides[-1:]}.get(start.model.side, sides):
         ours, theirs = getattr(here, side), getattr(start.tokenizers, side)
         new, old = (set(tokenizer.pieces(range(len(tokenizer)))) for tokenizer in (ours, theirs))
         lost, added = sorted(old - new), sorted(new - old)
@@ -392,8 +301,7 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
             )
 
 
-@dataclass(frozen=True)
-class Transfer:
+class Transfer(NamedTuple):
     """Weights to copy from a start model to the new model: their names in both models, and their values."""
 
     start: LoadedModel
@@ -403,71 +311,62 @@ class Transfer:
 
 
 def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
-    """Find the weights to copy from each model of a recipe's warm start.
-
-    Args:
-        recipe: the recipe, which names the start models.
-        model: the recipe's own model; its weights may be without values, on the meta device.
-
-    Raises:
-        InputError: a start model has nothing in common with this one, or a weight would be copied twice.
-    """
-    found, taken = [], set()
+    """Find the weights to copy from each model of a recipe's warm start; those of `model` may be without values."""
+    all_transfers, parameters = [], set()
     for start in starts(recipe):
         values = values_of(start, model)
-        resized = resized_positions(start.recipe, recipe, values)
-        values |= resized
+        positions = resized_positions(start.recipe, recipe, values)
+        values |= positions
+        note = ""
+        if positions and start.recipe.image.grid != recipe.image.grid:
+            (rows, columns), (more, wider) = start.recipe.image.grid, recipe.image.grid
+            note = f"learned positions of {rows} x {columns} patches are interpolated to {more} x {wider}"
         names = pairs_of_names(start, model, values)
         values |= standardised_head(start.recipe, recipe, values)
         if start.recipe.data.labels != recipe.data.labels and not model.predicts_tokens:
             names = {there: here for there, here in names.items() if not here.startswith(HEAD)}
         if not names:
             raise InputError(f"train.start = {start.path}: nothing of this model has a place in the other")
+        # Tied weights are one parameter with several names, which may have only one origin.
         for there, here in names.items():
             parameter = id(model.get_parameter(here))
-            if parameter in taken:
+            if parameter in parameters:
                 raise InputError(
                     f"{start.path}: its {there} would replace what {here} has begun with; model.tie = "
                     f'"{recipe.model.tie}" makes one matrix of several: set it to "output", or to "none"'
                 )
-            taken.add(parameter)
-        found.append(Transfer(start, names, values, told(start.recipe, recipe) if resized else ""))
-    return found
+            parameters.add(parameter)
+        all_transfers.append(Transfer(start, names, values, note))
+    return all_transfers
 
 
 def copy_start_weights(
-    recipe: Recipe, model: Model, tokenizers: TokenizerPair, tell: Callable[[str], object] = lambda _: None
+    recipe: Recipe, model: Model, tokenizers: TokenizerPair, say: Callable[[str], object] = lambda _: None
 ) -> list[str]:
-    """Copy weights to a model from the start models of a recipe (warm start).
+    """Copy weights to a model from the start models of a recipe; return the names of those that stay fresh.
 
-    Args:
-        recipe: the recipe, which names the start models.
-        model: the recipe's own model.
-        tokenizers: its tokenizers.
-        tell: called with sentences about weights that are changed on the way, and inputs that are read otherwise.
-
-    Returns:
-        The names of the weights that stay freshly initialised; empty if nothing was to be copied.
-
-    Raises:
-        InputError: under the same conditions as `transfers`.
+    `say` is called with sentences about weights that are changed on the way, and inputs that are read otherwise.
     """
-    copied: set[int] = set()
+    replaced: set[int] = set()
     reading: set[str] = set()
     for transfer in transfers(recipe, model):
         if note := reading_note(transfer.start.recipe, recipe):
             reading.add(note)
         for there, here in transfer.names.items():
-            parameter = model.get_parameter(here)
-            side = model.token_rows().get(here)
-            rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side) if side else None
-            place(parameter, transfer.values[there], rows)
-            copied.add(id(parameter))
+            parameter, value = model.get_parameter(here), transfer.values[there]
+            with torch.no_grad():
+                if side := model.token_rows().get(here):  # only the rows of pieces that both vocabularies have
+                    rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side)
+                    old, new = (torch.tensor(each) for each in zip(*rows, strict=True))
+                    parameter[new] = value[old].to(parameter)
+                else:
+                    parameter.copy_(value)
+            replaced.add(id(parameter))
         if transfer.note:
-            tell(transfer.note)
+            say(transfer.note)
     for note in sorted(reading):
-        tell(note)
-    return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
+        say(note)
+    return [name for name, parameter in model.named_parameters() if replaced and id(parameter) not in replaced]
 
 
 def silences(recipe: Recipe) -> tuple[str, ...]:
@@ -481,21 +380,15 @@ def silences(recipe: Recipe) -> tuple[str, ...]:
 
 
 def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:
-    """Say which weights of a model are those of the models of a warm start; empty without a warm start.
-
-    Args:
-        recipe: the recipe, which names the start models.
-        model: the recipe's own model.
-        fresh: the names of the weights that are freshly initialised, as `copy_start_weights` returns them.
-    """
-    named = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
-    if not named:
+    """Say which weights of a model are those of the models of a warm start; empty without a warm start."""
+    models = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
+    if not models:
         return ""
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-    taken = [name for name in sizes if name not in fresh]
-    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in taken))
-    count = f"{sum(sizes[name] for name in taken):,} of {sum(sizes.values()):,} parameters"
-    return f"begins with the weights of {named}: {parts} ({count}); fresh: {', '.join(fresh) or 'none'}"
+    names = [name for name in sizes if name not in fresh]
+    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
+    count = f"{sum(sizes[name] for name in names):,} of {sum(sizes.values()):,} parameters"
+    return f"begins with the weights of {models}: {parts} ({count}); fresh: {', '.join(fresh) or 'none'}"
 
 
 def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) -> dict[str, str]:
@@ -504,7 +397,10 @@ def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) 
     for name, value in values.items():
         for there, prefix in model.warm_start_names(start.model).items():
             own = prefix + name.removeprefix(there)
-            if name.startswith(there) and own in here and fits(value, here[own], of_tokens=own in rows):
+            if not name.startswith(there) or own not in here:
+                continue
+            # tables of tokens may have another number of rows
+            if value.shape[1:] == here[own].shape[1:] and (own in rows or value.shape == here[own].shape):
                 names[name] = own
     return names
 
@@ -514,9 +410,6 @@ def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
 
     An encoder-decoder has no segments: the vector of the first segment is added to the position vectors, which are
     added to all tokens, too.
-
-    Raises:
-        InputError: there is no table of learned positions to add the segment vector to.
     """
     values = weights(start.model)
     if SEGMENTS in values and not model.has_segments:
@@ -542,30 +435,10 @@ def standardised_head(start: Recipe, recipe: Recipe, values: dict[str, Tensor]) 
     return {f"{HEAD}weight": values[f"{HEAD}weight"] / labels.scale, f"{HEAD}bias": bias}
 
 
-def fits(there: Tensor, here: Tensor, *, of_tokens: bool) -> bool:
-    """True if a weight has the right shape to be copied; with `of_tokens` the size of the vocabulary may differ."""
-    return there.shape[1:] == here.shape[1:] and (of_tokens or there.shape == here.shape)
-
-
-@torch.no_grad()
-def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]] | None) -> None:
-    """Copy a weight of a start model into a parameter, or only some of its rows."""
-    if rows is None:
-        parameter.copy_(value)
-    else:
-        there, here = (torch.tensor(side) for side in zip(*rows, strict=True))
-        parameter[here] = value[there].to(parameter)
-
-
 def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
     """List the rows, in the old and the new vocabulary, of the pieces that both have on a side."""
     old, new = getattr(there, side), getattr(here, side)
     if old.digest == new.digest:
         return [(row, row) for row in range(len(new))]
-    places = {text: row for row, text in enumerate(texts(old))}
-    return [(places[text], row) for row, text in enumerate(texts(new)) if text in places]
-
-
-def texts(tokenizer: Tokenizer) -> list[str]:
-    """List the texts of all pieces of a tokenizer's vocabulary, in order."""
-    return tokenizer.texts(range(len(tokenizer)))
+    places = {text: row for row, text in enumerate(old.texts(range(len(old))))}
+    return [(places[text], row) for row, text in enumerate(new.texts(range(len(new)))) if text in places]

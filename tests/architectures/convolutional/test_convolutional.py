@@ -7,7 +7,7 @@ import torch
 
 from children import ids, ones, padded
 from heedful.architectures import SourceToTarget, TextClassifier
-from heedful.architectures.architectures import model_class
+from heedful.architectures.backbone import model_class
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
 from heedful.architectures.parameters import count_parameters
 

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from heedful.architectures.convolutional.decoder import (
+from heedful.architectures.convolutional.layers import (
     ConvolutionalDecoder,
     ConvolvedSource,
     ScaledGradient,

@@ -8,10 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.architectures.recurrent.layers import RecurrentDropout, RecurrentLayer, RecurrentStack, gate
+from heedful.architectures.recurrent.layers import Packing, RecurrentDropout, RecurrentLayer, RecurrentStack, gate
 from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.nn.masks import AttentionMask
-from heedful.nn.packing import Packing
 
 close = partial(torch.testing.assert_close, atol=1e-6, rtol=1e-6)
 LENGTHS = [3, 7, 1, 5]
@@ -124,7 +123,7 @@ def test_variational_dropout_drops_the_same_units_at_all_steps_of_a_sequence():
     packed = torch.ones(len(packing.sequence), 101)
     for variational in (False, True):
         drop = RecurrentDropout(replace(CONFIG, dropout=0.3, variational_dropout=variational)).train()
-        first, second = drop(packing, packed, 2)
+        first, second = drop.masks(packing, packed, 2)
         same = [
             torch.equal(first[packing.sequence == number][0], first[packing.sequence == number][-1])
             for number in range(3)
@@ -137,7 +136,8 @@ def test_variational_dropout_drops_the_same_units_at_all_steps_of_a_sequence():
 def test_nothing_is_dropped_in_evaluation_mode():
     _, mask = batch()
     packing = Packing(mask.padding_mask, mask.query_positions)
-    masks = RecurrentDropout(replace(CONFIG, dropout=0.3)).eval()(packing, torch.ones(len(packing.sequence), 5), 3)
+    dropout = RecurrentDropout(replace(CONFIG, dropout=0.3)).eval()
+    masks = dropout.masks(packing, torch.ones(len(packing.sequence), 5), 3)
     assert all(mask.eq(1).all() for mask in masks)
 
 

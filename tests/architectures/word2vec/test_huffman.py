@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.architectures.word2vec.windows import huffman_codes
+from heedful.architectures.word2vec.data import huffman_codes
 
 
 def codes(counts):

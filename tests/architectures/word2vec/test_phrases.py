@@ -1,4 +1,4 @@
-from heedful.architectures.word2vec.windows import find_phrases, join, join_all
+from heedful.architectures.word2vec.data import find_phrases, join, join_all
 
 
 def test_words_that_come_together_become_a_phrase():

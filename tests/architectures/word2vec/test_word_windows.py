@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.architectures.word2vec.windows import (
+from heedful.architectures.word2vec.data import (
     NoiseDistribution,
     WordWindows,
     alias_table,

@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, Recipe, TokenizerConfig
-from heedful.data.preparation.overlap import lines_of, overlap
+from heedful.data.preparation.prepared_data import lines_of, overlap
 from heedful.data.preparation.text import prepare_passages, prepare_running_text
 from heedful.data.readers.filters import folded
 from heedful.tasks.classification import Classification

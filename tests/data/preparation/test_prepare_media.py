@@ -12,7 +12,7 @@ from heedful.data.preparation.media import prepare_media, read_files
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.media_files import MediaFile
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import NoTokenizers
 from toy_media import SIDES, recipe, write_files, write_sounds

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig
-from heedful.data.readers.dialogues import context, read_replies
+from heedful.data.readers.corpus import context, read_replies
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import read_texts
 from heedful.data.readers.text_columns import WantedTexts, choose_columns

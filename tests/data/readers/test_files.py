@@ -193,7 +193,7 @@ def test_a_line_of_a_million_characters_is_one_line(write, unit):
 
 
 def test_a_file_without_lines_is_refused_before_it_fills_the_memory(write, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 1013)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1013)
     with pytest.raises(InputError, match="line 2: longer than 1,013 bytes"):
         list(read_lines(write(b"short\n" + b"x" * 2003)))
     assert list(read_lines(write(b"x" * 1012 + b"\n"))) == ["x" * 1012]

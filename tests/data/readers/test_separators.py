@@ -12,7 +12,7 @@ from heedful.data.readers.columns import columns_of, has_header
 from heedful.data.readers.corpus import read_pairs, read_rows
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.labelled import read_labelled, read_texts
-from heedful.data.readers.rows import CHARACTERS, LOOKED_AT, check_objects, separator_of
+from heedful.data.readers.rows import CHARACTERS, FIRST_LINES, check_objects, separator_of
 from heedful.errors import InputError
 
 TEXTS = ["good, really good", "bad", "so, so, so", "fine; just fine", 'a "quoted" word', "one | two"]
@@ -122,7 +122,7 @@ def test_a_first_line_may_declare_the_separator(tmp_path, separator):
         ("empty.csv", "", "commas"),
         ("bad.tsv", "a\tb\n", "tabs"),
         ("text.txt", "so, so\nfine, fine\n", "tabs"),
-        ("many.tsv", table("commas", ROWS) + '"a text\nthat ends elsewhere",1\n' * LOOKED_AT, "commas"),
+        ("many.tsv", table("commas", ROWS) + '"a text\nthat ends elsewhere",1\n' * FIRST_LINES, "commas"),
     ],
 )
 def test_the_name_is_believed_where_it_cuts_columns(tmp_path, name, text, separator):

@@ -122,5 +122,5 @@ def test_half_a_character_is_refused_with_its_question_or_replaced(questions):
 
 
 def test_a_file_may_be_one_line_of_any_length(questions, monkeypatch):
-    monkeypatch.setattr("heedful.data.readers.files.LONGEST_LINE", 101)
+    monkeypatch.setattr("heedful.data.readers.files.MAX_LINE_BYTES", 101)
     assert len(questions(*[article(entry(f"{i}", ("24", 9))) for i in range(7)])) == 7

@@ -40,7 +40,7 @@ def test_a_tagger_is_recorded_with_the_words_that_it_tags():
 
 def test_an_answerer_is_recorded_with_the_window_of_its_answer():
     answerer, texts = subject(Answerer), ("saw ada?", "ada saw byron")
-    _, [row] = answerer.asked(Text(*texts))
+    _, [row] = answerer.read(Text(*texts))
     [expected] = answerer.reader.read_rows([row.ids], answerer.model)
     assert torch.allclose(recorded(answerer, *texts), expected, atol=1e-6)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.errors import InputError
-from heedful.inspector.capture.head_masks import Head, heads, switched_off
+from heedful.inspector.capture.recorder import Head, heads, switched_off
 from heedful.inspector.capture.trace import trace
 from heedful.registry import POSITIONS
 from subjects import GERMAN, TEXT, generator, translator

@@ -193,10 +193,10 @@ def fail_while_recording(model):
 def test_nothing_is_left_on_the_model_even_after_an_error(family):
     model, _ = family()
     attentions = [module for module in model.modules() if isinstance(module, Attention)]
-    attentions[1].kernel = special = partial(attend)
+    attentions[1].attention_fn = special = partial(attend)
     with pytest.raises(ZeroDivisionError):
         fail_while_recording(model)
-    assert [layer.kernel for layer in attentions] == [attend, special, *[attend] * (len(attentions) - 2)]
+    assert [layer.attention_fn for layer in attentions] == [attend, special, *[attend] * (len(attentions) - 2)]
     for module in model.modules():
         assert not module._forward_hooks
         assert not module._forward_pre_hooks

@@ -3,10 +3,9 @@
 import pytest
 
 from heedful.errors import InputError
-from heedful.evaluate import Scoring, score
-from heedful.inspector.capture.head_masks import Head, heads, switched_off
-from heedful.inspector.capture.recorder import recording
+from heedful.inspector.capture.recorder import Head, heads, recording, switched_off
 from heedful.inspector.experiments.ablation import cost, sweep, translations_without
+from heedful.metrics import Scoring, score
 from subjects import TEXT, translator
 
 SOURCES = [TEXT, "two women read a book .", "the old book"]

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from heedful.errors import InputError
-from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.capture.recorder import Head
 from heedful.inspector.capture.trace import trace
-from heedful.inspector.experiments.minimal_pairs import Contrast, Shift, apart, forced, shifts, summaries
+from heedful.inspector.experiments.minimal_pairs import Contrast, Shift, differing, form_log_probs, shifts, summaries
 from heedful.text.tokenizer import BOS, EOS, MASK, UNK
 from subjects import GERMAN, TEXT, TOKENIZER, classifier, filler, generator, translator
 
@@ -48,7 +48,7 @@ def test_a_translator_is_scored_as_a_loop_over_its_plain_pass_scores_it():
             logits = subject.model(source, torch.ones_like(source).bool(), read, torch.ones_like(read).bool())
             total += likelihood(logits[0, -1:], written[place : place + 1])
         expected.append(total)
-    assert forced(subject, TEXT, (GERMAN, GERMAN_OTHER)) == pytest.approx(expected, abs=1e-4)
+    assert form_log_probs(subject, TEXT, (GERMAN, GERMAN_OTHER)) == pytest.approx(expected, abs=1e-4)
 
 
 @torch.no_grad()
@@ -59,14 +59,14 @@ def test_a_generator_is_scored_on_what_goes_on_and_not_on_the_prompt():
     row = torch.tensor([read + written])
     logits = subject.model(row, torch.ones_like(row).bool())[0]
     expected = likelihood(logits[len(read) - 1 : -1], written)
-    assert forced(subject, TEXT, (" two women", " the"))[0] == pytest.approx(expected, abs=1e-4)
+    assert form_log_probs(subject, TEXT, (" two women", " the"))[0] == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_filler_prefers_what_it_takes_to_be_more_probable():
     subject = filler()
     found = {candidate.token: candidate.probability for candidate in subject.fill(GAP, len(TOKENIZER))[0]}
     [the], [s] = map(TOKENIZER.encode_continuation, (" the", " s"))
-    assert np.exp(forced(subject, GAP, ("the", "s"))) == pytest.approx([found[the], found[s]], rel=1e-4)
+    assert np.exp(form_log_probs(subject, GAP, ("the", "s"))) == pytest.approx([found[the], found[s]], rel=1e-4)
 
 
 def test_the_shift_is_the_difference_of_two_preferences(asked):
@@ -100,7 +100,7 @@ def test_attention_is_that_of_the_place_where_the_forms_part():
     written = [[*subject.tokenizers.target.encode(form), EOS] for form in contrast.forms]
     place = next(i for i, (a, b) in enumerate(zip(*written, strict=False)) if a != b)
     rows = [[*subject.tokenizers.source.encode(source), EOS] for source in contrast.sources]
-    for side, span in enumerate(apart(*rows)):
+    for side, span in enumerate(differing(*rows)):
         for form in contrast.forms:  # which of them is forced is not seen before they part
             seen = trace(subject, contrast.sources[side], form)
             weights = [seen[f"dec.{layer}.cross.attn"].values[:, place, span].sum(-1) for layer in range(3)]
@@ -114,9 +114,9 @@ def test_only_translators_have_such_attention():
 
 
 def test_what_two_rows_do_not_share_lies_between_what_they_do():
-    assert apart([1, 2, 3, 4], [1, 7, 8, 4]) == (slice(1, 3), slice(1, 3))
-    assert apart([1, 2, 4], [1, 2, 2, 4]) == (slice(2, 2), slice(2, 3))
-    assert apart([5], [6, 7]) == (slice(0, 1), slice(0, 2))
+    assert differing([1, 2, 3, 4], [1, 7, 8, 4]) == (slice(1, 3), slice(1, 3))
+    assert differing([1, 2, 4], [1, 2, 2, 4]) == (slice(2, 2), slice(2, 3))
+    assert differing([5], [6, 7]) == (slice(0, 1), slice(0, 2))
 
 
 @pytest.mark.parametrize(

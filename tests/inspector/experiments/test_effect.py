@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.inspector.capture.forward_inputs import model_of
-from heedful.inspector.capture.head_masks import Head, heads, switched_off
+from heedful.inspector.capture.recorder import Head, heads, switched_off
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.experiments.ablation import effect
 from heedful.inspector.look import Question, look
@@ -18,7 +18,7 @@ def test_the_tokens_are_those_that_were_written_and_their_probabilities_those_of
     subject = make()
     seen = look(subject, Question(text=TEXT))
     found = effect(subject, seen, OFF)
-    written = seen.reading.lines["tgt"].written
+    written = seen.forward.lines["tgt"].written
     assert found.pieces == written.labels
     logits = torch.from_numpy(seen.trace.tensors["logits"]).log_softmax(-1)
     expected = logits[torch.arange(len(written.ids)), torch.tensor(written.ids)]

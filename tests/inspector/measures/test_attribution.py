@@ -12,11 +12,10 @@ from heedful.architectures import EncoderDecoder, LanguageModel, MaskedLanguageM
 from heedful.config.schema import DecodeConfig, GenerateConfig
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
-from heedful.inspector.capture.head_masks import Head, switched_off
-from heedful.inspector.capture.recorder import recording
+from heedful.inspector.capture.recorder import Head, recording, switched_off
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import trace, traced
-from heedful.inspector.measures.attribution import attribute
+from heedful.inspector.measures.logits import attribute
 from heedful.nn.int8 import in_int8
 from heedful.predictors.filler import Filler
 from heedful.predictors.generator import Generator

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
-from heedful.inspector.measures.beam_search import Fate, after_prefix, explain_search, ghost, logged, lost_at
+from heedful.inspector.measures.beam_search import Fate, after_prefix, explain_search, follow_reference, logged, lost_at
 from heedful.search.beam import beam_search
 from heedful.search.hypothesis import PENALTIES
 from heedful.text.tokenizer import BOS, EOS, PAD
@@ -114,8 +114,8 @@ def peaked(shares):
 def test_a_search_error_is_told_from_an_error_of_the_model(width):
     config = replace(CONFIG, beam=width, n_best=1, alpha=0.0)
     log = logged(ToyState([1], garden_path), 4, config)
-    better = ghost(log, ToyState([1], garden_path), [4, EOS], 99)
-    worse = ghost(log, ToyState([1], garden_path), [5, 6, EOS], 99)
+    better = follow_reference(log, ToyState([1], garden_path), [4, EOS], 99)
+    worse = follow_reference(log, ToyState([1], garden_path), [5, 6, EOS], 99)
     assert better.hypothesis.score == pytest.approx(torch.tensor(0.4 * 0.99).log().item(), abs=1e-4)
     assert (better.search_error, better.lost) == ((True, 1) if width == 1 else (False, None))
     assert not worse.search_error
@@ -124,7 +124,7 @@ def test_a_search_error_is_told_from_an_error_of_the_model(width):
 
 def test_what_no_beam_has_room_for_is_no_search_error():
     log = logged(ToyState([1], garden_path), 4, replace(CONFIG, beam=1, n_best=1, alpha=0.0))
-    found = [ghost(log, ToyState([1], garden_path), [4, EOS], limit).search_error for limit in (1, 2)]
+    found = [follow_reference(log, ToyState([1], garden_path), [4, EOS], limit).search_error for limit in (1, 2)]
     assert found == [False, True]
 
 
@@ -133,7 +133,7 @@ def test_what_was_found_is_never_lost(seed):
     log = logged(ToyState([seed]), 6, CONFIG)
     for found in log.replay():
         tokens = [*found.tokens, EOS] if found.complete else found.tokens
-        followed = ghost(log, ToyState([seed]), tokens, 99)
+        followed = follow_reference(log, ToyState([seed]), tokens, 99)
         assert followed.lost is None
         assert not followed.search_error
         assert followed.hypothesis.score == pytest.approx(found.score, abs=1e-6)
@@ -144,7 +144,7 @@ def test_what_was_found_is_never_lost(seed):
 def test_rounding_makes_no_search_error_of_what_was_found(scale):
     log = logged(ToyState([1], garden_path), 4, CONFIG)
     [best, *_] = log.replay()
-    followed = ghost(log, ToyState([1], lambda *said: garden_path(*said) * scale), [*best.tokens, EOS], 99)
+    followed = follow_reference(log, ToyState([1], lambda *said: garden_path(*said) * scale), [*best.tokens, EOS], 99)
     assert followed.hypothesis.score != best.score
     assert followed.lost is None
     assert not followed.search_error
@@ -153,7 +153,7 @@ def test_rounding_makes_no_search_error_of_what_was_found(scale):
 def test_what_the_given_beginning_leaves_out_is_no_search_error():
     config = replace(CONFIG, beam=2, n_best=1, alpha=0.0)
     log = logged(ToyState([1], garden_path), 4, config, prefix=[5])
-    followed = ghost(log, ToyState([1], garden_path), [4, EOS], 99)
+    followed = follow_reference(log, ToyState([1], garden_path), [4, EOS], 99)
     assert followed.hypothesis.score > log.replay()[0].score
     assert followed.lost == 1
     assert not followed.search_error

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from heedful.errors import InputError
-from heedful.inspector.capture.media_inputs import PictureInput
+from heedful.inspector.capture.sources import PictureInput
 from heedful.inspector.measures.attention import box_masses, cross_attention
 from toy_readers import CAPTION, PICTURE, SOUND, loaded
 

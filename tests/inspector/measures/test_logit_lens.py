@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import trace
-from heedful.inspector.measures.logit_lens import lens
+from heedful.inspector.measures.logits import lens
 from subjects import TEXT, classifier, filler, generator, pre_norm, translator
 
 FAMILIES = {"translator": translator, "gpt": generator, "pre-norm gpt": pre_norm, "bert": filler}

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import subjects
-from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.capture.recorder import Head
 from heedful.inspector.experiments.ablation import cost
 from heedful.inspector.experiments.minimal_pairs import contrasts, shifts
 from heedful.server.application import application

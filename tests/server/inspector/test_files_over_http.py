@@ -9,7 +9,7 @@ import served
 import toy_readers
 from heedful.server.application import application
 from heedful.server.engine import Engine
-from heedful.server.inspector.questions import LARGEST, OpenedFile
+from heedful.server.inspector.inspections import MAX_FILE, OpenedFile
 from heedful.server.inspector.routes import inspector_routes
 from toy_readers import CAPTION, FILES, PICTURE
 
@@ -65,8 +65,8 @@ def test_another_file_of_the_same_name_is_another_look(server):
         ({"model": "translator", "file": encoded(PICTURE)}, 400, "reads text, and no file"),
         ({"model": "captioning", "file": encoded(PICTURE), "prefix": "x" * 100_000}, 413, "ask about less text"),
         ({"model": "captioning", "file": encoded(PICTURE[:70]), "prefix": "字" * 30_000}, 400, "damaged or cut off"),
-        ({"model": "captioning", "file": encoded(b"x" * (LARGEST + 1))}, 413, "more than 8,000,000; make it smaller"),
-        ({"model": "captioning", "file": encoded(b"x" * (LARGEST + 200_000))}, 413, "a request has at most"),
+        ({"model": "captioning", "file": encoded(b"x" * (MAX_FILE + 1))}, 413, "more than 8,000,000; make it smaller"),
+        ({"model": "captioning", "file": encoded(b"x" * (MAX_FILE + 200_000))}, 413, "a request has at most"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_with_words_for_the_page(server, question, status, words):

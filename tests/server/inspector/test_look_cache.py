@@ -7,27 +7,31 @@ import numpy as np
 
 from heedful.inspector.look import Question, look
 from heedful.inspector.overview import overview
-from heedful.server.inspector.looks import CachedLook, LookCache, look_id, size
+from heedful.server.inspector.inspections import CachedInspection, InspectionCache, inspection_id, size
 from subjects import translator
 
 ONE, TWO, THREE = (Question(text=text) for text in ("dog", "station", "the old dog"))
 
 
 def test_the_same_question_to_the_same_model_has_the_same_name():
-    assert look_id("s", "a", ONE) == look_id("s", "a", Question(text="dog"))
-    others = [look_id("s", "b", ONE), look_id("s", "a", TWO), look_id("s", "a", Question(text="dog", beam=2))]
-    assert len({look_id("s", "a", ONE), look_id("of today", "a", ONE), *others}) == 5
+    assert inspection_id("s", "a", ONE) == inspection_id("s", "a", Question(text="dog"))
+    others = [
+        inspection_id("s", "b", ONE),
+        inspection_id("s", "a", TWO),
+        inspection_id("s", "a", Question(text="dog", beam=2)),
+    ]
+    assert len({inspection_id("s", "a", ONE), inspection_id("of today", "a", ONE), *others}) == 5
 
 
 def kept(subject, question):
     seen = look(subject, question)
-    return CachedLook.of("m", seen, overview(seen))
+    return CachedInspection.of("m", seen, overview(seen))
 
 
 def test_what_was_not_used_for_longest_goes_first():
     subject = translator()
     one, two, three = (kept(subject, question) for question in (ONE, TWO, THREE))
-    looks = LookCache(most=size(one) + size(three))
+    looks = InspectionCache(limit=size(one) + size(three))
     looks.add("1", one)
     looks.add("2", two)
     assert looks.bytes == size(one) + size(two)
@@ -40,7 +44,7 @@ def test_what_was_not_used_for_longest_goes_first():
 
 
 def test_the_newest_stays_even_if_it_is_too_large():
-    looks = LookCache(most=1)
+    looks = InspectionCache(limit=1)
     looks.add("1", kept(translator(), ONE))
     assert looks.get("1") is not None
     looks.add("2", kept(translator(), TWO))
@@ -49,14 +53,14 @@ def test_the_newest_stays_even_if_it_is_too_large():
 
 def copied(made):
     """The same, with tensors that numpy has allocated."""
-    trace = made.look.trace
+    trace = made.inspection.trace
     trace.tensors.update({name: np.array(values) for name, values in trace.tensors.items()})
     return made
 
 
 def test_everything_that_a_look_holds_is_counted():
     """As much as Python says that it takes; of tensors it knows only where numpy has allocated them."""
-    subject, looks = translator(), LookCache()
+    subject, looks = translator(), InspectionCache()
     look(subject, ONE)  # what is made once
     gc.collect()
     tracemalloc.start()

@@ -13,8 +13,8 @@ from heedful.config.schema import Recipe
 from heedful.errors import RunError
 from heedful.tools.compare import comparison, measure
 from heedful.tools.compare.job import Job
+from heedful.tools.compare.measure import work
 from heedful.tools.compare.setup import Budget, parse_systems
-from heedful.tools.compare.work import work
 from heedful.training import loop
 from reversal import recipe, write_pairs
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from heedful.errors import InputError
-from heedful.tasks.model_size import Unwritten
+from heedful.tasks.model_size import SizeOnly
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.tools.compare.setup import Budget, model_size, nearest_width
 from reversal import recipe
 
-WORDS = Unwritten(29)
+WORDS = SizeOnly(29)
 TOKENIZERS = TokenizerPair(WORDS, WORDS)
 
 

@@ -12,8 +12,8 @@ import heedful.tools.compare.comparison as module
 from heedful.architectures.parameters import count_parameters
 from heedful.checkpoint import load_model
 from heedful.errors import InputError, RunError
-from heedful.evaluate import Scoring, paired_bootstrap, score
-from heedful.tools.compare import work as work_module
+from heedful.metrics import Scoring, paired_bootstrap, score
+from heedful.tools.compare import measure as measure_module
 from heedful.tools.compare.job import Result
 from heedful.training import loop
 from reversal import write_pairs
@@ -142,7 +142,7 @@ def test_the_memory_of_a_training_is_kept_where_the_measurement_is_interrupted(c
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(work_module, "measure", interrupt)
+        patch.setattr(measure_module, "measure", interrupt)
         with pytest.raises(KeyboardInterrupt):
             compare("a=HERE/toy.toml", updates=2)
     kept = Result.read(tmp_path / "out/results/a.json")
@@ -195,18 +195,18 @@ def test_more_updates_go_on_from_where_the_last_ended(compare, tmp_path, monkeyp
 
 
 def test_an_error_of_any_kind_is_the_systems_own(compare, tmp_path, monkeypatch):
-    measure = work_module.measure
+    measure = measure_module.measure
 
     def fail_for_a(job, peak):
         if job.folder.name == "a":
             raise MemoryError("no more")
         return measure(job, peak)
 
-    monkeypatch.setattr(work_module, "measure", fail_for_a)
+    monkeypatch.setattr(measure_module, "measure", fail_for_a)
     outcome = compare("a=HERE/toy.toml", "b=HERE/toy.toml", updates=2)
     a, b = outcome.report.systems
     assert (outcome.exit_code, a.state, a.error, b.state) == (1, "failed", "MemoryError: no more", "done")
-    monkeypatch.setattr(work_module, "measure", measure)
+    monkeypatch.setattr(measure_module, "measure", measure)
     assert compare("a=HERE/toy.toml", "b=HERE/toy.toml", updates=2).exit_code == 0
 
 

@@ -9,25 +9,32 @@ from hypothesis import strategies as st
 
 from heedful.corpora.scenes import split
 from heedful.corpora.scenes.corpus import corpus_files
-from heedful.tools.compare.measure import FEWEST, MOST, divided, group_scores, largest_moves
-from heedful.tools.compare.statistics import ScoredTexts, Translations
+from heedful.tools.compare.measure import largest_moves
+from heedful.tools.compare.statistics import (
+    MAX_GROUPS,
+    MIN_SENTENCES,
+    ScoredTexts,
+    Translations,
+    divided,
+    group_scores,
+)
 from reversal import recipe
 
 
 @given(st.lists(st.integers(1, 30), max_size=200))
 def test_every_sentence_is_in_one_group_and_groups_are_in_order(values):
     groups = divided(values)
-    assert len(groups) <= MOST
+    assert len(groups) <= MAX_GROUPS
     if groups:
         assert sorted(index for group in groups for index in group) == list(range(len(values)))
-    assert all(len(group) >= FEWEST for group in groups)
+    assert all(len(group) >= MIN_SENTENCES for group in groups)
     bounds = [(min(values[i] for i in group), max(values[i] for i in group)) for group in groups]
     assert all(before[1] < after[0] for before, after in pairwise(bounds))
 
 
 def test_few_sentences_are_not_divided():
-    assert divided(list(range(2 * FEWEST - 1))) == []
-    assert len(divided(list(range(2 * FEWEST)))) == 2
+    assert divided(list(range(2 * MIN_SENTENCES - 1))) == []
+    assert len(divided(list(range(2 * MIN_SENTENCES)))) == 2
 
 
 def test_a_group_has_the_score_of_its_sentences():

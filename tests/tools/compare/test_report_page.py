@@ -4,8 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from heedful.tools.compare.html import html_page
-from heedful.tools.compare.markdown import escaped, markdown_page
+from heedful.tools.compare.pages import escaped, html_page, markdown_page
 from heedful.tools.compare.report import sections
 
 VOID = {"meta", "path", "line"}

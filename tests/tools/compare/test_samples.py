@@ -1,7 +1,7 @@
 """Samples: the first sentences, those with the largest differences, and not all of a long document."""
 
 from heedful.tools.compare.job import TestResult
-from heedful.tools.compare.statistics import LONGEST, ScoredTexts, choose_samples
+from heedful.tools.compare.statistics import MAX_CHARACTERS, ScoredTexts, choose_samples
 
 
 def result(outputs):
@@ -19,7 +19,7 @@ def test_sentences_with_the_largest_differences_come_first():
         (4, {"a": "a3", "b": "b3"}, {"a": 0.0, "b": 1.0}),
         (2, {"a": "a1", "b": "b1"}, {"a": 0.0, "b": 0.5}),
     ]
-    assert len(first[0].reference) == LONGEST
+    assert len(first[0].reference) == MAX_CHARACTERS
     assert first[0].reference.endswith("r …")
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from heedful.evaluate import Comparison, Resampled
+from heedful.metrics import Comparison, Resampled
 from heedful.tools.compare.job import TestResult
 from heedful.tools.compare.report import (
     DONE,
@@ -13,8 +13,8 @@ from heedful.tools.compare.report import (
     Report,
     SystemReport,
     absent_classes,
-    beside,
     introduction,
+    offset_in_group,
     scaled,
     significance,
 )
@@ -83,7 +83,7 @@ def test_large_numbers_are_short():
 
 
 def test_systems_of_a_group_stand_side_by_side():
-    places = [beside(place, 3) for place in range(3)]
+    places = [offset_in_group(place, 3) for place in range(3)]
     assert places == [pytest.approx(-0.1), pytest.approx(0), pytest.approx(0.1)]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from heedful.evaluate import Scoring, paired_bootstrap, score
-from heedful.evaluate.significance import compare_outcomes, draw_outcomes, mean_outcomes
+from heedful.metrics import Scoring, paired_bootstrap, score
+from heedful.metrics.bootstrap import bootstrap_scores, compare_scores, mean_scores
 from heedful.tools.compare.job import TestResult
 from heedful.tools.compare.statistics import DrawnSample, ScoredTexts, Translations, sample_of
 
@@ -30,9 +30,9 @@ def test_the_outputs_of_an_untrained_system_have_an_interval_of_nothing():
 def test_examples_are_compared_as_evaluate_does():
     rng = np.random.default_rng(3)
     a, b = ({"accuracy": (rng.random(53) < share).astype(float).tolist()} for share in (0.4, 0.7))
-    wanted = compare_outcomes(mean_outcomes(a), mean_outcomes(b))
+    wanted = compare_scores(mean_scores(a), mean_scores(b))
     assert ScoredTexts(b).against(ScoredTexts(a)) == wanted
-    drawn = [DrawnSample(draw_outcomes(mean_outcomes(figures))) for figures in (a, b)]
+    drawn = [DrawnSample(bootstrap_scores(mean_scores(figures))) for figures in (a, b)]
     assert drawn[1].against(drawn[0]) == wanted
 
 

@@ -12,9 +12,9 @@ from heedful.errors import InputError
 from heedful.tasks import find_task
 from heedful.tools.compare import comparison
 from heedful.tools.compare.job import Job, Result
+from heedful.tools.compare.measure import work
 from heedful.tools.compare.setup import Budget, parse_systems
 from heedful.tools.compare.statistics import sample_of
-from heedful.tools.compare.work import work
 from heedful.training import loop
 from toy_tasks import TASKS, recipe, write_text
 

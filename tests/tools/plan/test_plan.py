@@ -19,7 +19,7 @@ from heedful.tasks import find_task
 from heedful.tasks.model_size import vocabulary_sizes
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
-from heedful.tools.plan import Circumstances, Plan, make_plan
+from heedful.tools.plan import Hardware, Plan, make_plan
 
 GPT = {
     "task": "language_model",
@@ -41,25 +41,25 @@ SMALL = {"model.d_model": 16, "model.d_ff": 31, "model.heads": 2, "model.encoder
 TO_SMALL = [f"--set={key}={value}" for key, value in SMALL.items()]
 
 
-def planned(gpus: int = 1, changes: dict | None = None, **circumstances: float | str) -> Plan:
-    return planned_once(gpus, json.dumps(GPT | (changes or {})), **({"gpu": "h100"} | circumstances))
+def planned(gpus: int = 1, changes: dict | None = None, **hardware: float | str) -> Plan:
+    return planned_once(gpus, json.dumps(GPT | (changes or {})), **({"gpu": "h100"} | hardware))
 
 
 @cache
-def planned_once(gpus: int, settings: str, **circumstances: float | str) -> Plan:
-    return make_plan(make_recipe({}, json.loads(settings)), Circumstances(gpus=gpus, **circumstances))
+def planned_once(gpus: int, settings: str, **hardware: float | str) -> Plan:
+    return make_plan(make_recipe({}, json.loads(settings)), Hardware(gpus=gpus, **hardware))
 
 
 def test_a_plan_is_for_the_machine_at_hand_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     recipe = make_recipe({}, GPT | {"train.precision": "auto"})
-    here, there = make_plan(recipe, Circumstances()), make_plan(recipe, Circumstances(gpu="h100"))
+    here, there = make_plan(recipe, Hardware()), make_plan(recipe, Hardware(gpu="h100"))
     assert here.accelerator.name == "this machine's CPU"
     assert (there.accelerator.name, there.precision) == ("NVIDIA H100 SXM", "bfloat16")
     printed = CliRunner().invoke(app, ["plan", "tiny", *TO_SMALL])
     assert "this machine's CPU" in printed.stdout
     with pytest.raises(InputError, match="--gpu h100"):
-        make_plan(recipe, Circumstances(gpus=2))
+        make_plan(recipe, Hardware(gpus=2))
 
 
 def test_gpus_share_the_batches_of_an_update() -> None:
@@ -124,11 +124,11 @@ def test_a_model_that_no_machine_holds_is_planned_without_memory_for_it() -> Non
     recipe = load_preset("vaswani-base", [*changes, "train.batch_tokens=512", "train.accumulate=1"])
     attention, feedforward, norm = 4 * d * d, 2 * d * inner + inner + d, 2 * d
     encoder, decoder = attention + feedforward + 2 * norm, 2 * attention + feedforward + 3 * norm
-    assert make_plan(recipe, Circumstances(length=16)).parameters == encoder + decoder + vocabulary * d > 2e11
+    assert make_plan(recipe, Hardware(length=16)).parameters == encoder + decoder + vocabulary * d > 2e11
 
 
 @pytest.mark.parametrize(
-    ("changes", "circumstances", "message"),
+    ("changes", "hardware", "message"),
     [
         ({}, {"gpus": 13}, "--set train.accumulate=13 --set train.batch_tokens=122"),
         ({}, {"gpu": "abacus"}, "--gpu abacus: known are h100"),
@@ -138,19 +138,19 @@ def test_a_model_that_no_machine_holds_is_planned_without_memory_for_it() -> Non
         ({**PAIRS, "train.batch_tokens": 251}, {"length": 251}, "--length 251"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(changes: dict, circumstances: dict, message: str) -> None:
+def test_what_cannot_be_planned_is_refused(changes: dict, hardware: dict, message: str) -> None:
     with pytest.raises(InputError, match=message.replace(".", r"\.")):
-        planned(changes=changes, **circumstances)
+        planned(changes=changes, **hardware)
 
 
 def test_word_vectors_are_not_planned() -> None:
     with pytest.raises(InputError, match="heedful info"):
-        make_plan(make_recipe({"task": "word_vectors"}), Circumstances())
+        make_plan(make_recipe({"task": "word_vectors"}), Hardware())
 
 
 def volume_of(root: Path, *corpora: dict) -> tuple[int, int, int, int]:
     recipe = make_recipe({}, GPT | {"model.decoder_layers": 1, "data.train": list(corpora)}, root)
-    data = make_plan(recipe, Circumstances(gpu="h100")).data
+    data = make_plan(recipe, Hardware(gpu="h100")).data
     assert data is not None
     return data.files, data.lines, data.bytes, data.tokens
 
@@ -163,7 +163,7 @@ def test_the_data_of_a_recipe_is_measured(tmp_path: Path) -> None:
     assert volume_of(tmp_path, compressed) == (1, 41, 615, 154)
     assert volume_of(tmp_path, compressed, {"source": "text.txt", "part": [0.2, 0.6]}) == (2, 57, 861, 215)
     missing = make_recipe({}, GPT | {"data.train": [{"source": "none.txt"}]}, tmp_path)
-    assert make_plan(missing, Circumstances()).data is None
+    assert make_plan(missing, Hardware()).data is None
 
 
 def test_the_vocabulary_is_that_of_the_tokenizer_that_a_recipe_names(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_the_vocabulary_is_that_of_the_tokenizer_that_a_recipe_names(tmp_path: P
     assert vocabulary_sizes(make_recipe({}, GPT | {"tokenizer.path": "later"}, tmp_path)) == (101, 101)
     named = make_recipe({}, GPT | {"tokenizer.path": "characters"}, tmp_path)
     assert vocabulary_sizes(named) == (len(tokenizer), len(tokenizer))
-    saved = planned().parameters - make_plan(named, Circumstances()).parameters
+    saved = planned().parameters - make_plan(named, Hardware()).parameters
     assert saved == 14 * (101 - len(tokenizer))
 
 
@@ -186,16 +186,16 @@ def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
         {}, GPT | {"tokenizer.kind": "character", "tokenizer.byte_fallback": False} | changes, tmp_path
     )
     task = find_task("language_model").prepare(recipe, tmp_path / "data", lambda _: None)
-    plan = make_plan(recipe, Circumstances(), tmp_path / "data")
+    plan = make_plan(recipe, Hardware(), tmp_path / "data")
     batches = len(task.data.epoch(0))
     assert plan.work.epochs == 3
     assert plan.work.updates == 3 * -(-batches // 2)
     assert plan.work.origin == "the prepared data"
     other = make_recipe(recipe, {"tokenizer.vocab_size": 102}, tmp_path)
     with pytest.raises(InputError, match="prepared from other data"):
-        make_plan(other, Circumstances(), tmp_path / "data")
+        make_plan(other, Hardware(), tmp_path / "data")
     with pytest.raises(InputError, match="holds no prepared data"):
-        make_plan(recipe, Circumstances(), tmp_path)
+        make_plan(recipe, Hardware(), tmp_path)
 
 
 def test_prepared_data_with_other_settings_is_refused_and_stays(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_prepared_data_with_other_settings_is_refused_and_stays(tmp_path: Path) 
     before = {path: path.stat().st_ino for path in (tmp_path / "data").rglob("*")}
     other = replace(recipe, data=replace(recipe.data, max_length=8))
     with pytest.raises(InputError, match="with other settings than the recipe's"):
-        make_plan(other, Circumstances(gpu="cpu"), tmp_path / "data")
+        make_plan(other, Hardware(gpu="cpu"), tmp_path / "data")
     assert {path: path.stat().st_ino for path in (tmp_path / "data").rglob("*")} == before
 
 
@@ -239,7 +239,7 @@ def test_a_classifier_is_planned_from_the_data_that_a_run_prepared(task: str, tm
         recipe = toy_media.recipe(task, toy_media.write_files(task, tmp_path / "files"))
     kind = find_task(recipe.task)
     kind.prepare(kind.dataset.resolve(recipe), tmp_path / "data", lambda _: None)  # as a run does
-    plan = make_plan(recipe, Circumstances(gpu="cpu"), tmp_path / "data")
+    plan = make_plan(recipe, Hardware(gpu="cpu"), tmp_path / "data")
     resolved = kind.dataset.resolve(recipe)
     model = kind.build(resolved, kind.prepare(resolved, tmp_path / "data", str).tokenizers)
     assert plan.parameters == sum(parameter.numel() for parameter in model.parameters())

@@ -23,14 +23,13 @@ from heedful.errors import RunError
 from heedful.nn import attention, masks
 from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
-from heedful.nn.patches import HidingPatchEmbedding, LinearStem
-from heedful.nn.tubelets import TubeletEmbedding
+from heedful.nn.patches import HidingPatchEmbedding, LinearStem, TubeletEmbedding
 from heedful.optim import load_optimizer_tensors
 from heedful.search.hypothesis import PENALTIES
 from heedful.tasks import find_task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
-from heedful.tools.verify import CHECKS, Check, of_outputs, of_search, of_training, subject_of
+from heedful.tools.verify import CHECKS, Check, checks, of_training, subject_of
 from heedful.tools.verify import subjects as subject_module
 from heedful.tools.verify.of_training import WEIGHT_FILES
 from heedful.training.training_step import TrainingStep
@@ -143,7 +142,7 @@ def test_tokens_that_no_search_writes_may_be_the_most_likely_ones():
 
     found.model.output.weight[[PAD, BOS]] = 2 * found.model.output.weight[likely()[0]]
     assert sorted(likely().tolist()) == [PAD, BOS]
-    assert of_search.exhaustive(subject) == 0
+    assert checks.exhaustive(subject) == 0
 
 
 def test_hidden_patches_of_every_picture_are_among_those_that_are_verified():
@@ -235,7 +234,7 @@ def the_first_row_is_favoured(patch):
 
 
 def greedy_search_avoids_the_best(patch):
-    honest = of_search.greedy_search
+    honest = checks.greedy_search
 
     def second(state, limits, config):
         step = state.step
@@ -247,17 +246,17 @@ def greedy_search_avoids_the_best(patch):
         state.step = without_best
         return honest(state, limits, config)
 
-    patch.setattr(of_search, "greedy_search", second)
+    patch.setattr(checks, "greedy_search", second)
 
 
 def a_recorder_writes(patch):
-    honest = of_outputs.recording
+    honest = checks.recording
 
     def writes(model, keep):
         model.output.register_forward_hook(lambda *passed: passed[-1].mul_(1.001))
         return honest(model, keep)
 
-    patch.setattr(of_outputs, "recording", writes)
+    patch.setattr(checks, "recording", writes)
 
 
 def a_model_is_rounded(patch):

@@ -126,7 +126,7 @@ export interface Lens {
 /** The residual stream at one sublayer, a number a token (heedful/inspector/overview.py, `stream`). */
 export type Flow = Record<"before" | "added" | "after" | "normalised" | "mean" | "deviation", number[]>;
 
-/** One summand of a logit (heedful/inspector/measures/attribution.py). */
+/** One summand of a logit (heedful/inspector/measures/logits.py). */
 export interface Part {
   source: string;
   kind: "token" | "position" | "head" | "hidden" | "bias" | "norm";

@@ -15,13 +15,13 @@ class NoLayers(nn.Module):
     """Stack without layers: the hidden state of a token is its embedding."""
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T D"]:
-        """Return the embedded tokens as they are."""
+        # Padding is left out by the pooling.
         del mask, cache
         return x
 
 
 class BagOfWords(Backbone[InputLayerType]):
-    """Backbone without layers, positions or context: each token is its vector, wherever it stands."""
+    """Backbone without layers, positions or context: each token is its vector, wherever it is in the text."""
 
     causal = False
     pooling = "sum"

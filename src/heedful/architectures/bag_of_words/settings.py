@@ -23,5 +23,4 @@ class BagOfWordsConfig(TextModelConfig):
     pooler: Poolers = "none"
 
     def shape(self) -> str:
-        """Describe the shape of a bag of words in words: the pooling and the size of word vectors."""
         return f"{self.pooling or 'sum'} of word vectors, d_model {self.d_model}"

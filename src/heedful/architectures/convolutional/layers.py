@@ -1,15 +1,19 @@
-"""Gated convolutions with weight normalisation (Dauphin et al. 2017; Gehring et al. 2017): layer, stack and cache."""
+"""Gated convolutions with weight normalisation (Dauphin et al. 2017; Gehring et al. 2017): stack and decoder.
+
+B batch, T tokens, C columns, N source tokens, D model, E channels, R rows, K kernel size.
+"""
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
+from heedful.nn.attention import masked_softmax
 from heedful.nn.dropout import Dropout
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedConvolutionalStack
@@ -33,45 +37,22 @@ class NormalisedLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, gain: float) -> None:
         super().__init__()
+        # Length and direction are learned apart, so that one can change without the other (Salimans & Kingma 2016).
         self.direction = nn.Parameter(torch.empty(outputs, inputs).normal_(std=(gain / inputs) ** 0.5))
         self.length = nn.Parameter(self.direction.detach().norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     @property
     def weight(self) -> Float[Tensor, "M K"]:
-        """The weight matrix."""
         return self.direction * (self.length / self.direction.norm(dim=1))[:, None]
 
     def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
-        """Compute x W^T + b."""
         return F.linear(x, self.weight, self.bias)
 
 
 HALF = math.sqrt(0.5)  # on the sum of two vectors, so that it has their variance (Gehring et al. 2017, section 3.4)
 
-Attend = Callable[
-    [int, Tensor, Tensor], Tensor
-]  # layer, its outputs (B C E) and the embedded tokens (B C D) to (B C E)
-
-
-class Surroundings(Protocol):
-    """Interface of what the convolutions of a stack see beyond the ends of their inputs."""
-
-    def extend(self, layer: int, x: Float[Tensor, "B C E"], /) -> Float[Tensor, "B C2 E"]:
-        """Extend the inputs of a layer by K - 1 columns in all."""
-        ...
-
-
-class Zeros:
-    """Zeros before and behind the inputs of every layer."""
-
-    def __init__(self, before: int, behind: int) -> None:
-        self.sides = (0, 0, before, behind)
-
-    def extend(self, layer: int, x: Float[Tensor, "B C E"]) -> Float[Tensor, "B C2 E"]:
-        """Extend the inputs of a layer by zeros."""
-        del layer
-        return F.pad(x, self.sides)
+Attend = Callable[[int, Tensor, Tensor], Tensor]  # layer, its outputs (B C E), embedded tokens (B C D) to (B C E)
 
 
 class ConvolutionCache:
@@ -82,19 +63,19 @@ class ConvolutionCache:
 
     def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
         """Extend the inputs of a layer by those before them, and remember the last ones."""
+        # A causal convolution sees K - 1 columns back: more than these are never needed again.
         extended = torch.cat([self.inputs[layer], x], dim=1)
         self.inputs[layer] = extended[:, x.size(1) :]
         return extended
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the inputs."""
         self.inputs = [inputs[rows] for inputs in self.inputs]
 
 
 class GatedConvolution(nn.Module):
     """Convolution over neighbouring tokens, half of whose outputs gate the other half (GLU; Dauphin et al. 2017).
 
-    A gated linear unit divides the variance by 4, and dropout multiplies that of its inputs by 1 / (1 - rate): the
+    A gated linear unit divides the variance by 4, and dropout multiplies that of its inputs by 1 / (1 - p): the
     weights are drawn so that the outputs have the variance of the inputs (Gehring et al. 2017, section 3.5).
     """
 
@@ -106,13 +87,8 @@ class GatedConvolution(nn.Module):
 
     def forward(self, x: Float[Tensor, "B C2 E"]) -> Float[Tensor, "B C E"]:
         """Compute the outputs for each column with K - 1 others after it."""
+        # A window of K columns is one vector (B C KE), so that the convolution is a linear layer.
         return F.glu(self.linear(windows(self.dropout(x), self.size)))
-
-
-def without_attention(layer: int, x: Tensor, embedded: Tensor) -> Tensor:
-    """Return the outputs of a layer as they are."""
-    del layer, embedded
-    return x
 
 
 class ConvolutionalStack(nn.Module):
@@ -131,18 +107,21 @@ class ConvolutionalStack(nn.Module):
         super().__init__()
         self.positions = POSITIONS[config.positions](config, causal=causal)
         self.dropout = Dropout(config.dropout)
+        # Embeddings and hidden states may have different sizes.
         self.enter = NormalisedLinear(config.d_model, config.width, 1 - config.dropout)
         self.layers = nn.ModuleList(GatedConvolution(config) for _ in range(layers))
         self.leave = NormalisedLinear(config.width, config.d_model, 1.0)
         self.gap = config.kernel_size - 1
-        self.zeros = Zeros(self.gap, 0) if causal else Zeros(self.gap // 2, self.gap - self.gap // 2)
+        # Zeros before and after the columns of a layer, as many as a window has neighbours on each side.
+        before = self.gap if causal else self.gap // 2
+        self.padding = (0, 0, before, self.gap - before)
 
     def forward(
         self,
         x: Float[Tensor, "B T D"],
         mask: AttentionMask,
         cache: ConvolutionCache | None = None,
-        attend: Attend = without_attention,
+        attend: Attend | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Compute the hidden states of padded rows of embedded tokens.
 
@@ -150,12 +129,11 @@ class ConvolutionalStack(nn.Module):
             x: the last T tokens of each row.
             mask: which tokens are real, and where documents begin.
             cache: what the layers have seen of earlier tokens; None: there are none.
-            attend: completes the outputs of each layer.
+            attend: adds to the outputs of each layer what a decoder finds in the source; None: nothing.
         """
         return self.dropout(self.convolve(self.embed(x, mask), mask, cache, attend))
 
     def embed(self, x: Float[Tensor, "B T D"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
-        """Add the positions of tokens to their embeddings."""
         return self.dropout(self.positions.embed(x, mask.query_positions, mask.length))
 
     def convolve(
@@ -163,23 +141,118 @@ class ConvolutionalStack(nn.Module):
         embedded: Float[Tensor, "B T D"],
         mask: AttentionMask,
         cache: ConvolutionCache | None = None,
-        attend: Attend = without_attention,
+        attend: Attend | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Compute hidden states of embedded tokens with positions, before dropout; arguments as for `forward`."""
         spacing = Spacing(mask.padding_mask[:, -embedded.size(1) :], mask.query_positions, self.gap)
-        surroundings: Surroundings = cache or self.zeros
-        tokens = spacing.spread(embedded)
-        x = self.enter(tokens) * spacing.real
+        tokens = spacing.spread(embedded)  # B C D
+        x = self.enter(tokens) * spacing.real  # B C E; columns without a token stay zero, whatever the bias
         for number, layer in enumerate(self.layers):
-            outputs = attend(number, layer(surroundings.extend(number, x)), tokens)
+            # K - 1 more columns go in than come out: in a search the last ones, otherwise zeros.
+            outputs = layer(cache.extend(number, x) if cache else F.pad(x, self.padding))
+            if attend:
+                outputs = attend(number, outputs, tokens)
+            # Gaps between documents become zeros again, or the next layer would see across them.
             x = (x + outputs) * HALF * spacing.real
         return self.leave(spacing.collect(x))
 
     def named(self, name: str, sequence: str) -> NamedConvolutionalStack:
-        """Name the stack for the inspector."""
         return NamedConvolutionalStack(name, sequence, self)
 
     def begin(self, rows: int) -> ConvolutionCache:
         """Create the cache of rows without any token: zeros."""
         inputs = self.leave.direction.new_zeros(rows, self.gap, self.leave.direction.size(1))
         return ConvolutionCache([inputs] * len(self.layers))
+
+
+class ConvolvedSource(NamedTuple):
+    """Source as a convolutional decoder sees it."""
+
+    keys: Float[Tensor, "R N D"]  # the hidden states of the source tokens, z
+    values: Float[Tensor, "R N D"]  # z + e, with the embeddings of the tokens, so that a decoder finds single words too
+    padding_mask: Bool[Tensor, "R N"]
+
+    def select(self, rows: Int[Tensor, " R2"]) -> "ConvolvedSource":
+        return ConvolvedSource(self.keys[rows], self.values[rows], self.padding_mask[rows])
+
+
+class ScaledGradient(torch.autograd.Function):
+    """Identity whose gradient is multiplied by a number."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0] * ctx.factor, None
+
+
+class SourceAttention(nn.Module):
+    """Attention of each decoder layer to the source, "multi-step attention" (Gehring et al. 2017, section 3.3).
+
+    Queries are the layer's outputs with the embeddings of the tokens read last. Sums of two are scaled by sqrt(0.5) as
+    elsewhere. The context, a mean of N vectors, is scaled by N sqrt(1/N), so that it keeps their variance where all
+    weights are alike (section 3.4).
+    """
+
+    parameter_kind = "cross-attention"
+
+    def __init__(self, config: ConvolutionalConfig) -> None:
+        super().__init__()
+        self.query = NormalisedLinear(config.width, config.d_model, 1.0)
+        self.out = NormalisedLinear(config.d_model, config.width, 1.0)
+        self.alignment = nn.Identity()  # the inspector records the weights here
+
+    def forward(
+        self, x: Float[Tensor, "B C E"], embedded: Float[Tensor, "B C D"], source: ConvolvedSource
+    ) -> Float[Tensor, "B C E"]:
+        """Add to the outputs of a layer what they find in the source."""
+        # B C D: with the embedding of the token read last, a layer knows where in the target it is.
+        queries = (self.query(x) + embedded) * HALF
+        weights = self.alignment(masked_softmax(queries @ source.keys.transpose(1, 2), source.padding_mask))
+        # N sqrt(1/N) = sqrt(N), with N real tokens in each row.
+        scale = source.padding_mask.sum(1).to(x.dtype).sqrt()[:, None, None]
+        return (x + self.out(weights @ source.values * scale)) * HALF
+
+
+class ConvolutionalDecoder(nn.Module):
+    """Convolutional decoder: embedded target tokens in, hidden states for the output projection out."""
+
+    def __init__(self, config: ConvolutionalConfig) -> None:
+        super().__init__()
+        self.stack = ConvolutionalStack(config, config.decoder_layers, causal=True)
+        self.attentions = nn.ModuleList(SourceAttention(config) for _ in range(config.decoder_layers))
+
+    def source(
+        self, states: Float[Tensor, "B N D"], embedded: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]
+    ) -> ConvolvedSource:
+        """Prepare the hidden states of an encoder and the embedded source tokens for attention.
+
+        As each layer attends to the encoder, its gradient is divided by their number (section 3.4).
+        """
+        # B N D, with a gradient from every decoder layer.
+        states = ScaledGradient.apply(states, 1 / len(self.attentions))
+        return ConvolvedSource(states, (states + embedded) * HALF, padding_mask)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        mask: AttentionMask,
+        source: ConvolvedSource,
+        cache: ConvolutionCache | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the hidden states of embedded target tokens, each from the source and earlier tokens.
+
+        Args:
+            x: the last T tokens of each row.
+            mask: which tokens are real.
+            source: the source of each row.
+            cache: what the layers have seen of earlier tokens; None: there are none.
+        """
+
+        def attend(layer: int, outputs: Tensor, embedded: Tensor) -> Tensor:
+            return self.attentions[layer](outputs, embedded, source)
+
+        return self.stack(x, mask, cache, attend)

@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from heedful.architectures.backbone import Backbone, InputLayerType
-from heedful.architectures.convolutional.decoder import ConvolutionalDecoder, ConvolvedSource
-from heedful.architectures.convolutional.layers import ConvolutionalStack
+from heedful.architectures.convolutional.layers import ConvolutionalDecoder, ConvolutionalStack, ConvolvedSource
 from heedful.architectures.convolutional.settings import ConvolutionalConfig
-from heedful.architectures.text_encoder_decoder import TextEncoderDecoder
+from heedful.architectures.model import SourceToTarget
+from heedful.nn.embedding import InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedConvolutionalStack
 from heedful.text.tokenizer import BOS
@@ -37,13 +37,17 @@ class ConvolutionalLanguageBackbone(Backbone[InputLayerType]):
         super().__init__(config, embedding, ConvolutionalStack(config, config.decoder_layers, causal=True))
 
 
-class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
+class ConvolutionalEncoderDecoder(SourceToTarget):
     """Convolutional encoder-decoder, ConvS2S: encodes a source text and predicts the tokens of a target text."""
 
-    def add_layers(self, config: ConvolutionalConfig) -> None:
-        """Create the encoder and the decoder."""
+    has_segments = False
+
+    def __init__(self, config: ConvolutionalConfig, source: int | InputLayer, target_vocab: int) -> None:
+        super().__init__()
+        self.add_embeddings(config, source, target_vocab)
         self.encoder = ConvolutionalStack(config, config.encoder_layers, causal=False)
         self.decoder = ConvolutionalDecoder(config)
+        self.add_output(config, target_vocab)
 
     def hidden(
         self,
@@ -52,14 +56,13 @@ class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
         mask = AttentionMask(target_padding_mask, target.size(1), causal=True)
         return self.decoder(self.target_embedding(target), mask, self.encode(source, source_padding_mask))
 
     def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
-        """Encode the source once, for any number of decoding steps."""
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         mask = AttentionMask(padding_mask, x.size(1), causal=False)
+        # The decoder attends to sums of hidden states and embeddings: so both are needed apart.
         embedded = self.encoder.embed(x, mask)
         return self.decoder.source(self.encoder.convolve(embedded, mask), embedded, padding_mask)
 
@@ -67,11 +70,10 @@ class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
     def start(
         self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
     ) -> "ConvolutionalDecodingState":
-        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
-        """The encoder and the decoder."""
+        # One attention a layer, unlike a recurrent decoder, which has one in all.
         alignments = [attention.get_submodule("alignment") for attention in self.decoder.attentions]
         return [
             NamedConvolutionalStack("enc", "src", self.encoder),
@@ -79,7 +81,6 @@ class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
         ]
 
     def max_positions(self) -> int | None:
-        """The size of the table of learned positions; None without positions."""
         return self.encoder.positions.limit
 
 
@@ -95,8 +96,8 @@ class ConvolutionalDecodingState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token to each row; return the logits of the next token."""
         self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(tokens), 1)], dim=1)
+        # One query at the next position: the cache has what the layers saw before it.
         mask = AttentionMask(self.padding_mask, 1, causal=True)
         x = self.model.target_embedding(tokens[:, None])
         return self.model.output(self.model.decoder(x, mask, self.source, self.cache)[:, 0])

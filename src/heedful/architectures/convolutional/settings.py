@@ -42,16 +42,13 @@ class ConvolutionalConfig(TextModelConfig):
 
     @property
     def width(self) -> int:
-        """The number of channels of the hidden states between convolutions."""
         return self.channels or self.d_model
 
     @property
     def learned_positions(self) -> int | None:
-        """The size of the table of learned positions, which limits the length of a text; None without positions."""
         return self.max_positions if self.positions == "learned" else None
 
     def shape(self) -> str:
-        """Describe the shape of a convolutional model in words: layers, kernel size and sizes."""
         layers = {
             "encoder_decoder": f"{self.encoder_layers}+{self.decoder_layers} layers",
             "encoder": counted(self.encoder_layers, "layers"),

@@ -1,10 +1,9 @@
-"""Dual encoder of pictures and texts (CLIP, Radford et al. 2021): two backbones with a common space of vectors.
+"""Dual encoder of images and texts (CLIP, Radford et al. 2021): two backbones with a common space of vectors.
 
-B pictures, C texts, N rows of pixels with F features each, T tokens, P projection.
+B images, C texts, N rows of pixels with F features each, T tokens, P projection.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -12,16 +11,16 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float32, Int, Shaped
 from torch import Tensor, nn
 
-from heedful.architectures.backbone import BACKBONES, Backbone
+from heedful.architectures.backbone import Backbone
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
-from heedful.architectures.initialization import initialise
+from heedful.architectures.heads import POOLINGS
 from heedful.architectures.model import Model, Names
-from heedful.architectures.pooling import POOLINGS
+from heedful.architectures.parameters import initialise
 from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding, InputLayer
-from heedful.nn.stack import Stack
+from heedful.registry import MODELS, at
 
-LARGEST_SCALE = 100.0  # of cosine similarities; CLIP's, without which its training was not stable (section 2.5)
+MAX_SCALE = 100.0  # of cosine similarities; CLIP's, without which its training was not stable (section 2.5)
 
 
 class ProjectedEncoder(nn.Module):
@@ -29,35 +28,30 @@ class ProjectedEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig, embedding: InputLayer, projection: int) -> None:
         super().__init__()
-        self.backbone = cast("Callable[..., Backbone[Any]]", BACKBONES[config.family])(config, embedding)
+        self.backbone: Backbone[Any] = at(MODELS["transformer"][config.family])(config, embedding)
         self.pool = POOLINGS[config.pooling or self.backbone.pooling]
         self.project = nn.Linear(config.d_model, projection, bias=False)
 
     def forward(self, inputs: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Float32[Tensor, "B P"]:
         """Compute the vector of each input; of length 1, in float32."""
+        # In float32 also under autocast: the temperature divides cosines by as little as 0.01.
         return F.normalize(self.project(self.pool(*self.backbone.encode(inputs, padding_mask))).float(), dim=-1)
 
 
 class DualEncoder(Model):
-    """Dual encoder: one encoder of pictures and one of texts, whose vectors are compared by their cosine similarity.
-
-    Attributes:
-        pictures: the encoder of pictures.
-        texts: the encoder of texts.
-        log_scale: the logarithm of the factor of the similarities, the inverse of the temperature; trained.
-        size: the size of the vectors.
-    """
+    """Dual encoder: one encoder of images and one of texts, whose vectors are compared by their cosine similarity."""
 
     logit_axes = ("text",)
     predicts_tokens = False
     has_segments = False
 
-    def __init__(self, config: DualEncoderConfig, pictures: InputLayer, vocab: int) -> None:
+    def __init__(self, config: DualEncoderConfig, images: InputLayer, vocab: int) -> None:
         super().__init__()
-        text = config.text()
-        self.size = config.projection
-        self.pictures = ProjectedEncoder(config, pictures, self.size)
+        image, text = config.image(), config.text()
+        self.size = config.projection  # of the vectors
+        self.pictures = ProjectedEncoder(image, images, self.size)
         self.texts = ProjectedEncoder(text, Embedding(vocab, text), self.size)
+        # The inverse of the temperature, as a logarithm: a step of training changes it by a factor.
         self.log_scale = nn.Parameter(torch.tensor([-math.log(config.temperature)]))
         initialise(self, config)
 
@@ -68,31 +62,27 @@ class DualEncoder(Model):
         texts: Int[Tensor, "C T"],
         text_mask: Bool[Tensor, "C T"],
     ) -> Float32[Tensor, "B C"]:
-        """Compute the logits of pictures (rows) and texts (columns): cosine similarities over the temperature."""
+        """Compute the logits of images (rows) and texts (columns): cosine similarities over the temperature."""
+        # B P times P C: each image with each text of the batch, of which one is its own.
         return self.scale * self.pictures(pictures, picture_mask) @ self.texts(texts, text_mask).T
 
     @property
     def scale(self) -> Float32[Tensor, " 1"]:
-        """The factor of the similarities, at most 100."""
-        return AtMost.apply(self.log_scale.float(), math.log(LARGEST_SCALE)).exp()
+        return AtMost.apply(self.log_scale.float(), math.log(MAX_SCALE)).exp()
 
     @property
     def line(self) -> str:
-        """The text is read, and nothing is written."""
         return "src"
 
     def embedding_of(self, line: str) -> Embedding:
-        """The embeddings of the tokens of texts."""
         del line
         return self.texts.backbone.embedding
 
     def token_rows(self) -> Names:
-        """The embeddings of the tokens of texts."""
         return {"texts.backbone.embedding.weight": "source"}
 
     def max_positions(self) -> int | None:
-        """The size of the table of learned positions of texts; None for other position schemes."""
-        return cast("Stack", self.texts.backbone.stack).positions.limit
+        return cast("Any", self.texts.backbone.stack).positions.limit
 
 
 class AtMost(torch.autograd.Function):
@@ -103,13 +93,12 @@ class AtMost(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, limit: float) -> Tensor:
-        """Compute the smaller of both."""
         ctx.save_for_backward(x < limit)
         return x.clamp(max=limit)
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, None]:
-        """Hand the gradient on where the number is below the limit, or where a descent lowers it."""
+        """Pass the gradient on where the number is below the limit, or where a descent lowers it."""
         [below] = ctx.saved_tensors
         [gradient] = grad_outputs
         return gradient.where(below | (gradient > 0), 0.0), None

@@ -1,10 +1,10 @@
 """Settings of dual encoders, such as CLIP, and their rules: an encoder of images and one of texts with one space."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, cast
 
 from heedful.config.keys import KEYS
-from heedful.config.model import Heads, Layers, ModelConfig, Poolings, Positions
+from heedful.config.model import Heads, Layers, ModelConfig, Poolings, Positions, TextModelConfig, TransformerSettings
 from heedful.config.rules import RULES, Rule
 from heedful.config.schema import Recipe
 from heedful.config.setting import Count, Positive
@@ -15,10 +15,10 @@ TASK = "image_text_retrieval"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualEncoderConfig(ModelConfig):
-    """Settings of a dual encoder (CLIP, Radford et al. 2021): two Transformers, of pictures and of texts.
+class DualEncoderConfig(TransformerSettings, TextModelConfig):
+    """Settings of a dual encoder (CLIP, Radford et al. 2021): two Transformers, of images and of texts.
 
-    The keys of a Transformer are those of the picture encoder. The text encoder has sizes of its own, no norm on its
+    The keys of a Transformer are those of the image encoder. The text encoder has other sizes, no norm on its
     embeddings, and the other keys in common with it.
     """
 
@@ -54,26 +54,30 @@ class DualEncoderConfig(ModelConfig):
     temperature: Positive = 0.07
     """Divisor of cosine similarities. It is trained from this value, to at least 0.01."""
 
+    def image(self) -> ModelConfig:
+        """The settings of the image encoder, as those of a Transformer by itself."""
+        common = {key: value for key, value in asdict(self).items() if key in ModelConfig.__dataclass_fields__}
+        return ModelConfig(**{**common, "architecture": ModelConfig.architecture})
+
     def text(self) -> ModelConfig:
         """The settings of the text encoder, as those of a Transformer by itself."""
-        common = {key: value for key, value in asdict(self).items() if key in ModelConfig.__dataclass_fields__}
-        own = {
-            "architecture": ModelConfig.architecture,
-            "family": "decoder" if self.text_causal else "encoder",
-            "d_model": self.text_d_model,
-            "d_ff": self.text_d_ff,
-            "heads": self.text_heads,
-            "encoder_layers": self.text_layers,
-            "decoder_layers": self.text_layers,
-            "max_positions": self.text_max_positions,
-            "pooling": self.text_pooling,
-            "embedding_norm": False,
-            **dict.fromkeys(("kv_heads", "d_k", "d_v")),
-        }
-        return ModelConfig(**{**common, **own})
+        return replace(
+            self.image(),
+            family="decoder" if self.text_causal else "encoder",
+            d_model=self.text_d_model,
+            d_ff=self.text_d_ff,
+            heads=self.text_heads,
+            encoder_layers=self.text_layers,
+            decoder_layers=self.text_layers,
+            max_positions=self.text_max_positions,
+            pooling=self.text_pooling,
+            embedding_norm=False,
+            kv_heads=None,
+            d_k=None,
+            d_v=None,
+        )
 
     def shape(self) -> str:
-        """Describe the shape of a dual encoder in words: both encoders, and the size of the common space."""
         texts = (
             f"{counted(self.text_layers, 'layers')}, d_model {self.text_d_model}, d_ff {self.text_d_ff}, "
             f"{counted(self.text_heads, 'heads')} of {self.text_d_model // self.text_heads}"
@@ -82,12 +86,10 @@ class DualEncoderConfig(ModelConfig):
 
 
 def dual(recipe: Recipe) -> DualEncoderConfig:
-    """The settings of the dual encoder of a recipe."""
     return cast("DualEncoderConfig", recipe.model)
 
 
 def learned(recipe: Recipe) -> bool:
-    """True if the text encoder of a recipe learns a table of positions."""
     return dual(recipe).positions == "learned"
 
 

@@ -2,58 +2,94 @@
 
 Each defines one step; what is computed at all target tokens at once, where that is possible, equals the steps.
 
-B batch, T target tokens, N source tokens, D model, L layers, R rows, U units.
+B batch, T target tokens or queries, N source tokens, D model, L layers, R rows, U units.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.architectures.recurrent.layers import RecurrentStack
+from heedful.architectures.recurrent.layers import Packing, RecurrentStack
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.nn.attention_scores import SCORES, attention_weights
+from heedful.nn.attention import masked_softmax
 from heedful.nn.masks import AttentionMask
-from heedful.nn.packing import Packing
 
 
-@dataclass(frozen=True)
-class EncodedSource:
-    """Source as a recurrent decoder sees it: the states of its encoder.
+class AdditiveScore(nn.Module):
+    """Additive attention score v . tanh(W q + U k), a network of one hidden layer (Bahdanau et al. 2015, A.1.2).
 
-    Attributes:
-        states: the hidden states of the source tokens.
-        keys: their projection for attention scores.
-        padding_mask: True for real tokens.
+    Luong et al. (2015, formula 8) call it "concat": W and U are the halves of one matrix.
     """
 
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(size, size, bias=False)
+        self.key = nn.Linear(size, size, bias=False)
+        self.score = nn.Linear(size, 1, bias=False)
+
+    def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return self.key(states)
+
+    def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
+        # B T 1 D + B 1 N D: a hidden layer for each pair of a query and a key, D times the memory of dot products.
+        return self.score(torch.tanh(self.query(queries)[:, :, None] + keys[:, None])).squeeze(-1)
+
+
+class DotScore(nn.Module):
+    """Dot-product attention score q . k, without parameters (Luong et al. 2015, formula 8, "dot")."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        del size
+
+    def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return states
+
+    def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
+        return queries @ keys.transpose(1, 2)
+
+
+class GeneralScore(DotScore):
+    """General attention score q . W k: a dot product with projected states (Luong et al. 2015, formula 8)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.key = nn.Linear(size, size, bias=False)
+
+    def keys(self, states: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return self.key(states)
+
+
+SCORES: dict[str, type[AdditiveScore | DotScore]] = {
+    "additive": AdditiveScore,
+    "concat": AdditiveScore,
+    "dot": DotScore,
+    "general": GeneralScore,
+}
+
+
+class EncodedSource(NamedTuple):
+    """Source as a recurrent decoder sees it: the hidden states of its encoder."""
+
     states: Float[Tensor, "R N D"]
-    keys: Float[Tensor, "R N D"]
+    keys: Float[Tensor, "R N D"]  # their projection for attention scores
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "EncodedSource":
-        """Keep, reorder or repeat rows."""
         return EncodedSource(self.states[rows], self.keys[rows], self.padding_mask[rows])
 
 
-@dataclass(frozen=True)
-class DecoderState:
-    """State of a recurrent decoder after a token.
-
-    Attributes:
-        layers: the state of each layer.
-        output: the last hidden state that was given out; zeros before the first token.
-    """
+class DecoderState(NamedTuple):
+    """State of a recurrent decoder after a token: of each layer, and its last output (zeros before the first token)."""
 
     layers: Sequence[Float[Tensor, "M 1 R D"]]
     output: Float[Tensor, "R D"]
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "DecoderState":
-        """Keep, reorder or repeat rows."""
         return DecoderState([state[:, :, rows] for state in self.layers], self.output[rows])
 
 
@@ -68,7 +104,7 @@ class RecurrentDecoder(nn.Module, ABC):
         self.stack = RecurrentStack(config, inputs=inputs)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Prepare the states of an encoder for all steps."""
+        """Prepare the states of an encoder for all steps: keys are projected once, not for each target token."""
         return EncodedSource(states, states, padding_mask)
 
     @abstractmethod
@@ -95,22 +131,25 @@ class RecurrentDecoder(nn.Module, ABC):
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], source: EncodedSource, state: DecoderState
     ) -> Float[Tensor, "B T D"]:
         """Compute the hidden states of all target tokens, one step after another (teacher forcing)."""
-        packing = packing_of(padding_mask)
-        packed = packing.pack(x)
-        masks = self.masks(packing, packed)
+        packing, packed, masks = self.packed(x, padding_mask)
         sizes = packing.batch_sizes.tolist()
         source, state = source.select(packing.rows), state.select(packing.rows)
         outputs = []
         for size, tokens, *dropout in zip(sizes, *(part.split(sizes) for part in (packed, *masks)), strict=True):
-            going = slice(size)  # the longest sequences are the first
-            source, state = source.select(going), state.select(going)
+            # Sequences are sorted by length: those which still have a token are the first.
+            source, state = source.select(slice(size)), state.select(slice(size))
             state = self.step(tokens, source, state, dropout)
             outputs.append(state.output)
         return packing.unpack(torch.cat(outputs))
 
-    def masks(self, packing: Packing, packed: Float[Tensor, "P D"]) -> list[Float[Tensor, "#P #D"]]:
-        """Draw the dropout masks of all steps: of the input, between layers, and of the output."""
-        return self.stack.dropout(packing, packed, len(self.stack.layers) + 1)
+    def packed(
+        self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"]
+    ) -> tuple[Packing, Float[Tensor, "P D"], list[Float[Tensor, "#P #D"]]]:
+        """Pack rows of one sequence each; draw the dropout masks of the input, between layers, and of the output."""
+        mask = AttentionMask(padding_mask, padding_mask.size(1), causal=False)
+        packing = Packing(padding_mask, mask.query_positions)
+        packed = packing.pack(x)
+        return packing, packed, self.stack.dropout.masks(packing, packed, len(self.stack.layers) + 1)
 
     def read(
         self, x: Float[Tensor, "R D2"], state: DecoderState, between: Sequence[Float[Tensor, "#R #D"]]
@@ -126,7 +165,6 @@ class PlainDecoder(RecurrentDecoder):
         super().__init__(config, config.d_model)
 
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
-        """Read one token in each row."""
         first, *between, last = dropout
         hidden, layers = self.read(x * first, state, between)
         return DecoderState(layers, self.attend(hidden[:, None], source)[:, 0] * last)
@@ -140,47 +178,50 @@ class PlainDecoder(RecurrentDecoder):
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], source: EncodedSource, state: DecoderState
     ) -> Float[Tensor, "B T D"]:
         """Compute the hidden states of all target tokens at once: no step needs the output of the one before."""
-        packing = packing_of(padding_mask)
-        packed = packing.pack(x)
-        first, *between, last = self.masks(packing, packed)
+        packing, packed, (first, *between, last) = self.packed(x, padding_mask)
+        # All T steps of a layer are one call of torch's kernel, and all T queries one attention.
         before = state.select(packing.rows).layers
         hidden, _ = self.stack.advance(packed * first, packing.batch_sizes, before, between)
         return self.attend(packing.unpack(hidden), source) * packing.unpack(last)
 
 
 class LuongDecoder(PlainDecoder):
-    """Recurrent decoder with attention after its layers: tanh(W [context; hidden]) (Luong et al. 2015, section 3)."""
+    """Recurrent decoder with attention after its layers: tanh(W [context; hidden]) (Luong et al. 2015, section 3).
+
+    With input feeding its layers read the last output next to each token (section 3.3).
+    """
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)
         self.score = SCORES[config.attention](config.d_model)
         self.alignment = nn.Identity()
         self.combine = nn.Linear(2 * config.d_model, config.d_model, bias=False)
+        self.input_feeding = config.input_feeding
+        if self.input_feeding:
+            # Drawn after the other layers and a first stack, so that a seed gives the weights that it always gave.
+            self.stack = RecurrentStack(config, inputs=2 * config.d_model)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Project the states of an encoder for all steps."""
         return EncodedSource(states, self.score.keys(states), padding_mask)
 
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
-        """Attend to the source with the hidden states as queries, and combine these with what is found."""
-        weights = self.alignment(attention_weights(self.score(hidden, source.keys), source.padding_mask))
+        """Attend to the source with the hidden states as queries, and combine these with the context."""
+        weights = self.alignment(masked_softmax(self.score(hidden, source.keys), source.padding_mask))
         return torch.tanh(self.combine(torch.cat([weights @ source.states, hidden], dim=-1)))
 
-
-class InputFeedingDecoder(LuongDecoder):
-    """Luong's decoder whose layers read the last output beside each token (Luong et al. 2015, section 3.3)."""
-
-    def __init__(self, config: RecurrentConfig) -> None:
-        super().__init__(config)
-        self.stack = RecurrentStack(config, inputs=2 * config.d_model)
-
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
-        """Read one token in each row, beside the last output."""
         first, *between, last = dropout
-        hidden, layers = self.read(torch.cat([x * first, state.output], dim=-1), state, between)
+        # With input feeding the layers know what was attended to before, and so what is translated already.
+        x = torch.cat([x * first, state.output], dim=-1) if self.input_feeding else x * first
+        hidden, layers = self.read(x, state, between)
         return DecoderState(layers, self.attend(hidden[:, None], source)[:, 0] * last)
 
-    forward = RecurrentDecoder.forward
+    def forward(
+        self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], source: EncodedSource, state: DecoderState
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the hidden states of all target tokens: with input feeding step by step, otherwise at once."""
+        forward = RecurrentDecoder.forward if self.input_feeding else PlainDecoder.forward
+        return forward(self, x, padding_mask, source, state)
 
 
 class BahdanauDecoder(RecurrentDecoder):
@@ -196,34 +237,20 @@ class BahdanauDecoder(RecurrentDecoder):
         self.combine = nn.Linear(3 * config.d_model, config.d_model)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Project the states of an encoder for all steps."""
         return EncodedSource(states, self.score.keys(states), padding_mask)
 
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
-        """Attend to the source with the last hidden state, then read a token and what was found."""
         first, *between, last = dropout
-        query = state.layers[-1][0, 0][:, None]
-        weights = self.alignment(attention_weights(self.score(query, source.keys), source.padding_mask))
-        context = (weights @ source.states)[:, 0]
+        query = state.layers[-1][0, 0][:, None]  # R 1 D, of the last layer, before it has read the token
+        weights = self.alignment(masked_softmax(self.score(query, source.keys), source.padding_mask))
+        context = (weights @ source.states)[:, 0]  # R D
         hidden, layers = self.read(torch.cat([x * first, context], dim=-1), state, between)
         output = torch.tanh(self.combine(torch.cat([hidden, x * first, context], dim=-1)))
         return DecoderState(layers, output * last)
 
 
-def packing_of(padding_mask: Bool[Tensor, "B T"]) -> Packing:
-    """Pack rows of one sequence each."""
-    mask = AttentionMask(padding_mask, padding_mask.size(1), causal=False)
-    return Packing(padding_mask, mask.query_positions)
-
-
-def build_decoder(config: RecurrentConfig) -> RecurrentDecoder:
-    """Build the decoder that a configuration's attention and input feeding ask for."""
-    return DECODERS[config.attention, config.input_feeding](config)
-
-
-DECODERS: dict[tuple[str, bool], type[Any]] = {
-    ("none", False): PlainDecoder,
-    ("additive", False): BahdanauDecoder,
-    **{(luong, False): LuongDecoder for luong in ("dot", "general", "concat")},
-    **{(luong, True): InputFeedingDecoder for luong in ("dot", "general", "concat")},
+DECODERS: dict[str, type[Any]] = {  # by `attention`
+    "none": PlainDecoder,
+    "additive": BahdanauDecoder,
+    **dict.fromkeys(("dot", "general", "concat"), LuongDecoder),
 }

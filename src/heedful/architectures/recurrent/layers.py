@@ -11,15 +11,14 @@ from typing import cast
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.nn.dropout import keep_mask
+from heedful.nn.dropout import Dropout, keep_mask
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedRecurrentStack
-from heedful.nn.packing import Packing
 
 CELLS: dict[str, type[nn.RNN | nn.LSTM | nn.GRU]] = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 GATES: dict[str, dict[str, int]] = {  # their places in the rows of torch's matrices
@@ -27,6 +26,51 @@ GATES: dict[str, dict[str, int]] = {  # their places in the rows of torch's matr
     "lstm": {"input_gate": 0, "forget_gate": 1, "output_gate": 3},
     "gru": {"reset_gate": 0, "update_gate": 1},
 }
+
+
+class Packing:
+    """Order of the real tokens of a padded batch in which sequences are read side by side, one step after another.
+
+    A sequence is a row without its padding, or one of several documents in a row. The longest sequences come first, so
+    that those which still have a token at a step are the first ones (torch's `PackedSequence` has the same order).
+
+    Args:
+        padding_mask: True for real tokens.
+        positions: the position of each token in its document, from 0.
+
+    Attributes:
+        rows: the row of each sequence.
+        batch_sizes: the number of sequences that have a token at each step; on the CPU, as torch wants it.
+        sequence: the sequence of each packed token.
+    """
+
+    def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"]) -> None:
+        self.shape = padding_mask.shape
+        # A sequence begins with a document, and at the first real token after padding.
+        begins = padding_mask & (positions == 0)
+        begins[:, 0] |= padding_mask[:, 0]
+        begins[:, 1:] |= padding_mask[:, 1:] & ~padding_mask[:, :-1]
+        place = padding_mask.flatten().nonzero()[:, 0]  # (P,), of each real token in the flat batch
+        first = begins.flatten()[place].nonzero()[:, 0]  # (Q,), of each sequence among the real tokens
+        lengths = torch.diff(first, append=first.new_tensor([len(place)]))
+        ranked = lengths.argsort(descending=True, stable=True)
+        rank = torch.empty_like(ranked).scatter_(0, ranked, torch.arange(len(ranked), device=ranked.device))
+        # Tokens are sorted by their step in the sequence, and within a step by the rank of the sequence.
+        step = torch.arange(len(place), device=place.device) - first.repeat_interleave(lengths)
+        order = (step * len(ranked) + rank.repeat_interleave(lengths)).argsort()
+        self.rows: Int[Tensor, " Q"] = place[first[ranked]] // padding_mask.size(1)
+        self.batch_sizes: Int[Tensor, " L"] = torch.bincount(step).cpu()
+        self.sequence: Int[Tensor, " P"] = rank.repeat_interleave(lengths)[order]
+        self._place: Int[Tensor, " P"] = place[order]
+
+    def pack(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "P D"]:
+        """Take the real tokens of a padded batch, in the packed order."""
+        return x.flatten(0, 1)[self._place]
+
+    def unpack(self, packed: Float[Tensor, "P D"]) -> Float[Tensor, "B T D"]:
+        """Put packed tokens back into a padded batch, with zeros where there is padding."""
+        padded = packed.new_zeros(self.shape.numel(), packed.size(-1))
+        return padded.index_copy(0, self._place, packed).unflatten(0, self.shape)
 
 
 class RecurrentLayer(nn.Module):
@@ -48,31 +92,34 @@ class RecurrentLayer(nn.Module):
         self.directions = directions
         self.rnn = CELLS[config.cell](inputs, self.units, bidirectional=directions == 2)
         self.gates = GATES[config.cell]
+        # A first layer with other inputs, such as input feeding, has nothing of its size to add.
         self.residual = config.residual and inputs == config.d_model
         self.norm = nn.LayerNorm(inputs) if config.layer_norm else nn.Identity()
         self.hidden = nn.Identity()  # the inspector records the hidden states here
         for name, parameter in self.rnn.named_parameters():
             self._draw(name, parameter)
 
+    @torch.no_grad()
     def _draw(self, name: str, parameter: nn.Parameter) -> None:
-        with torch.no_grad():
-            for gate, part in enumerate(parameter.split(self.units)):
-                if name.startswith("weight_hh"):
-                    nn.init.orthogonal_(part)
-                elif name.startswith("weight_ih"):
-                    nn.init.xavier_uniform_(part)
-                else:
-                    forget = self.vectors == 2 and gate == 1 and name.startswith("bias_ih")
-                    part.fill_(1.0 if forget else 0.0)
+        # The matrices of all gates are one in torch; each is drawn by itself, as orthogonal ones are square.
+        for gate, part in enumerate(parameter.split(self.units)):
+            if name.startswith("weight_hh"):
+                nn.init.orthogonal_(part)
+            elif name.startswith("weight_ih"):
+                nn.init.xavier_uniform_(part)
+            else:
+                # An open forget gate lets the gradient through the memory cell from the first update on.
+                forget = self.vectors == 2 and gate == 1 and name.startswith("bias_ih")
+                part.fill_(1.0 if forget else 0.0)
 
     def begin(self, rows: int) -> Float[Tensor, "M N R U"]:
-        """The state before the first token of each row: zeros."""
         return next(self.parameters()).new_zeros(self.vectors, self.directions, rows, self.units)
 
     def forward(
         self, x: Float[Tensor, "P I"], batch_sizes: Int[Tensor, " L"], state: Float[Tensor, "M N Q U"]
     ) -> tuple[Float[Tensor, "P D"], Float[Tensor, "M N Q U"]]:
         """Read packed sequences from a state; return the hidden state at each token, and the last state of each."""
+        # torch wants an LSTM's state as a pair (N Q U each), that of the others as one tensor.
         before = tuple(state) if self.vectors == 2 else state[0]
         out, after = self.rnn(PackedSequence(self.norm(x), batch_sizes), before)
         hidden = self.hidden(out.data)
@@ -86,7 +133,7 @@ def gate(
     before: Float[Tensor, "N U"],
     hidden: Float[Tensor, "T D"],
 ) -> Float[Tensor, "T D"]:
-    """Compute the values of a gate over one sequence, which torch's kernels do not tell.
+    """Compute the values of a gate over one sequence, which torch's kernels do not return.
 
     Args:
         layer: the layer.
@@ -99,16 +146,18 @@ def gate(
         Values from 0 to 1, of both directions side by side.
     """
     weights = dict(layer.rnn.named_parameters())
+    # torch stacks the matrices of all gates: U rows for each.
     rows = slice(layer.gates[name] * layer.units, (layer.gates[name] + 1) * layer.units)
-    found = []
+    values = []
     for suffix, first, states in zip(("_l0", "_l0_reverse"), before, hidden.chunk(len(before), dim=1), strict=False):
+        # A gate reads the hidden state of the token before: of the one after, in the backward direction.
         backwards = suffix == "_l0_reverse"
         read = torch.cat([first[None], states.flip(0) if backwards else states])[:-1]
         previous = read.flip(0) if backwards else read
         inner = F.linear(layer.norm(x), weights[f"weight_ih{suffix}"][rows], weights[f"bias_ih{suffix}"][rows])
         outer = F.linear(previous, weights[f"weight_hh{suffix}"][rows], weights[f"bias_hh{suffix}"][rows])
-        found.append(torch.sigmoid(inner + outer))
-    return torch.cat(found, dim=1)
+        values.append(torch.sigmoid(inner + outer))
+    return torch.cat(values, dim=1)
 
 
 class RecurrentCache:
@@ -118,15 +167,15 @@ class RecurrentCache:
         self.states = list(states)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the states."""
         self.states = [state[:, :, rows] for state in self.states]
 
     def update(self, rows: Int[Tensor, " Q"], states: Sequence[Float[Tensor, "M N Q U"]]) -> None:
         """Replace the states of some rows, each named once."""
+        # Not in place: the states before may have a gradient.
         self.states = [old.index_copy(2, rows, new) for old, new in zip(self.states, states, strict=True)]
 
 
-class RecurrentDropout(nn.Module):
+class RecurrentDropout(Dropout):
     """Dropout masks of packed tokens between recurrent layers: drawn for each token, or once for each sequence.
 
     The states of a layer are never dropped; with one draw for all steps of a sequence the dropout is variational
@@ -134,18 +183,18 @@ class RecurrentDropout(nn.Module):
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
-        super().__init__()
-        self.rate = config.dropout
+        super().__init__(config.dropout)
         self.variational = config.variational_dropout
 
-    def forward(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "#P #D"]]:
+    def masks(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "#P #D"]]:
         """Draw the masks of `count` places in a stack; in evaluation mode they are 1."""
-        if not self.training or self.rate == 0:
+        if not self.training or self.p == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count
         if self.variational:
+            # One mask (Q D) for each sequence, repeated for its tokens.
             sequences = like.new_empty(len(packing.rows), like.size(1))
-            return [keep_mask(sequences, self.rate)[packing.sequence] for _ in range(count)]
-        return [keep_mask(like, self.rate) for _ in range(count)]
+            return [keep_mask(sequences, self.p)[packing.sequence] for _ in range(count)]
+        return [keep_mask(like, self.p) for _ in range(count)]
 
 
 class RecurrentStack(nn.Module):
@@ -176,9 +225,10 @@ class RecurrentStack(nn.Module):
             cache: the states after earlier tokens, which become those after these tokens; None: there are none.
         """
         packing = Packing(mask.padding_mask[:, -x.size(1) :], mask.query_positions)
-        states = cache.states if cache else self.begin(len(x)).states
+        states = cache.states if cache else self.begin(len(x)).states  # M N R U for each layer
         packed = packing.pack(x)
-        first, *between, last = self.dropout(packing, packed, len(self.layers) + 1)
+        first, *between, last = self.dropout.masks(packing, packed, len(self.layers) + 1)
+        # From the order of rows to that of packed sequences, the longest first.
         before = [state[:, :, packing.rows] for state in states]
         packed, after = self.advance(packed * first, packing.batch_sizes, before, between)
         if cache:
@@ -186,11 +236,9 @@ class RecurrentStack(nn.Module):
         return packing.unpack(packed * last)
 
     def named(self, name: str, sequence: str) -> NamedRecurrentStack:
-        """Name the stack for the inspector."""
         return NamedRecurrentStack(name, sequence, self, self)
 
     def begin(self, rows: int) -> RecurrentCache:
-        """Create the cache of rows without any token."""
         return RecurrentCache([layer.begin(rows) for layer in cast("Iterable[RecurrentLayer]", self.layers)])
 
     def advance(
@@ -200,16 +248,13 @@ class RecurrentStack(nn.Module):
         before: Sequence[Float[Tensor, "M N Q U"]],
         dropout: Sequence[Float[Tensor, "#P #D"]],
     ) -> tuple[Float[Tensor, "P D"], list[Float[Tensor, "M N Q U"]]]:
-        """Read packed sequences from the states of the layers.
+        """Read packed sequences from the states of the layers; the last layer's hidden states and all states after.
 
         Args:
             x: the input vectors.
             batch_sizes: the number of sequences at each step, see `Packing`.
             before: the state of each layer.
             dropout: the dropout masks of the inputs of all layers but the first.
-
-        Returns:
-            The hidden states of the last layer, and the state of each layer at the end of each sequence.
         """
         after = []
         for layer, state, mask in zip(self.layers, before, (1, *dropout), strict=True):

@@ -8,10 +8,11 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.architectures.backbone import Backbone, InputLayerType
-from heedful.architectures.recurrent.decoder import DecoderState, EncodedSource, build_decoder
+from heedful.architectures.model import SourceToTarget
+from heedful.architectures.recurrent.decoder import DECODERS, DecoderState, EncodedSource
 from heedful.architectures.recurrent.layers import RecurrentStack
 from heedful.architectures.recurrent.settings import RecurrentConfig
-from heedful.architectures.text_encoder_decoder import TextEncoderDecoder
+from heedful.nn.embedding import InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedRecurrentStack
 from heedful.text.tokenizer import BOS
@@ -49,21 +50,26 @@ class Bridge(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(config.d_model, config.d_model) for _ in range(vectors))
 
     def forward(self, state: Float[Tensor, "M N B U"]) -> Float[Tensor, "M 1 B D"]:
-        """Map the last state of a layer in all its directions."""
+        # Both directions of a vector (N B U) side by side are a vector of size D = N x U.
         hidden, *cell = (
             linear(vector.transpose(0, 1).flatten(1)) for linear, vector in zip(self.maps, state, strict=True)
         )
         return torch.stack([torch.tanh(hidden), *cell])[:, None]
 
 
-class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
+class RecurrentEncoderDecoder(SourceToTarget):
     """Recurrent encoder-decoder: encodes a source text and predicts the tokens of a target text."""
 
-    def add_layers(self, config: RecurrentConfig) -> None:
-        """Create the encoder and the decoder."""
+    has_segments = False
+
+    def __init__(self, config: RecurrentConfig, source: int | InputLayer, target_vocab: int) -> None:
+        super().__init__()
+        self.add_embeddings(config, source, target_vocab)
         self.encoder = RecurrentStack(config, directions=1 + config.bidirectional)
+        # The decoder begins where the encoder ended, through a linear map: they may have other directions.
         self.bridges = nn.ModuleList(Bridge(config) for _ in range(config.layers))
-        self.decoder = build_decoder(config)
+        self.decoder = DECODERS[config.attention](config)
+        self.add_output(config, target_vocab)
 
     def hidden(
         self,
@@ -72,7 +78,7 @@ class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
+        # As in the Transformer, the target is embedded first.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, *self.encode(source, source_padding_mask))
 
@@ -81,18 +87,17 @@ class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
     ) -> tuple[EncodedSource, DecoderState]:
         """Encode the source once, for any number of decoding steps; return it, and the first state of the decoder."""
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
-        last = self.encoder.begin(len(x))
+        last = self.encoder.begin(len(x))  # the encoder leaves its last states in this cache
         states = self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False), last)
+        # The last state of a padded row is that after its last real token, as padding is never read.
         first = [bridge(state) for bridge, state in zip(self.bridges, last.states, strict=True)]
         return self.decoder.encoded(states, padding_mask), DecoderState(first, torch.zeros_like(states[:, 0]))
 
     @torch.no_grad()
     def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> "RecurrentDecodingState":
-        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return RecurrentDecodingState(self, *self.encode(source, padding_mask))
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
-        """The encoder and the decoder."""
         decoder, alignment = self.decoder, dict(self.decoder.named_children()).get("alignment")
         return [
             NamedRecurrentStack("enc", "src", self.encoder, self.encoder),
@@ -111,13 +116,13 @@ class RecurrentDecodingState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token to each row; return the logits of the next token."""
         x = self.model.target_embedding(tokens[:, None])[:, 0]
         self.state = self.model.decoder.step(x, self.source, self.state, self.dropout)
         return self.model.output(self.state.output)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
+        # A recurrent state is small, and is copied with each hypothesis; the source is not.
         self.state = self.state.select(rows)
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):

@@ -46,7 +46,6 @@ class RecurrentConfig(TextModelConfig):
     pooler: Poolers = "none"
 
     def shape(self) -> str:
-        """Describe the shape of a recurrent model in words: cells, layers, sizes and attention."""
         parts = [f"{self.cell} cells", counted(self.layers, "layers"), f"d_model {self.d_model}"]
         if self.family == "encoder_decoder":
             parts += [f"{self.attention} attention"] if self.attention != "none" else ["no attention"]
@@ -54,7 +53,6 @@ class RecurrentConfig(TextModelConfig):
 
 
 def recurrent(recipe: Recipe) -> RecurrentConfig:
-    """The settings of the recurrent model of a recipe."""
     return cast("RecurrentConfig", recipe.model)
 
 

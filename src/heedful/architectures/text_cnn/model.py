@@ -30,15 +30,16 @@ class TextCNNStack(nn.Module):
         self.convolutions = nn.ModuleList(nn.Linear(size * config.d_model, config.filters) for size in self.sizes)
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T H"]:
-        """Compute the outputs of all filters at each token."""
         del cache
+        # The widest kernel decides the gap between documents.
         spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
         tokens = spacing.spread(x)
-        found = [
+        # Convolutions as linear layers over the windows (B C size x D) of all columns at once.
+        outputs = [
             convolution(centred_windows(tokens, size))
             for size, convolution in zip(self.sizes, self.convolutions, strict=True)
         ]
-        return spacing.collect(torch.cat(found, dim=-1).relu())
+        return spacing.collect(torch.cat(outputs, dim=-1).relu())
 
 
 class MultichannelEmbedding(Embedding):
@@ -49,10 +50,10 @@ class MultichannelEmbedding(Embedding):
 
     def __init__(self, vocab: int, config: TextCNNConfig) -> None:
         super().__init__(vocab, config)
+        # A parameter, not a buffer, so that it is stored and given word vectors as the trained channel is.
         self.static = nn.Parameter(self.weight.detach().clone(), requires_grad=False)
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Look up the embeddings of tokens in both channels, and add them."""
         return super().forward(tokens) + F.embedding(tokens, self.static) * self.scale
 
 

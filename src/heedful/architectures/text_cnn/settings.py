@@ -41,17 +41,14 @@ class TextCNNConfig(TextModelConfig):
 
     @property
     def hidden_size(self) -> int:
-        """The number of filters of all kernel sizes."""
         return self.filters * len(self.kernel_sizes)
 
     def shape(self) -> str:
-        """Describe the shape of a text CNN in words: kernel sizes, filters and the size of word vectors."""
         sizes = ", ".join(map(str, self.kernel_sizes))
         return f"kernel sizes {sizes}, {counted(self.filters, 'filters')} of each, d_model {self.d_model}"
 
 
 def text_cnn(recipe: Recipe) -> TextCNNConfig:
-    """The settings of the text CNN of a recipe."""
     return cast("TextCNNConfig", recipe.model)
 
 

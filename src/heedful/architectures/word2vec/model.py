@@ -22,7 +22,7 @@ class WordTable(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocab, size).uniform_(-bound, bound))
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
-        """Look up the vectors of words."""
+        # A batch has some thousand words of a vocabulary of perhaps a million: a dense gradient would be all zeros.
         return F.embedding(words, self.weight, sparse=True)
 
 
@@ -39,16 +39,15 @@ class Word2Vec(Model):
 
     def __init__(self, config: Word2VecConfig, vocab: int) -> None:
         super().__init__()
+        # With the output at 0 all words begin equally likely, and the first updates move it, not the embeddings.
         self.embedding = WordTable(vocab, config.d_model, 0.5 / config.d_model)  # as in the authors' program
         self.output = WordTable(vocab, config.d_model, 0.0)
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
-        """Look up the vectors of words."""
         return self.embedding(words)
 
     @property
     def line(self) -> str:
-        """The one text, which is read."""
         return "src"
 
     def embedding_of(self, line: str) -> EmbeddingTable | None:
@@ -56,5 +55,4 @@ class Word2Vec(Model):
         return self.embedding if line == "src" else None
 
     def token_rows(self) -> Names:
-        """Both tables have a row for each token of the vocabulary."""
         return {"embedding.weight": "source", "output.weight": "source"}

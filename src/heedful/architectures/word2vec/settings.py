@@ -44,12 +44,10 @@ class Word2VecConfig(ArchitectureConfig):
     """Number subtracted from the count of a pair, so that rare pairs do not form phrases."""
 
     def shape(self) -> str:
-        """Describe the model in words: kind, objective, size and window."""
         return f"{self.kind} with {self.objective}, vectors of size {self.d_model}, window {self.window}"
 
 
 def word_vectors(recipe: Recipe) -> Word2VecConfig:
-    """The settings of word2vec in a recipe."""
     return cast("Word2VecConfig", recipe.model)
 
 

@@ -25,9 +25,6 @@ def pair(languages: str, seed: int, index: int) -> ScenePair:
     """Generate sentence pair number `index` of the scenes corpus `seed`, a function of these arguments alone.
 
     The English sentence does not depend on the languages: en-de and en-zh tell the same scenes.
-
-    Raises:
-        InputError: The languages are not among LANGUAGES.
     """
     if languages not in LANGUAGES:
         raise InputError(f"unknown languages {languages!r}: scenes come in {' and '.join(LANGUAGES)}")
@@ -42,11 +39,7 @@ def pair(languages: str, seed: int, index: int) -> ScenePair:
 
 
 def generate(languages: str, count: int, seed: int, start: int = 0) -> Iterator[ScenePair]:
-    """Yield `count` sentence pairs of the scenes corpus `seed` from pair number `start` on; a sentence may come again.
-
-    Raises:
-        InputError: The languages are not among LANGUAGES.
-    """
+    """Yield `count` sentence pairs of the corpus `seed` from pair number `start` on; a sentence may come again."""
     for index in range(start, start + count):
         yield pair(languages, seed, index)
 
@@ -58,9 +51,6 @@ def split(
 
     The purpose of a sentence follows from its English text, whatever the seed and the sizes: what is in one corpus for
     training is in no corpus for validation or testing. `done` is called with the number of pairs that are added.
-
-    Raises:
-        InputError: The languages are not among LANGUAGES.
     """
     pairs = (pair(languages, seed, index) for index in itertools.count())
     return divide(pairs, lambda drawn: drawn.source.text, {"train": train, "valid": valid, "test": test}, done)

@@ -31,7 +31,7 @@ PEOPLE, LIVING, PLACES, INSIDES, ROOMS, LANDMARKS, SURFACES = (
 DESTINATIONS = tuple(place for place in PLACES if place not in ROOMS)
 QUALITIES = {noun: tuple(quality for quality in ADJECTIVES if noun.kinds & quality.kinds) for noun in NOUNS}
 
-# Determiners; each is as likely as it is often. "owner" is a phrase for the owner, "" is no determiner.
+# Determiners; each is as likely as it is often. "owner" is a phrase for the owner, "" is none.
 MANY = ("two", "three", "four", "five", "some", "many")
 POSSESSIVES = ("my", "our", "his", "her", "their", "owner")
 ANY = ("the",) * 10 + ("a",) * 3 + ("this", *POSSESSIVES, "owner", "two", "three", "some", "many")
@@ -67,11 +67,9 @@ class Author:
         self._used: set[Noun | Verb] = set()
 
     def chance(self, probability: float) -> bool:
-        """Return True at random, with the given probability."""
         return self._random() < probability
 
     def one(self, items: Sequence[T]) -> T:
-        """Return a random item of a sequence; all are equally likely."""
         return items[int(self._random() * len(items))]
 
     def fresh(self, words: Sequence[W]) -> W:
@@ -143,7 +141,7 @@ class Author:
         if frame == "motion":
             clause.goal = self.destination(into=len(clause.verb.chinese) == 2 and self.chance(0.4))
         elif frame == "placement":
-            clause.goal = self.beside((*BESIDE, ON, ON, ON))
+            clause.goal = self.near((*BESIDE, ON, ON, ON))
         elif clause.verb.anywhere and self.chance(0.3):
             clause.place = self.place()
 
@@ -170,7 +168,7 @@ class Author:
         noun = self.fresh(PLACES)
         return Place(noun.where, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
-    def beside(self, relations: Sequence[Relation]) -> Place:
+    def near(self, relations: Sequence[Relation]) -> Place:
         """Draw a place on, under, behind, in front of or next to a piece of furniture, a car or a tree."""
         relation = self.one(relations)
         noun = self.fresh(SURFACES if relation is ON else LANDMARKS)
@@ -184,7 +182,7 @@ class Author:
     def relate(self, phrase: Phrase, timed: bool) -> None:
         """Add a relative clause to a noun phrase, in which the noun is the subject or the object of a verb.
 
-        Unless it is `timed`, the relative clause has no time of its own, except for how often something happens.
+        Unless it is `timed`, the relative clause has no separate time, except for how often something happens.
         """
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
         if phrase.noun in LIVING and self.chance(0.5):

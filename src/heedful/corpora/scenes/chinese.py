@@ -15,7 +15,6 @@ QUESTIONS = {"who": "谁", "what": "什么", "where": "哪里"}
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Express a scene as a Chinese sentence: a list of words with their roles."""
     words = _clause(scene.main)
     if scene.second is not None:
         words = _joined(scene, words, scene.second)
@@ -31,15 +30,15 @@ def _joined(scene: Scene, main: list[Word], second: Clause) -> list[Word]:
     comma = Word("，", "punctuation", ((scene, "comma"),))
     if scene.link in ("when", "while"):
         moment = [Word("的", "particle", link), Word("时候", "conjunction", link)]
-        return [*_clause(second, told=False), *moment, comma, *main]
+        return [*_clause(second, is_news=False), *moment, comma, *main]
     conjunction = Word(CONJUNCTIONS[scene.link], "conjunction", link)
     if scene.link == "if":
         return [conjunction, *_clause(second), comma, *main]
     return [*main, comma, conjunction, *_clause(second)]
 
 
-def _clause(clause: Clause, told: bool = True) -> list[Word]:
-    """A clause; one that only says which thing or which moment is meant is not `told`, and does without 了."""
+def _clause(clause: Clause, is_news: bool = True) -> list[Word]:
+    """A clause; one that only says which thing or which moment is meant is not news, and does without 了."""
     subject = nominal(clause.subject, "subject")
     time = [] if clause.time is None else time_words(clause, clause.time.chinese)
     if clause.voice == "existential":
@@ -49,21 +48,23 @@ def _clause(clause: Clause, told: bool = True) -> list[Word]:
         return start + (_location(clause) if clause.predicate is None else _description(clause))
     if clause.voice == "passive":
         return start + _passive(clause)
-    return start + _action(clause, told)
+    return start + _action(clause, is_news)
 
 
-def _action(clause: Clause, told: bool) -> list[Word]:
-    """The predicate: marks of tense and denial, the place, and the verb with the words before and behind it."""
+def _action(clause: Clause, is_news: bool) -> list[Word]:
+    """The predicate: marks of tense and denial, the place, and the verb with the words before and after it."""
     verb, tense = (clause, "verb"), (clause, "tense")
     marks = _marks(clause)
-    done = told and clause.tense in ("past", "perfect") and not clause.negated and clause.verb.aspect != "state"
+    done = is_news and clause.tense in ("past", "perfect") and not clause.negated and clause.verb.aspect != "state"
     links: list[Link] = [verb]
     if not (done or any(tense in mark.links for mark in marks)):
         links.append(tense)
     if clause.verb.frame == "motion":
         links.append((clause.goal, "preposition"))
     coverb, head, *tail = _parts(clause)
-    early, late = _objects(clause, before=bool(coverb))
+    # Before a verb of two parts goes the recipient, or the object where there is none.
+    recipient, thing = nominal(clause.recipient, "recipient"), nominal(clause.object, "object", clause.negated)
+    early, late = ([], [*recipient, *thing]) if not coverb else (recipient, thing) if recipient else (thing, [])
     return [
         *marks,
         *_place(clause.place),
@@ -84,15 +85,6 @@ def _parts(clause: Clause) -> tuple[str, ...]:
     if clause.goal is not None and clause.verb.frame == "motion":
         return "", parts[clause.goal.relation.english == ("into",)]
     return (parts[0], *parts[2:]) if "_" in parts else ("", *parts)
-
-
-def _objects(clause: Clause, before: bool) -> tuple[list[Word], list[Word]]:
-    """The objects before and behind the verb; before it goes the recipient, or the object where there is none."""
-    recipient = nominal(clause.recipient, "recipient")
-    other = nominal(clause.object, "object", clause.negated)
-    if not before:
-        return [], [*recipient, *other]
-    return (recipient, other) if recipient else (other, [])
 
 
 def _marks(clause: Clause) -> list[Word]:
@@ -189,17 +181,13 @@ def _phrase(phrase: Phrase, role: str, denied: bool = False) -> list[Word]:
         words = [*nominal(phrase.owner, "possessor"), Word("的", "particle", ((phrase, "owner"),))]
     if phrase.relative is not None:
         relativizer = Word("的", "relativizer", ((phrase.relative, "relativizer"),))
-        words = [*_clause(phrase.relative, told=False), relativizer, *words]
+        words = [*_clause(phrase.relative, is_news=False), relativizer, *words]
     if phrase.adjective is not None:
         words += [Word(text, "adjective", ((phrase, "adjective"),)) for text in phrase.adjective.chinese]
-    plural = "们" if _marked_plural(phrase) else ""
+    # 们 is needed for people whose number no other word shows.
+    is_shown = phrase.relative is not None or not (phrase.owner or phrase.determiner in ("the", *OWNERS))
+    plural = "们" if phrase.plural and "person" in phrase.noun.kinds and not is_shown else ""
     return [*words, Word(noun.chinese + plural, role, ((phrase, "noun"),))]
-
-
-def _marked_plural(phrase: Phrase) -> bool:
-    """True if 们 is needed: for people whose number no other word tells."""
-    told = phrase.relative is not None or not (phrase.owner or phrase.determiner in ("the", *OWNERS))
-    return phrase.plural and "person" in phrase.noun.kinds and not told
 
 
 def _determiner(phrase: Phrase) -> list[Word]:

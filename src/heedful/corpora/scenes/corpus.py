@@ -15,9 +15,9 @@ def divide(
     sizes: Mapping[str, int],
     done: Callable[[int], object] = lambda _: None,
 ) -> dict[str, list[T]]:
-    """Split generated items of distinct text into "train", "valid" and "test", as many for each as `sizes` tells.
+    """Split generated items of distinct text into "train", "valid" and "test", as many for each as `sizes` says.
 
-    A checksum of the text decides: one in 16 is for validation and one for testing, whatever is drawn beside it.
+    A checksum of the text decides: one in 16 is for validation and one for testing, whatever is drawn with it.
 
     Args:
         drawn: Generates items, as many as it takes.

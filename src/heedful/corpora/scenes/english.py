@@ -9,7 +9,6 @@ OBJECT_FORMS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "t
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Express a scene as an English sentence: a list of words with their roles."""
     words = _clause(scene.main)
     if scene.second is not None:
         words = _joined(scene, words, _clause(scene.second))
@@ -50,9 +49,9 @@ def _front(clause: Clause) -> list[Word]:
             human = slot is clause.subject and "person" in slot.phrase.noun.kinds
             return [Word("who" if human else "that", "relativizer", ((clause, "relativizer"),))]
     if isinstance(clause.object, Question):
-        return [_question(clause.object, "object")]
+        return nominal(clause.object, "object")
     if clause.place is not None and isinstance(clause.place.phrase, Question):
-        return [_question(clause.place.phrase, "place")]
+        return nominal(clause.place.phrase, "place")
     return []
 
 
@@ -103,7 +102,8 @@ def _verbs(clause: Clause) -> list[Word]:
     """The verb with its auxiliaries and its particle, the finite one first."""
     verb = clause.verb.english
     main, tense = (clause, "verb"), (clause, "tense")
-    third = not (clause.subject.plural or _first_person(clause.subject))
+    first_person = isinstance(clause.subject, Pronoun) and clause.subject.noun is None
+    third = not (clause.subject.plural or first_person)
     supported = clause.negated or (clause.asked and not isinstance(clause.subject, Question))
     auxiliaries, form = _auxiliaries(clause, third, supported)
     words = [Word(text, "auxiliary", (tense,)) for text in auxiliaries]
@@ -115,7 +115,7 @@ def _verbs(clause: Clause) -> list[Word]:
 
 
 def _auxiliaries(clause: Clause, third: bool, supported: bool) -> tuple[list[str], str]:
-    """The auxiliaries of the tense and the form of the main verb behind them."""
+    """The auxiliaries of the tense and the form of the main verb after them."""
     verb = clause.verb.english
     be, do = _be(clause, third), "did" if clause.tense == "past" else "does" if third else "do"
     if clause.voice == "passive":
@@ -141,30 +141,18 @@ def _be(clause: Clause, third: bool) -> str:
     return "is" if third else "are" if clause.subject.plural else "am"
 
 
-def _first_person(subject: Nominal) -> bool:
-    return isinstance(subject, Pronoun) and subject.noun is None
-
-
 def nominal(item: Nominal, role: str) -> list[Word]:
     """Express a noun phrase in English, with the role of its noun; a gap gives no words."""
     if isinstance(item, Phrase):
         return _phrase(item, role)
     if isinstance(item, Pronoun):
-        return [Word(_pronoun(item, role), role, ((item, "noun"),))]
+        one, several = ("I", "we") if item.noun is None else (item.noun.pronoun, "they")
+        form = several if item.plural else one
+        return [Word(form if role == "subject" else OBJECT_FORMS[form], role, ((item, "noun"),))]
     if isinstance(item, Pair):
         link = Word("and", "conjunction", ((item, "and"),))
         return [*_phrase(item.first, role), link, *_phrase(item.second, role)]
-    return [_question(item, role)] if isinstance(item, Question) else []
-
-
-def _question(item: Question, role: str) -> Word:
-    return Word(item.word, role, ((item, "noun"),))
-
-
-def _pronoun(item: Pronoun, role: str) -> str:
-    one, several = ("I", "we") if item.noun is None else (item.noun.pronoun, "they")
-    form = several if item.plural else one
-    return form if role == "subject" else OBJECT_FORMS[form]
+    return [Word(item.word, role, ((item, "noun"),))] if isinstance(item, Question) else []
 
 
 def _phrase(phrase: Phrase, role: str) -> list[Word]:

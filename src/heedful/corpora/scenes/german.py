@@ -10,7 +10,7 @@ from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Plac
 SPACE = " "
 
 Case = Literal["nominative", "accusative", "dative", "genitive"]
-Order = Literal["second", "first", "last"]  # where the finite verb stands
+Order = Literal["second", "first", "last"]  # where the finite verb is
 
 
 def _paradigm(nominative: str, accusative: str, dative: str, genitive: str) -> dict[tuple[str, str], str]:
@@ -29,8 +29,8 @@ RELATIVE = _paradigm("der die das die", "den die das die", "dem der dem denen", 
 STRONG_ARTICLE = _paradigm("er e es e", "en e es e", "em er em en", "es er es er")  # dieser, viele, einige
 MIXED_ARTICLE = _paradigm("- e - e", "en e - e", "em er em en", "es er es er")  # ein, kein, mein
 STRONG = _paradigm("er e es e", "en e es e", "em er em en", "en er en er")  # adjectives without an article before them
-MIXED = _paradigm("er e es en", "en e es en", "en en en en", "en en en en")  # behind ein, kein, mein
-WEAK = _paradigm("e e e en", "en e e en", "en en en en", "en en en en")  # behind der, dieser
+MIXED = _paradigm("er e es en", "en e es en", "en en en en", "en en en en")  # after ein, kein, mein
+WEAK = _paradigm("e e e en", "en e e en", "en en en en", "en en en en")  # after der, dieser
 
 DETERMINERS = {
     "this": ("dies", STRONG_ARTICLE, WEAK),
@@ -85,7 +85,6 @@ QUESTIONS = {"who": "wer", "what": "was", "where": "wo"}
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Express a scene as a German sentence: a list of words with their roles."""
     words = _joined(scene, scene.second) if scene.second is not None else _clause(scene.main, "second")
     words.append(Word("?" if scene.main.asked else ".", "punctuation", ((scene, "end"),)))
     follows = [*(word.role == "punctuation" for word in words[1:]), False]
@@ -136,16 +135,29 @@ def _front(clause: Clause, order: Order) -> str:
 
 def _fields(clause: Clause) -> dict[str, list[Word]]:
     """The middle of the clause, in order: pronouns early, what is new late, "nicht" before places and predicates."""
-    indefinite = isinstance(clause.object, Phrase) and _indefinite(clause.object)
+    thing, goal, negation = clause.object, clause.goal, (clause, "negation")
+    # A denial turns an indefinite phrase into one with "kein", and is "nicht" elsewhere.
+    indefinite = thing if isinstance(thing, Phrase) and thing.determiner in ("a", "") else None
+    if indefinite and (indefinite.owner is not None or "name" in indefinite.noun.kinds):
+        indefinite = None
+    case: Case = "dative" if "dative" in clause.verb.tags else "accusative"
+    objects = nominal(thing, case, "object")
+    if clause.negated and indefinite:
+        no, *rest = _phrase(indefinite, case, "object", "no")
+        objects = [*_yet(clause), no._replace(links=(*no.links, negation)), *rest]
+    agent: list[Word] = []
+    if clause.agent is not None:
+        by = Word("von", "preposition", ((clause, "agent"),))
+        agent = _prepositional(by, nominal(clause.agent, "dative", "agent"))
     words = {
         "subject": [*nominal(clause.subject, "nominative", "subject"), *_relative(clause.subject)],
-        "object": _object(clause, denied=clause.negated and indefinite),
+        "object": objects,
         "recipient": nominal(clause.recipient, "dative", "recipient"),
         "time": [] if clause.time is None else time_words(clause, clause.time.german),
-        "negation": [] if indefinite or not clause.negated else _not(clause),
+        "negation": [] if indefinite or not clause.negated else [*_yet(clause), Word("nicht", "negation", (negation,))],
         "place": _place(clause.place, "dative"),
-        "agent": _agent(clause),
-        "goal": _goal(clause.goal),
+        "agent": agent,
+        "goal": _place(goal, "dative" if goal and goal.relation.german == "zu" else "accusative"),
         "predicate": _predicate(clause),
     }
     pronouns = [slot for slot in ("object", "recipient") if isinstance(getattr(clause, slot), Pronoun)]
@@ -154,29 +166,8 @@ def _fields(clause: Clause) -> dict[str, list[Word]]:
     return {slot: words[slot] for slot in [*order, "agent", "goal", "predicate"]}
 
 
-def _indefinite(phrase: Phrase) -> bool:
-    """True if a denial turns the phrase into one with "kein"."""
-    return phrase.determiner in ("a", "") and phrase.owner is None and "name" not in phrase.noun.kinds
-
-
-def _object(clause: Clause, denied: bool) -> list[Word]:
-    case: Case = "dative" if "dative" in clause.verb.tags else "accusative"
-    if not (denied and isinstance(clause.object, Phrase)):
-        return nominal(clause.object, case, "object")
-    no, *words = _phrase(clause.object, case, "object", "no")
-    return [*_yet(clause), no._replace(links=(*no.links, (clause, "negation"))), *words]
-
-
-def _not(clause: Clause) -> list[Word]:
-    return [*_yet(clause), Word("nicht", "negation", ((clause, "negation"),))]
-
-
 def _yet(clause: Clause) -> list[Word]:
     return [Word("noch", "time", ((clause, "yet"),))] if clause.tense == "perfect" else []
-
-
-def _goal(goal: Place | None) -> list[Word]:
-    return [] if goal is None else _place(goal, "dative" if goal.relation.german == "zu" else "accusative")
 
 
 def _place(place: Place | None, case: Case) -> list[Word]:
@@ -186,12 +177,6 @@ def _place(place: Place | None, case: Case) -> list[Word]:
     if isinstance(place.phrase, Question):
         return words
     return _prepositional(Word(place.relation.german, "preposition", ((place, "preposition"),)), words)
-
-
-def _agent(clause: Clause) -> list[Word]:
-    if clause.agent is None:
-        return []
-    return _prepositional(Word("von", "preposition", ((clause, "agent"),)), nominal(clause.agent, "dative", "agent"))
 
 
 def _prepositional(preposition: Word, words: list[Word]) -> list[Word]:
@@ -214,7 +199,6 @@ def _predicate(clause: Clause) -> list[Word]:
 
 
 def _relative(item: Nominal) -> list[Word]:
-    """The relative clause of a phrase, between commas."""
     if not isinstance(item, Phrase) or item.relative is None:
         return []
     comma = Word(",", "punctuation")
@@ -237,7 +221,7 @@ def _verbs(clause: Clause) -> tuple[Word, list[Word]]:
 
 
 def _auxiliary(clause: Clause) -> str:
-    """The key of AUXILIARIES, or "" for a verb that stands alone."""
+    """The key of AUXILIARIES, or "" for a verb alone."""
     if clause.voice == "passive":
         return "passive"
     if clause.tense == "perfect":
@@ -269,28 +253,22 @@ def nominal(item: Nominal | None, case: Case, role: str) -> list[Word]:
     if isinstance(item, Phrase):
         return _phrase(item, case, role, item.determiner)
     if isinstance(item, Pronoun):
-        forms = PRONOUNS[_gender(item)]
-        return [Word(forms[("nominative", "accusative", "dative").index(case)], role, ((item, "noun"),))]
+        # People go by their sex ("das Mädchen ... sie"), everything else by the gender of its noun.
+        if item.noun is None:
+            row = "we" if item.plural else "I"
+        else:
+            row = "p" if item.plural else {"he": "m", "she": "f", "it": item.noun.gender}[item.noun.pronoun]
+        form = PRONOUNS[row][("nominative", "accusative", "dative").index(case)]
+        return [Word(form, role, ((item, "noun"),))]
     if isinstance(item, Pair):
         link = Word("und", "conjunction", ((item, "and"),))
         return [*nominal(item.first, case, role), link, *nominal(item.second, case, role)]
     if isinstance(item, Question):
         return [Word(QUESTIONS[item.word], role, ((item, "noun"),))]
-    return [] if item is None else [_relative_pronoun(item, case)]
-
-
-def _gender(item: Pronoun) -> str:
-    """The row of PRONOUNS: people by their sex ("das Mädchen ... sie"), everything else by the gender of its noun."""
-    if item.noun is None:
-        return "we" if item.plural else "I"
-    if item.plural:
-        return "p"
-    return {"he": "m", "she": "f", "it": item.noun.gender}[item.noun.pronoun]
-
-
-def _relative_pronoun(gap: Gap, case: Case) -> Word:
-    gender = "p" if gap.plural else gap.phrase.noun.gender
-    return Word(RELATIVE[case, gender], "relativizer", ((gap.phrase.relative, "relativizer"),))
+    if item is None:
+        return []
+    gender = "p" if item.plural else item.phrase.noun.gender
+    return [Word(RELATIVE[case, gender], "relativizer", ((item.phrase.relative, "relativizer"),))]
 
 
 def _phrase(phrase: Phrase, case: Case, role: str, determiner: str) -> list[Word]:
@@ -311,7 +289,7 @@ def _phrase(phrase: Phrase, case: Case, role: str, determiner: str) -> list[Word
 
 
 def _article(determiner: str, case: Case, gender: str) -> tuple[str, dict[tuple[str, str], str]]:
-    """The article in its case, and the endings that adjectives have behind it."""
+    """The article in its case, and the endings that adjectives have after it."""
     if determiner == "the":
         return DEFINITE[case, gender], WEAK
     if determiner in DETERMINERS:

@@ -57,14 +57,14 @@ def description(author: Author) -> Scene:
 def existence(author: Author) -> Scene:
     """Draw a scene with "there is" or "there are", such as: there are two cats under the table."""
     thing = author.phrase(author.fresh(MOVABLE), SOME)
-    place = author.place() if author.chance(0.4) else author.beside((*BESIDE, ON, ON))
+    place = author.place() if author.chance(0.4) else author.near((*BESIDE, ON, ON))
     return Scene(Clause(BE, thing, "present", voice="existential", place=place))
 
 
 def location(author: Author) -> Scene:
     """Draw a scene that tells, denies or asks where something is, such as: the key is on the table."""
     thing = author.phrase(author.fresh(MOVABLE), DEFINITE)
-    place = author.place() if author.chance(0.4) else author.beside((*BESIDE, ON, ON))
+    place = author.place() if author.chance(0.4) else author.near((*BESIDE, ON, ON))
     return Scene(Clause(BE, thing, "present", place=place, negated=author.chance(0.15), asked=author.chance(0.2)))
 
 
@@ -154,7 +154,7 @@ def _reasons(author: Author, main: Clause) -> list[Clause | None]:
 
 
 def _again(item: Nominal | None) -> Pronoun | None:
-    """The pronoun for somebody or something; None if it would have to tell a sex that is open."""
+    """The pronoun for somebody or something; None where the sex is open."""
     if isinstance(item, Phrase) and (item.plural or item.noun.pronoun):
         return Pronoun(item.noun, item.plural)
     return None
@@ -184,7 +184,7 @@ def also(author: Author) -> Scene:
 
 
 def _brief(author: Author, tense: str) -> Clause:
-    """Draw a clause with an action, without a time of its own."""
+    """Draw a clause with an action, without a separate time."""
     drawn = {"past progressive": "progressive", "present": "past"}.get(tense, tense)
     clause = author.action(drawn, frames=BRIEF)
     clause.tense, clause.time, clause.time_first = tense, None, False

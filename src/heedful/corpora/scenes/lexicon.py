@@ -25,7 +25,7 @@ TENSES = {
 
 
 class Relation(NamedTuple):
-    """A relation in space: a preposition in English and German, a word behind the noun in Chinese."""
+    """A relation in space: a preposition in English and German, a word after the noun in Chinese."""
 
     english: tuple[str, ...]
     german: str
@@ -73,7 +73,7 @@ class Adjective:
 
 
 class EnglishVerb(NamedTuple):
-    """The forms of an English verb; the particle is a part of the verb that stays behind it, as in "wake up"."""
+    """The forms of an English verb; the particle is a part of the verb that stays after it, as in "wake up"."""
 
     base: str
     third: str
@@ -116,7 +116,7 @@ class Verb:
 class Time:
     """An adverbial of time in English, German and Chinese; its words correspond when counted from the right."""
 
-    tenses: frozenset[str]
+    tenses: tuple[str, ...]
     english: tuple[str, ...]
     german: tuple[str, ...]
     chinese: tuple[str, ...]
@@ -194,15 +194,10 @@ def _read_verb(frame: str, cells: list[str]) -> Verb:
     )
 
 
-def _read_time(cells: list[str]) -> Time:
-    tenses, english, german, chinese = cells
-    return Time(frozenset(tenses.split()), tuple(english.split()), tuple(german.split()), tuple(chinese.split()))
-
-
 NOUNS = tuple(_read_noun(section, cells) for section, cells in _rows("nouns.txt"))
 ADJECTIVES = tuple(_read_adjective(cells) for _, cells in _rows("adjectives.txt"))
 VERBS = tuple(_read_verb(frame, cells) for frame, cells in _rows("verbs.txt"))
-TIMES = tuple(_read_time(cells) for _, cells in _rows("times.txt"))
+TIMES = tuple(Time(*(tuple(cell.split()) for cell in cells)) for _, cells in _rows("times.txt"))
 
 NOWHERE = Relation(("",), "", "")  # for questions with "where"
 TO = Relation(("to",), "zu", "")

@@ -10,7 +10,7 @@ ROLES = (
     "recipient",  # the indirect object
     "agent",  # who does it, in the passive
     "standard",  # what the subject is compared with
-    "predicate",  # an adjective behind "is"
+    "predicate",  # an adjective after "is"
     "place",
     "time",
     "possessor",
@@ -23,7 +23,7 @@ ROLES = (
     "adjective",
     "preposition",  # with Chinese words for the side, such as 下面
     "conjunction",
-    "relativizer",  # the relative pronoun; Chinese 的 behind a relative clause
+    "relativizer",  # the relative pronoun; Chinese 的 after a relative clause
     "punctuation",
 )
 
@@ -52,7 +52,7 @@ class ScenePair:
     """A generated sentence, its translation and their word alignment: sorted pairs of word numbers, from 0.
 
     One word may correspond to several: both parts of a separable verb to the verb, a Chinese classifier to the
-    determiner or numeral beside it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a
+    determiner or numeral next to it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a
     fused preposition ("im") to the preposition and the article. Words without a counterpart, such as the article before
     a bare Chinese noun, are not aligned.
     """

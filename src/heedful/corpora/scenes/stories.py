@@ -48,7 +48,7 @@ class Narrator(Author):
         self._verbs: set[Noun | Verb] = set()  # verbs of all sentences so far
 
     def _trait(self, noun: Noun) -> Adjective | None:
-        """The lasting adjective of somebody or something in the story; names need none to be told apart."""
+        """The lasting adjective of somebody or something in the story; names need none to be distinguished."""
         lasting = [quality for quality in QUALITIES[noun] if quality not in grammar.MOODS]
         return self.one(lasting) if lasting and "name" not in noun.kinds else None
 
@@ -74,7 +74,7 @@ class Narrator(Author):
         """Return a random noun of the story's cast that the scene does not have yet, or a verb that such nouns suit.
 
         Raises:
-            NobodyLeft: There is no such word.
+            NobodyLeft: No word suits.
         """
         free = self._cast.keys() - self._used
         fitting = [word for word in words if _suits(word, free)]
@@ -157,9 +157,6 @@ def stories(
     """Yield `count` stories of the corpus `seed` from story number `start` on, each as a list of sentences.
 
     A story is a function of the seed, its number and the choice of lengths; all languages tell the same stories.
-
-    Raises:
-        InputError: The language is not among LANGUAGES.
     """
     check(language)
     for index in range(start, start + count):
@@ -181,9 +178,6 @@ def split_stories(
 
     The purpose of a story follows from its English text, whatever the seed and the sizes: what is in one corpus for
     training is in no corpus for validation or testing. `done` is called with the number of stories that are added.
-
-    Raises:
-        InputError: The language is not among LANGUAGES.
     """
     check(language)
     drawn = (story(seed, index, sentences) for index in itertools.count())
@@ -216,10 +210,5 @@ def tell(language: str, scenes: Sequence[Scene]) -> list[str]:
 
 
 def check(language: str) -> None:
-    """Check that stories come in a language.
-
-    Raises:
-        InputError: The language is not among LANGUAGES.
-    """
     if language not in LANGUAGES:
         raise InputError(f"unknown language {language!r}: stories come in {', '.join(LANGUAGES)}")

@@ -55,7 +55,7 @@ class Gap:
 
     @property
     def plural(self) -> bool:
-        """True if the phrase of the gap is plural: the verb behind a relative pronoun agrees with the phrase."""
+        """True if the phrase of the gap is plural: the verb after a relative pronoun agrees with the phrase."""
         return self.phrase.plural
 
 

@@ -1,8 +1,8 @@
 """Shapes: an endless corpus of our own of drawn pictures, with captions in three languages and a box for each word.
 
 A picture shows one to three shapes on a light background. Each picture has exactly one right caption in English, German
-and Chinese, so that a model that has learned to see can be exact. `figures` has the shapes with their words, `layout`
-draws a scene at random, `captions` describes it, and `drawing` makes the picture.
+and Chinese, so that a model that has learned to see can be exact. `scene` has the shapes with their words and
+draws a scene at random, `captions` describes it, and `corpus` makes the files.
 """
 
 import itertools
@@ -29,6 +29,6 @@ def split(
     The purpose of a scene follows from its English caption, whatever the seed and the sizes: what is in one corpus for
     training is in no corpus for validation or testing. `done` is called with the number of scenes that are added.
     """
-    drawn = (scene(seed, index) for index in itertools.count())
+    scenes = (scene(seed, index) for index in itertools.count())
     sizes = {"train": train, "valid": valid, "test": test}
-    return divide(drawn, lambda item: caption("en", item).text, sizes, done)
+    return divide(scenes, lambda item: caption("en", item).text, sizes, done)

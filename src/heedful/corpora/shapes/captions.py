@@ -1,7 +1,7 @@
 """Captions of scenes in English, German and Chinese, with the object that each word is about.
 
 A caption is a function of the scene's facts. For one object it says where in the picture it is, for two how the first
-lies to the second, and a third is described by both.
+is placed to the second, and a third is described by both.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Word(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The first character of a word in a caption, the one behind its last, and the number of the object."""
+    """The first character of a word in a caption, the one after its last, and the number of the object."""
 
     begin: int
     end: int
@@ -74,17 +74,16 @@ def caption(language: str, scene: Scene) -> Caption:
     return Caption(text, tuple(spans))
 
 
-def boxes(told: Caption, scene: Scene) -> list[list[Any]]:
-    """Return a list for each word of a caption: first character, the one behind the last, and the box of its object.
+def boxes(caption: Caption, scene: Scene) -> list[list[Any]]:
+    """Return a list for each word of a caption: first character, the one after the last, and the box of its object.
 
     The box is [left, top, right, bottom] in pixels, or None for a word that is about no object.
     """
-    found = [list(item.box) for item in scene.objects]
-    return [[begin, end, None if about is None else found[about]] for begin, end, about in told.spans]
+    places = [list(item.box) for item in scene.objects]
+    return [[begin, end, None if about is None else places[about]] for begin, end, about in caption.spans]
 
 
 def english(scene: Scene) -> list[Word]:
-    """Describe a scene in English, word by word."""
     first = [*_english(scene, 0), Word("is")]
     if len(scene.objects) == 1:
         return [*first, *_words(PLACES[scene.where].english)]
@@ -107,7 +106,6 @@ def german(scene: Scene) -> list[Word]:
 
 
 def chinese(scene: Scene) -> list[Word]:
-    """Describe a scene in Chinese, word by word."""
     first = [*_chinese(scene, 0), Word("在")]
     if len(scene.objects) == 1:
         return [*first, *_words(PLACES[scene.where].chinese)]
@@ -144,7 +142,7 @@ def _about(number: int, *texts: str) -> list[Word]:
     return [Word(text, number) for text in texts]
 
 
-# How each language describes a scene, and what stands between its words.
+# How each language describes a scene, and what is between its words.
 LANGUAGES: dict[str, tuple[Callable[[Scene], list[Word]], str]] = {
     "en": (english, " "),
     "de": (german, " "),

@@ -19,11 +19,7 @@ from heedful.media.images import pillow
 
 
 def png(scene: Scene) -> bytes:
-    """Draw a scene and return the bytes of a PNG file; the same scene always has the same.
-
-    Raises:
-        InputError: Pillow is not installed.
-    """
+    """Draw a scene and return the bytes of a PNG file; the same scene always has the same."""
     library = pillow()
     from PIL import ImageDraw
 
@@ -42,32 +38,21 @@ RATE = 16_000  # samples a second
 
 
 class Speaker:
-    """Speaks the captions of scenes in one language.
-
-    Args:
-        language: "en", "de" or "zh".
-
-    Raises:
-        InputError: There are no captions in the language, or espeak-ng is not installed.
-    """
+    """Speaks the captions of scenes in one language."""
 
     def __init__(self, language: str) -> None:
         if language not in LANGUAGES:
             raise InputError(f"--speak {language}: captions come in {', '.join(LANGUAGES)}; name one of them")
-        found = shutil.which(PROGRAM)
-        if found is None:
+        program = shutil.which(PROGRAM)
+        if program is None:
             raise InputError(
                 f"--speak {language}: captions are spoken by the program {PROGRAM}, which is not installed; install it "
                 f"with `apt install {PROGRAM}` or `brew install {PROGRAM}`, or leave --speak out"
             )
-        self._language, self._program = language, found
+        self._language, self._program = language, program
 
     def __call__(self, scene: Scene) -> bytes:
-        """Speak the caption of a scene, and return a WAV file of one channel with RATE samples a second.
-
-        Raises:
-            RunError: The program failed.
-        """
+        """Speak the caption of a scene, and return a WAV file of one channel with RATE samples a second."""
         text = caption(self._language, scene).text
         with TemporaryDirectory() as folder:
             sound = Path(folder) / "caption.wav"
@@ -104,9 +89,6 @@ def corpus_files(parts: Mapping[str, Sequence[Scene]], speak: Speak | None = Non
     For a part "train" these are pictures/train-000001.png and so on; with `speak` also sounds/train-000001.wav and so
     on; and behind them train.jsonl with a line for each picture. In it "picture" and "sound" are the names of the
     files, "en", "de" and "zh" the captions, and "boxes" has a list for each word of each caption, from `boxes`.
-
-    Raises:
-        InputError: Pillow is not installed.
     """
     pillow()
     files: dict[str, Callable[[], bytes]] = {}
@@ -126,11 +108,10 @@ def _names(part: str, number: int, spoken: bool) -> dict[str, str]:
 
 
 def _table(part: str, scenes: Sequence[Scene], spoken: bool) -> bytes:
-    rows = (_names(part, number, spoken) | _row(scene) for number, scene in enumerate(scenes, start=1))
+    rows = []
+    for number, scene in enumerate(scenes, start=1):
+        captions = {language: caption(language, scene) for language in LANGUAGES}
+        texts = {language: one.text for language, one in captions.items()}
+        places = {language: boxes(one, scene) for language, one in captions.items()}
+        rows.append(_names(part, number, spoken) | texts | {"boxes": places})
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def _row(scene: Scene) -> dict[str, object]:
-    told = {language: caption(language, scene) for language in LANGUAGES}
-    texts: dict[str, object] = {language: one.text for language, one in told.items()}
-    return texts | {"boxes": {language: boxes(one, scene) for language, one in told.items()}}

@@ -41,7 +41,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Appearance of an object, as a caption tells it: its size, its colour and its shape."""
+    """Appearance of an object, as a caption has it: its size, its colour and its shape."""
 
     size: Size
     colour: Colour
@@ -51,14 +51,6 @@ class Figure:
 def _turns(count: int) -> list[float]:
     """The angles of `count` points on a circle, from the top on."""
     return [2 * math.pi * step / count for step in range(count)]
-
-
-def _square() -> Outline:
-    return (-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93)
-
-
-def _circle() -> Outline:
-    return tuple((0.98 * math.sin(turn), -0.98 * math.cos(turn)) for turn in _turns(60))
 
 
 def _star() -> Outline:
@@ -75,9 +67,11 @@ def _heart() -> Outline:
     return tuple((math.sin(t) ** 3, (middle - y) / half) for t, y in zip(_turns(60), heights, strict=True))
 
 
+CIRCLE = tuple((0.98 * math.sin(turn), -0.98 * math.cos(turn)) for turn in _turns(60))
+SQUARE = ((-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93))
 SHAPES = (
-    Shape("circle", ("Kreis", "Kreis"), "m", "圆", "个", _circle()),
-    Shape("square", ("Quadrat", "Quadrat"), "n", "正方形", "个", _square()),
+    Shape("circle", ("Kreis", "Kreis"), "m", "圆", "个", CIRCLE),
+    Shape("square", ("Quadrat", "Quadrat"), "n", "正方形", "个", SQUARE),
     Shape("triangle", ("Dreieck", "Dreieck"), "n", "三角形", "个", ((0, -0.9), (1, 0.88), (-1, 0.88))),
     Shape("star", ("Stern", "Stern"), "m", "五角星", "颗", _star()),
     Shape("heart", ("Herz", "Herzen"), "n", "爱心", "颗", _heart()),
@@ -126,20 +120,14 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A picture with one to three objects, and where they are.
+    """A picture with one to three objects, and where they are."""
 
-    Attributes:
-        objects: The objects, in the order in which the English caption names them.
-        where: Of a single object, its place: a key of PLACES in `captions`. Of two or three, the relation of the
-            first to the second: a key of RELATIONS there.
-        third: The relation of the third object to the first two, a key of RELATIONS; "" if there is none.
-        background: The red, green and blue around the objects.
-    """
-
-    objects: tuple[Object, ...]
+    objects: tuple[Object, ...]  # the objects, in the order in which the English caption names them
+    # of a single object, its place: a key of PLACES in `captions`. Of two or three, the relation of the first to the
+    # second: a key of RELATIONS there.
     where: str
-    third: str
-    background: tuple[int, int, int]
+    third: str  # the relation of the third object to the first two, a key of RELATIONS; "" if there is none
+    background: tuple[int, int, int]  # the red, green and blue around the objects
 
     @property
     def facts(self) -> tuple[tuple[Figure, ...], str, str]:
@@ -178,12 +166,10 @@ def draw(rng: random.Random) -> Scene:
 
 
 def one(rng: random.Random, items: Sequence[T]) -> T:
-    """Return a random item of a sequence; all are equally likely."""
     return items[int(rng.random() * len(items))]
 
 
 def uniform(rng: random.Random, low: float, high: float) -> float:
-    """Return a random number from `low` to `high`, evenly distributed."""
     return low + (high - low) * rng.random()
 
 

@@ -1,6 +1,6 @@
-"""Preparation of pictures, sounds and videos: each file is decoded once, to find bad ones, and stored as it is."""
+"""Preparation of images, audio clips and videos: each file is decoded once, to find bad ones, and stored as it is."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice, tee
 from pathlib import Path
@@ -9,7 +9,7 @@ import torch
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.preparation.examples import remarks
+from heedful.data.preparation.pairs import remarks
 from heedful.data.preparation.prepared_data import (
     VALID,
     Preparation,
@@ -21,10 +21,9 @@ from heedful.data.preparation.prepared_data import (
 from heedful.data.readers.corpus import corpus_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.media_files import MediaFile, media_files, other_files, read_content
-from heedful.data.stores.arrays import SMALL_VOCABULARY
-from heedful.data.stores.media_store import MediaExample, MediaStore
+from heedful.data.stores import SMALL_VOCABULARY, MediaExample, MediaStore
 from heedful.errors import InputError
-from heedful.media.modality import medium_of
+from heedful.media.modality import modality_of
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 from heedful.workers import map_ahead
@@ -43,7 +42,7 @@ def prepare_media(
     report: Callable[[str], None],
     given: TokenizerPair | None = None,
 ) -> PreparedData[MediaStore]:
-    """Return the prepared pictures, sounds or videos of a recipe; see `prepare_data`.
+    """Return the prepared images, audio or videos of a recipe; see `prepare_data`.
 
     Args:
         recipe: Its data, image, video and audio tables count.
@@ -52,32 +51,33 @@ def prepare_media(
         tokenizers: Loads or trains the tokenizers.
         load: Reads the tokenizers from the folder to which they were saved.
         report: Called with sentences that say what is done.
-        given: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: As in `prepare_data`; or a file cannot be read, unless `data.bad_files` is "skip_all" or, for
-            training, "skip"; or a text for validation is longer than the positions that a decoder learns.
-        RunError: The folder cannot be written.
+        given: The tokenizers of a model that is tested on `data.valid`, without training data.
     """
     if given is None:
         check_media(recipe)
+    writes_text = FAMILIES[recipe.model.family].pairs
 
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
         (corpus,) = corpora
-        skip = skips_bad(recipe, training=place.name != VALID)
-        read = (
-            (file, MediaExample(content, tokens, target(file, corpus, tokenizers)))
-            for file, content, tokens in read_files(corpus, recipe, drops, skip=skip)
-        )
-        kept = (example for _, example in read) if place.name == VALID else short_enough(read, corpus, recipe, drops)
-        written = _counted(kept, corpus, drops) if FAMILIES[recipe.model.family].pairs else kept
-        examples = at_least_one(written, corpus.source, drops, "files")
-        store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
+        trains = place.name != VALID
+
+        def examples() -> Iterator[MediaExample]:
+            for file, content, positions in read_files(corpus, recipe, drops, skip=skips_bad(recipe, training=trains)):
+                targets = target(file, corpus, tokenizers)
+                if trains and len(targets) > recipe.data.filters.max_tokens:
+                    drops.drop("too many tokens", file.place(corpus), None)
+                    continue
+                if writes_text:
+                    drops.count_tokens(f"target tokens of {corpus.source}", targets)
+                yield MediaExample(content, positions, targets)
+
+        files = at_least_one(examples(), corpus.source, drops, "files")
+        store = MediaStore.write(place, files, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
         for sentence in remarks(drops, len(store), recipe.data.max_length):
             report(sentence)
         source = corpus_files(corpus, recipe.data)[0]
-        if place.name != VALID and source.is_dir() and (others := other_files(source, recipe.data.modality)):
+        if trains and source.is_dir() and (others := other_files(source, recipe.data.modality)):
             report(others)
 
     channel = f", channel {recipe.audio.channel}" if recipe.audio.channel else ""
@@ -95,72 +95,34 @@ def prepare_media(
         settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}{prompt}",
     )
     prepared = prepare_data(recipe, folder, media, report, given)
-    if prepared.valid is not None and recipe.data.valid is not None:
-        _check_texts(recipe, recipe.data.valid, prepared.valid)
+    learned = recipe.model.learned_target_positions if writes_text else None
+    corpus, valid = recipe.data.valid, prepared.valid
+    if corpus is not None and valid is not None and learned is not None:
+        # no text of the validation or test set is filtered out, and the decoder must have positions for each
+        tokens = valid.lengths[:, 1]
+        if tokens.max() > learned:
+            file = next(islice(media_files(corpus, recipe.data), int(tokens.argmax()), None))
+            raise InputError(
+                f"{file.place(corpus)}: its text of {tokens.max():,} tokens is longer than the {learned:,} positions "
+                "that the decoder learns; shorten it, or raise model.max_target_positions"
+            )
     return prepared
 
 
-def _check_texts(recipe: Recipe, corpus: CorpusConfig, valid: MediaStore) -> None:
-    """Find a text of the validation or test set that the decoder has no positions for: none is filtered out."""
-    learned = recipe.model.learned_target_positions if FAMILIES[recipe.model.family].pairs else None
-    tokens = valid.lengths[:, 1]
-    if learned is None or tokens.max() <= learned:
-        return
-    file = next(islice(media_files(corpus, recipe.data), int(tokens.argmax()), None))
-    raise InputError(
-        f"{file.place(corpus)}: its text of {tokens.max():,} tokens is longer than the {learned:,} positions that the "
-        "decoder learns; shorten it, or raise model.max_target_positions"
-    )
-
-
-def short_enough(
-    examples: Iterable[tuple[MediaFile, MediaExample]], corpus: CorpusConfig, recipe: Recipe, drops: DropReport
-) -> Iterator[MediaExample]:
-    """Yield the examples whose text has at most `data.filters.max_tokens` tokens, and count the others."""
-    for file, example in examples:
-        if len(example.target) > recipe.data.filters.max_tokens:
-            drops.drop("too many tokens", file.place(corpus), None)
-        else:
-            yield example
-
-
-def _counted(examples: Iterable[MediaExample], corpus: CorpusConfig, drops: DropReport) -> Iterator[MediaExample]:
-    """Yield files with their texts unchanged, and count the tokens of the texts."""
-    for example in examples:
-        drops.count_tokens(f"target tokens of {corpus.source}", example.target)
-        yield example
-
-
 def check_media(recipe: Recipe) -> None:
-    """Check that a recipe names training data; nothing is read.
-
-    Raises:
-        InputError: It names none.
-    """
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
 
 
 def skips_bad(recipe: Recipe, *, training: bool) -> bool:
-    """True if files of a set that cannot be read are left out."""
     return recipe.data.bad_files == "skip_all" or (training and recipe.data.bad_files == "skip")
 
 
 def read_files(
     corpus: CorpusConfig, recipe: Recipe, drops: DropReport, *, skip: bool
 ) -> Iterator[tuple[MediaFile, bytes, int]]:
-    """Yield each file of a corpus with its bytes and its number of positions in the stack, in order.
-
-    Args:
-        corpus: The files.
-        recipe: How they are read.
-        drops: Counts the files that are skipped.
-        skip: True to skip files that cannot be read.
-
-    Raises:
-        InputError: A file cannot be read, and is not to be skipped.
-    """
-    medium = medium_of(recipe)
+    """Yield each file of a corpus with its bytes and its number of positions in the stack, in order."""
+    modality = modality_of(recipe)
 
     def tokens(file: MediaFile) -> tuple[int, bool] | InputError:
         try:
@@ -168,18 +130,19 @@ def read_files(
         except InputError as error:
             return error
         try:
-            decoded = medium.read(content)
-            return medium.tokens(decoded), medium.is_silent(decoded)
+            decoded = modality.read(content)
+            return modality.tokens(decoded), modality.is_silent(decoded)
         except InputError as error:
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    asked, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
-    with closing(map_ahead(lambda chunk: list(map(tokens, chunk)), asked, torch.get_num_threads())) as answers:
-        for file, found in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):
+    # Other processes decode ahead; the bytes of a file are read again here, which is cheaper than to send them.
+    ahead, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
+    with closing(map_ahead(lambda chunk: list(map(tokens, chunk)), ahead, torch.get_num_threads())) as answers:
+        for file, answer in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):
             try:
-                if isinstance(found, InputError):
-                    raise found
+                if isinstance(answer, InputError):
+                    raise answer
                 content = read_content(file, corpus)
             except InputError as error:
                 if not skip:
@@ -187,7 +150,7 @@ def read_files(
                 drops.drop("bad file", str(error), None)
                 drops.bad_files.append(str(error))
             else:
-                count, silent = found
+                count, silent = answer
                 if silent:
                     drops.remark("silent", file.place(corpus), None)
                 yield file, content, count

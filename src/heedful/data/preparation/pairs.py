@@ -1,27 +1,28 @@
-"""Preparation of sentence pairs for encoder-decoders: filtered, encoded, and stored, a store for each corpus."""
+"""Preparation of sentence pairs, filtered and encoded, and of labelled examples: a store for each corpus."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
-from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.prepared_data import (
     VALID,
     Preparation,
     PreparedData,
+    Texts,
     at_least_one,
     one_store_each,
     prepare_data,
 )
 from heedful.data.readers.corpus import PairReader, SentencePair, read_pairs
 from heedful.data.readers.filters import DropReport, PairFilter
-from heedful.data.stores.pair_store import PairStore, Rows
+from heedful.data.stores import SMALL_VOCABULARY, PairStore, Rows
 from heedful.errors import InputError
-from heedful.text.tokenizer import EOS
+from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.training import check_trainable, train_pair
+from heedful.text.training import check_trainable, given_tokenizer, one_tokenizer, train_pair
 from heedful.wording import counted
 
 CHUNK = 4096  # pairs encoded at a time
@@ -31,8 +32,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PreparedPairs(PreparedData[PairStore]):
-    """Prepared sentence pairs of a recipe, with the raw validation text."""
-
     valid_text: list[tuple[str, str]]  # the raw pairs of `valid`, in its order
 
 
@@ -43,34 +42,32 @@ def prepare_pairs(
     read: PairReader = read_pairs,
     tokenizers: TokenizerPair | None = None,
 ) -> PreparedPairs:
-    """Return the prepared sentence pairs of a recipe; see `prepare_data`.
-
-    Args:
-        recipe: Its data and tokenizer tables count.
-        folder: A folder for this data alone.
-        report: Called with sentences that say what is done.
-        read: Reads the pairs of a corpus.
-        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: As in `prepare_data`; or a validation sentence is longer than the positions that the model learns.
-        RunError: The folder cannot be written.
-    """
+    """Return the prepared sentence pairs of a recipe, which `read` reads; see `prepare_data`."""
     if tokenizers is None:
         check_pairs(recipe)
     data, pair_filter = recipe.data, PairFilter(recipe.data.filters)
 
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
         (corpus,) = corpora
-        pairs = read(corpus, data, drops)
-        if place.name == VALID:
-            rows = (pair_rows for _, pair_rows in _encode(pairs, tokenizers))
-        else:
-            encoded = _encode(_clean_pairs(pairs, corpus, pair_filter, drops), tokenizers)
-            rows = _fitting_rows(encoded, corpus, pair_filter, drops)
+
+        def rows() -> Iterator[Rows]:
+            pairs, trains = read(corpus, data, drops), place.name != VALID
+            if trains:
+                pairs = _clean_pairs(pairs, corpus, pair_filter, drops)
+            while chunk := list(islice(pairs, CHUNK)):
+                sources = tokenizers.source.encode_batch([pair.source for pair in chunk])
+                targets = tokenizers.target.encode_batch([pair.target for pair in chunk])
+                for pair, source, target in zip(chunk, sources, targets, strict=True):
+                    row = [*source, EOS], [*target, EOS]
+                    if trains and (reason := pair_filter.token_reason(len(row[0]), len(row[1]))):
+                        drops.drop(reason, corpus.source, pair.line)
+                        continue
+                    drops.count_tokens(f"source tokens of {corpus.source}", row[0])
+                    drops.count_tokens(f"target tokens of {corpus.target or corpus.source}", row[1])
+                    yield row
+
         vocab_size = max(len(tokenizers.source), len(tokenizers.target))
-        rows = _counted(some_pairs(rows, corpus.source, drops), corpus, drops)
-        store = PairStore.write(place, rows, vocab_size)
+        store = PairStore.write(place, some_pairs(rows(), corpus.source, drops), vocab_size)
         report(f"{corpus.source}: {counted(len(store), 'pairs')}, {drops}")
 
     pairs = Preparation(
@@ -105,51 +102,42 @@ def _check_lengths(recipe: Recipe, valid: PairStore, read: PairReader, report: C
 
 
 def check_pairs(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare sentence pairs; no text is read.
-
-    Raises:
-        InputError: The recipe names no training text, or its tokenizers can neither be loaded nor trained.
-    """
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source and target")
     given_tokenizers(recipe)
 
 
 def given_tokenizers(recipe: Recipe) -> TokenizerPair | None:
-    """Load the tokenizers that a recipe names; None if they are to be trained, and the settings allow that.
-
-    Raises:
-        InputError: The tokenizers cannot be loaded, are joint and the recipe's are not, or the other way round; or
-            none can be trained.
-    """
+    """Load the tokenizers that a recipe names; None if they are to be trained, and the settings allow that."""
     config = recipe.tokenizer
     if config.path is None:
         check_trainable(config)
         return None
     tokenizers = TokenizerPair.load(Path(config.path))
     if tokenizers.joint != config.joint:
-        held = "one vocabulary" if tokenizers.joint else "a vocabulary for each language"
-        raise InputError(f"{config.path}: holds {held}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
+        vocabularies = "one vocabulary" if tokenizers.joint else "a vocabulary for each language"
+        raise InputError(f"{config.path}: holds {vocabularies}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
     return tokenizers
 
 
 def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None]) -> TokenizerPair:
     """Load the tokenizers that the recipe names, or train them on the pairs that pass the text filters."""
-    given = given_tokenizers(recipe)
-    if given is not None:
-        return given
-    config, data, drops = recipe.tokenizer, recipe.data, DropReport()
-    next(some_pairs(_all_clean_pairs(data, read, drops), "the training text", drops))
+    if (tokenizers := given_tokenizers(recipe)) is not None:
+        return tokenizers
+    config, data = recipe.tokenizer, recipe.data
+
+    def clean_pairs(drops: DropReport) -> Iterator[SentencePair]:
+        pair_filter = PairFilter(data.filters)
+        for corpus in data.train:
+            yield from _clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops)
+
+    drops = DropReport()
+    # An empty text is found here, with the reasons, before the training of a tokenizer.
+    next(some_pairs(clean_pairs(drops), "the training text", drops))
     report(f"training the {config.kind} tokenizer")
-    sources = (pair.source for pair in _all_clean_pairs(data, read, DropReport()))
-    targets = (pair.target for pair in _all_clean_pairs(data, read, DropReport()))
+    sources = (pair.source for pair in clean_pairs(DropReport()))
+    targets = (pair.target for pair in clean_pairs(DropReport()))
     return train_pair(sources, targets, config)
-
-
-def _all_clean_pairs(data: DataConfig, read: PairReader, drops: DropReport) -> Iterator[SentencePair]:
-    pair_filter = PairFilter(data.filters)
-    for corpus in data.train:
-        yield from _clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops)
 
 
 def _clean_pairs(
@@ -162,32 +150,63 @@ def _clean_pairs(
             yield pair
 
 
-def _encode(pairs: Iterator[SentencePair], tokenizers: TokenizerPair) -> Iterator[tuple[SentencePair, Rows]]:
-    while chunk := list(islice(pairs, CHUNK)):
-        sources = tokenizers.source.encode_batch([pair.source for pair in chunk])
-        targets = tokenizers.target.encode_batch([pair.target for pair in chunk])
-        for pair, source, target in zip(chunk, sources, targets, strict=True):
-            yield pair, ([*source, EOS], [*target, EOS])
-
-
-def _fitting_rows(
-    encoded: Iterable[tuple[SentencePair, Rows]], corpus: CorpusConfig, pair_filter: PairFilter, drops: DropReport
-) -> Iterator[Rows]:
-    for pair, (source, target) in encoded:
-        if reason := pair_filter.token_reason(len(source), len(target)):
-            drops.drop(reason, corpus.source, pair.line)
-        else:
-            yield source, target
-
-
-def _counted(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:
-    """Yield rows unchanged, and count their tokens on both sides."""
-    for source, target in rows:
-        drops.count_tokens(f"source tokens of {corpus.source}", source)
-        drops.count_tokens(f"target tokens of {corpus.target or corpus.source}", target)
-        yield source, target
-
-
 def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:
-    """Yield pairs unchanged, and raise an error at the end if there was none; see `prepared_data.at_least_one`."""
     return at_least_one(pairs, name, drops, "pairs", "check the files and data.filters")
+
+
+Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
+
+
+def prepare_examples(
+    recipe: Recipe,
+    folder: Path,
+    texts: Texts,
+    read: Reader,
+    report: Callable[[str], None],
+    tokenizers: TokenizerPair | None = None,
+) -> PreparedData[PairStore]:
+    """Return the prepared examples of a recipe, whose rows `read` cuts to `data.max_length`; see `prepare_data`."""
+    if tokenizers is None:
+        check_examples(recipe)
+    data = recipe.data
+
+    def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
+        (corpus,) = corpora
+
+        def rows() -> Iterator[Rows]:
+            for text, targets in read(corpus, tokenizers.source, drops):
+                drops.count_tokens(f"tokens of {corpus.source}", text)
+                yield text, targets
+
+        vocab_size = max(len(tokenizers.source), SMALL_VOCABULARY)
+        store = PairStore.write(place, at_least_one(rows(), corpus.source, drops), vocab_size)
+        report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
+        for sentence in remarks(drops, len(store), data.max_length):
+            report(sentence)
+
+    examples = Preparation(
+        parts=one_store_each(data),
+        tokenizers=lambda: one_tokenizer(recipe, chain.from_iterable(map(texts, data.train)), report),
+        write=write,
+        open=PairStore.open,
+        texts=texts,
+        settings=f", {data.max_length} tokens, {recipe.model.family}",
+    )
+    return prepare_data(recipe, folder, examples, report, tokenizers)
+
+
+def check_examples(recipe: Recipe) -> None:
+    if not recipe.data.train:
+        raise InputError("the recipe names no training data; give it a [[data.train]] with source")
+    given_tokenizer(recipe)
+
+
+def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
+    """Yield sentences on odd examples among the `count` of a corpus: cut or empty texts, silent sounds."""
+    kinds = {
+        "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
+        "empty": "empty texts, of which nothing can be told",
+        "silent": "sounds in which nothing can be heard; leave them out unless they are examples of silence",
+    }
+    for remark, number, first in drops.remarks():
+        yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.preparation.overlap import lines_of
-from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
+from heedful.data.preparation.prepared_data import Preparation, PreparedData, lines_of, one_store_for_all, prepare_data
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
@@ -24,24 +23,13 @@ if TYPE_CHECKING:
 CHUNK = 256  # documents encoded at a time
 
 S = TypeVar("S", TokenStream, "SentenceStore")
-Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and tells its size
+Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and says its size
 
 
 def prepare_running_text(
     recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
 ) -> PreparedData[TokenStream]:
-    """Return the documents of a recipe as a stored token stream, for a language model.
-
-    Args:
-        recipe: Its data and tokenizer tables count.
-        folder: A folder for this text alone; see `prepare_data`.
-        report: Called with sentences that say what is done.
-        tokenizers: Those of a model that is tested on `data.valid`, without training data; see `prepare_data`.
-
-    Raises:
-        InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
-        RunError: The folder cannot be written.
-    """
+    """Return the documents of a recipe as a stored token stream, for a language model; see `prepare_data`."""
     if tokenizers is None:
         check_documents(recipe)
     return _prepare(recipe, folder, _write_stream, TokenStream.open, report, tokenizers)
@@ -50,12 +38,7 @@ def prepare_running_text(
 def prepare_passages(
     recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
 ) -> "PreparedData[SentenceStore]":
-    """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_running_text`.
-
-    Raises:
-        InputError: As in `prepare_running_text`; or the tokenizer has no <mask>.
-        RunError: The folder cannot be written.
-    """
+    """Return the documents of a recipe as stored sentences, for a masked language model; see `prepare_data`."""
     from heedful.data.passages import SentenceStore
 
     if tokenizers is None:
@@ -64,12 +47,6 @@ def prepare_passages(
 
 
 def check_documents(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare documents; no text is read.
-
-    Raises:
-        InputError: The recipe names no training text, a corpus has a weight, or its tokenizer can neither be loaded nor
-            trained.
-    """
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source")
     for corpus in recipe.data.train:
@@ -81,22 +58,12 @@ def check_documents(recipe: Recipe) -> None:
 
 
 def fewest_documents(recipe: Recipe, most: int) -> int:
-    """Count the documents of the training and of the validation text, up to `most` each; return the smaller number.
-
-    Raises:
-        InputError: One of the texts has no documents.
-    """
+    """Count the documents of the training and of the validation text, up to `most` each; return the smaller number."""
     parts = [recipe.data.train, *([(recipe.data.valid,)] if recipe.data.valid else [])]
     return min(sum(1 for _ in islice(all_texts(part, recipe, DropReport()), most)) for part in parts)
 
 
 def check_passages(recipe: Recipe) -> None:
-    """Check that a recipe says what is needed to prepare documents for a masked language model; no text is read.
-
-    Raises:
-        InputError: As in `check_documents`; or the tokenizer has no <mask>, which replaces hidden
-            tokens.
-    """
     check_documents(recipe)
     path = recipe.tokenizer.path
     config = TokenizerPair.load(Path(path)).source.config if path else recipe.tokenizer
@@ -111,11 +78,7 @@ def long_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[str]:
 
 
 def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport) -> Iterator[str]:
-    """Yield the texts of all documents of some corpora; `drops` counts what is left out.
-
-    Raises:
-        InputError: There is no document.
-    """
+    """Yield the texts of all documents of some corpora; `drops` counts what is left out."""
     empty = True
     for corpus in corpora:
         for document in read_documents(corpus, recipe.data, drops):
@@ -151,15 +114,13 @@ def _prepare(
 
 
 def _write_stream(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:
-    stream = TokenStream.write(folder, _encoded(texts, tokenizer), len(tokenizer))
+    def documents() -> Iterator[Encoded]:
+        while chunk := list(islice(texts, CHUNK)):
+            for text, ids in zip(chunk, tokenizer.encode_lines(chunk), strict=True):
+                yield ids, len(text.encode("utf-8"))
+
+    stream = TokenStream.write(folder, documents(), len(tokenizer))
     return _size(documents=len(stream.offsets) - 1, tokens=len(stream), bytes=stream.bytes)
-
-
-def _encoded(texts: Iterator[str], tokenizer: Tokenizer) -> Iterator[Encoded]:
-    """The documents as ids, with the bytes of their text."""
-    while chunk := list(islice(texts, CHUNK)):
-        for text, ids in zip(chunk, tokenizer.encode_lines(chunk), strict=True):
-            yield ids, len(text.encode("utf-8"))
 
 
 def _write_sentences(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:

@@ -17,19 +17,19 @@ class Turns(NamedTuple):
     replies: list[int]
 
 
-def turns_of(said: Sequence[Any]) -> Turns:
+def turns_of(entries: Sequence[Any]) -> Turns:
     """The turns of a list of texts or of messages; a turn that is not a text is as it is in the list.
 
     Of messages those of an assistant are replies, and of texts all but the first; so of messages without an assistant.
     A message without text that is not a reply, as of an empty system prompt, is not a turn.
     """
     for who, what in KEYS:
-        if all(isinstance(message, dict) and {who, what} <= message.keys() for message in said):
-            messages = [(text_of_message(message[what]), message[who] in ANSWERERS) for message in said]
-            kept = [(text, is_reply) for text, is_reply in messages if text != "" or is_reply]
-            replies = [place for place, (_, is_reply) in enumerate(kept) if place and is_reply]
-            return Turns([text for text, _ in kept], replies or list(range(1, len(kept))))
-    return Turns(list(said), list(range(1, len(said))))
+        if all(isinstance(message, dict) and {who, what} <= message.keys() for message in entries):
+            messages = [(text_of_message(message[what]), message[who] in ANSWERERS) for message in entries]
+            turns = [(text, is_reply) for text, is_reply in messages if text != "" or is_reply]
+            replies = [place for place, (_, is_reply) in enumerate(turns) if place and is_reply]
+            return Turns([text for text, _ in turns], replies or list(range(1, len(turns))))
+    return Turns(list(entries), list(range(1, len(entries))))
 
 
 def text_of_message(content: Any) -> Any:
@@ -44,13 +44,13 @@ def one_turn(text: str) -> str:
     return SPACES.sub(" ", text.strip())
 
 
-def context_of(said: Sequence[Any]) -> str | None:
+def context_of(entries: Sequence[Any]) -> str | None:
     """The context to reply to, in one text: all turns, but for a reply of an assistant at the end; None of others."""
-    texts, _ = turns_of(said)
-    last = said[-1] if said else None
+    turns, _ = turns_of(entries)
+    last = entries[-1] if entries else None
     is_reply = isinstance(last, dict) and any(last.get(who) in ANSWERERS for who, _ in KEYS)
-    kept = texts[:-1] if is_reply else texts
-    return BETWEEN.join(map(one_turn, kept)) if kept and all(isinstance(text, str) for text in kept) else None
+    context = turns[:-1] if is_reply else turns
+    return BETWEEN.join(map(one_turn, context)) if context and all(isinstance(turn, str) for turn in context) else None
 
 
 def is_dialogue(value: object) -> bool:

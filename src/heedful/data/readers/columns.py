@@ -46,14 +46,12 @@ LANGUAGE_NAMES = _named(
 OTHER_NAMES = _named("id index idx key date split")
 NAMES = TEXT_NAMES | PAIR_NAMES | LABEL_NAMES | LANGUAGE_NAMES | FILE_NAMES | OTHER_NAMES
 
-LONGEST_NAME = 40  # characters
-NAME = re.compile(
-    r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}"
-)  # "label", "text_a", "#1 String": no sentence, no number
+MAX_NAME = 40  # characters
+NAME = re.compile(r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}")  # "label", "text_a", "#1 String"; no sentence or number
 WHOLE_NUMBER = re.compile(r"(0|-?[1-9][0-9]*)([.]0+)?")  # tables write 2.0 where a value of the column is missing
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+")  # 4,37 or 1.234,5
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")  # 38,000 or 1,234.5
-ENOUGH = 10  # rows that show which labels there are
+MIN_ROWS = 10  # rows that show which labels there are
 MAX_LABELS = 1000  # different values in a column of labels
 
 
@@ -62,16 +60,14 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
 
     Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. Then
     all names must be well-known names of columns; or none may come again below, and a column below must hold nothing
-    but numbers, or a few labels, each of them more than once.
-
-    Args:
-        first: The cells of the first row.
-        others: The same cells of the rows below, None where bad UTF-8 is to be skipped; read only where names are not
-            well known.
+    but numbers, or a few labels, each of them more than once. `others` are the same cells of the rows below, None where
+    bad UTF-8 is to be skipped; they are read only where names are not well known.
     """
     cells = [cell.strip() for cell in first]
     names = cells[1:] if cells[:1] == [""] else cells
-    if not names or len(set(names)) < len(names) or not all(map(_is_name, names)):
+    if not names or len(set(names)) < len(names):
+        return False
+    if any(len(name) > MAX_NAME or NAME.fullmatch(name) is None for name in names):
         return False
     if all(name.lower() in NAMES for name in names):
         return True
@@ -79,17 +75,12 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
     for row in others:
         for column, cell in zip(columns, row, strict=True):
             column.add((cell or "").strip())
-        if any(column.comes_again for column in columns) or not any(column.may_be_named for column in columns):
+        if any(column.comes_again for column in columns) or not any(c.all_numbers or c.few for c in columns):
             return False
     return any(column.is_named for column in columns)
 
 
-def _is_name(cell: str) -> bool:
-    return len(cell) <= LONGEST_NAME and NAME.fullmatch(cell) is not None
-
-
 def is_number(text: str) -> bool:
-    """True if a text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:
@@ -102,52 +93,41 @@ def whole_number(text: str) -> str | None:
     return None if match is None else match[1]
 
 
-def may_be_number(text: str) -> bool:
-    """True if a text is a finite number, or would be one in a notation with commas: 4,37 or 38,000."""
-    return is_number(text) or any(notation.fullmatch(text) for notation in (DECIMAL_COMMA, GROUPED))
-
-
 class _Column:
-    """The values of a column below its first cell, as long as they may tell if the cell is its name."""
+    """The values of a column below its first cell, as long as they may show if the cell is its name."""
 
     def __init__(self, first: str) -> None:
         self.first = first
         self.rows = 0
-        self.comes_again = False  # True if the first cell stands again below, as data do and names do not
+        self.comes_again = False  # True if the first cell is among the values, as of data and not of names
         self.all_numbers = True
+        self.few = True  # whether there are so few different values that they may be labels
         self.counts: dict[str, int] = {}
 
     def add(self, value: str) -> None:
-        """Add one value below the first cell of the column."""
         self.rows += 1
         self.comes_again = value == self.first
-        self.all_numbers = self.all_numbers and may_be_number(value)
+        self.all_numbers = self.all_numbers and (
+            is_number(value) or any(notation.fullmatch(value) for notation in (DECIMAL_COMMA, GROUPED))
+        )
         if self.few:
             self.counts[value] = self.counts.get(value, 0) + 1
-
-    @property
-    def few(self) -> bool:
-        """True if the column has so few different values that they may be labels."""
-        return len(self.counts) <= MAX_LABELS
-
-    @property
-    def may_be_named(self) -> bool:
-        """True if the first cell of the column may still be its name, by the values so far."""
-        return self.all_numbers or self.few
+            self.few = len(self.counts) <= MAX_LABELS
 
     @property
     def is_named(self) -> bool:
-        """True if the first cell is the name of the column: the values below are numbers, or labels that come again."""
-        are_labels = self.few and self.rows >= ENOUGH and min(self.counts.values()) > 1
+        """True if the first cell is the name of the column: the values are numbers, or labels that come again."""
+        # Each label more than once, and enough rows to see that.
+        are_labels = self.few and self.rows >= MIN_ROWS and min(self.counts.values()) > 1
         return self.rows > 0 and (self.all_numbers or are_labels)
 
 
 MAX_VALUES = 20_000  # different values that are remembered of a column
-LONGEST_VALUE = 256  # characters of a value that is remembered as it is
-MOST_LABELS = 100
+MAX_VALUE = 256  # characters of a value that is remembered as it is
+MAX_DISTINCT_LABELS = 100
 LABEL_CHARACTERS = 40  # on average
 TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its name is
-FEW_NUMBERS = 20  # different whole numbers that are classes, even if they do not count from 0 or 1
+MAX_CLASS_NUMBERS = 20  # different whole numbers that are classes, even if they do not count from 0 or 1
 NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # begins addresses and notes of a licence
 
 Notation = Literal["point", "comma", "unclear"]
@@ -165,7 +145,7 @@ class Column:
     lists: int = 0  # cells that are lists, in JSON
     dialogues: int = 0  # cells that are lists of turns or messages
     messages: int = 0  # cells that are lists of objects
-    repeats: bool = False  # whether a value stands in the column more than once
+    repeats: bool = False  # whether a value is in the column more than once
     values: set[str] = field(default_factory=set)  # of long ones the hash
     notes: int = 0  # cells that are addresses, or notes of a licence
     has_fractions: bool = False  # whether a number is not whole
@@ -175,15 +155,14 @@ class Column:
 
     def add(self, cell: str) -> None:
         """Add one cell of the column to its statistics; an empty one does not show what the others hold."""
-        if not cell.strip():
-            self.rows += 1
-            return
         self.rows += 1
+        if not cell.strip():
+            return
         self.characters += len(cell)
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
         self.all_numbers = self.all_numbers and self._add_number(cell.strip())
         self.notes += NOTE.match(cell) is not None
-        value = cell if len(cell) <= LONGEST_VALUE else f"#{blake2b(cell.encode(errors='surrogatepass')).hexdigest()}"
+        value = cell if len(cell) <= MAX_VALUE else f"#{blake2b(cell.encode(errors='surrogatepass')).hexdigest()}"
         self.repeats = self.repeats or value in self.values
         if len(self.values) < MAX_VALUES:
             self.values.add(value)
@@ -214,15 +193,14 @@ class Column:
             return False
         if self.has_fractions:
             return len(self.values) > 2
-        return not self.is_label or (len(self.values) > FEW_NUMBERS and not self.counts_up)
-
-    @property
-    def counts_up(self) -> bool:
-        """True if the values are the whole numbers from 0 or 1 to the largest one, as numbered classes are."""
-        if not self._are_whole:
-            return False
-        numbers = sorted({int(whole_number(cell.strip()) or cell) for cell in self.values})
-        return numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
+        if not self.is_label:
+            return True
+        # numbered classes are the whole numbers from 0 or 1 to the largest one
+        counts_up = False
+        if self._are_whole:
+            numbers = sorted({int(whole_number(cell.strip()) or cell) for cell in self.values})
+            counts_up = numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
+        return len(self.values) > MAX_CLASS_NUMBERS and not counts_up
 
     @property
     def is_note(self) -> bool:
@@ -246,7 +224,7 @@ class Column:
     @property
     def is_label(self) -> bool:
         """True if the column seems to hold labels of classes: few different values, short on average."""
-        few = 2 <= len(self.values) <= max(2, min(MOST_LABELS, self.rows // 3))
+        few = 2 <= len(self.values) <= max(2, min(MAX_DISTINCT_LABELS, self.rows // 3))
         return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
 
     @property
@@ -257,13 +235,11 @@ class Column:
 
     @property
     def _are_whole(self) -> bool:
-        """True if the values are whole numbers from 0, with or without the fraction .0."""
         values = (cell.strip() for cell in self.values)
         return all((whole_number(value) or value).isdecimal() for value in values)
 
     @property
     def is_called_label(self) -> bool:
-        """True if the name of the column is a usual one for labels, such as "label" or "class"."""
         return self.name.strip().lower() in LABEL_NAMES
 
     @property
@@ -289,24 +265,16 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
     """Read a table (.tsv, .csv) or a .jsonl file and return the statistics of each column or key.
 
     Without a header, the names of columns are their numbers, from 1, and so is that of a column whose name is empty.
-
-    Raises:
-        InputError: The file cannot be read, has no rows, or is a table where its name says JSON, or the reverse.
     """
     suffix = ending_of(path)
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
-    found = _of_objects(path, policy) if suffix == ".jsonl" else _of_table(path, policy)
-    if not found or not found[0].rows:
+    columns = _of_objects(path, policy) if suffix == ".jsonl" else _of_table(path, policy)
+    if not columns or not columns[0].rows:
         raise InputError(f"{path}: there are no rows in it; check the file")
-    return found
+    return columns
 
 
 def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
-    """True if the first row of a table file (.tsv, .csv) is a header, which names the columns.
-
-    Raises:
-        InputError: The file cannot be read, or holds JSON objects.
-    """
     first = next(_rows(path, bad_utf8), [])
     others = (row[: len(first)] for row in _rows(path, bad_utf8) if len(row) >= len(first))
     next(others, None)

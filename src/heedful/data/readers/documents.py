@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import chain, groupby
@@ -55,42 +55,39 @@ def split_sentences(text: str) -> list[str]:
     A blank line always ends a sentence. A single line break is a space, or nothing between two Chinese characters, so
     that hard-wrapped books read like others.
     """
-    return [sentence for paragraph in BLANK_LINE.split(text) for sentence in _sentences(_unwrapped(paragraph))]
-
-
-def _unwrapped(paragraph: str) -> str:
-    lines = "\n".join(line.strip() for line in paragraph.strip().split("\n"))
-    return CHINESE_BREAK.sub("", lines).replace("\n", " ")
-
-
-def _sentences(paragraph: str) -> list[str]:
-    sentences, begin = [], 0
-    for mark in MARK.finditer(paragraph):
-        if mark["western"] is None or _ends(paragraph, begin, mark):
-            end = mark.end() + _closes(paragraph, begin, mark.end())
-            sentences.append(paragraph[begin:end].strip())
-            begin = end
-    rest = paragraph[begin:].strip()
-    return [*sentences, rest] if rest else sentences
-
-
-def _closes(paragraph: str, begin: int, end: int) -> bool:
-    """True if an ASCII quote at `end` closes one of this sentence; behind a Chinese mark it could open the next one."""
-    return paragraph.startswith('"', end) and paragraph.count('"', begin, end) % 2 == 1
+    sentences = []
+    for wrapped in BLANK_LINE.split(text):
+        lines = "\n".join(line.strip() for line in wrapped.strip().split("\n"))
+        paragraph = CHINESE_BREAK.sub("", lines).replace("\n", " ")
+        begin = 0
+        for mark in MARK.finditer(paragraph):
+            if mark["western"] is None or _ends(paragraph, begin, mark):
+                end = mark.end()
+                # an ASCII quote closes one of this sentence; after a Chinese mark it could open the next one
+                if paragraph.startswith('"', end) and paragraph.count('"', begin, end) % 2 == 1:
+                    end += 1
+                sentences.append(paragraph[begin:end].strip())
+                begin = end
+        if rest := paragraph[begin:].strip():
+            sentences.append(rest)
+    return sentences
 
 
 def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
     """True if a Western mark ends the sentence that begins at `begin`."""
     following = NEXT.match(paragraph, mark.end())
     first = following[1] if following else ""
+    # A sentence does not begin with a small letter or a mark.
     if first.islower() or first in NO_BEGINNING:
         return False
     if mark["western"] != "." or mark.end() > mark.end("western"):
         return True
     word_begin = max(begin, paragraph.rfind(" ", begin, mark.start()) + 1)
     word = paragraph[word_begin : mark.start()].lstrip(OPENING)
+    # Headings such as "1." and "IV." belong to the sentence after them.
     if ENUMERATOR.fullmatch(paragraph, begin, mark.start()):
         return False
+    # "No. 7" continues, "No. He did not." ends.
     if BEFORE_NUMBERS.fullmatch(word):
         return not first.isdecimal()
     return not (ABBREVIATION.fullmatch(word) or INITIAL.fullmatch(word))
@@ -99,12 +96,10 @@ def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
 SECTION_BREAK = 2  # blank lines
-ENDINGS = (
-    ".txt",
-    ".text",
-    ".md",
-    ".jsonl",
-)  # of files that are read in a folder; each may be followed by .gz, .bz2 or .xz
+ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of files that are read in a folder; .gz, .bz2 or .xz may follow
+
+
+Line = tuple[int, str | None]  # its number, from 1, and its text with its line feed; None: bad UTF-8 to be skipped
 
 
 class Document(NamedTuple):
@@ -115,31 +110,17 @@ class Document(NamedTuple):
     line: int  # from 1
 
 
-class DocumentLine(NamedTuple):
-    """A numbered line of a text file, or the piece of a line inside the selected part of the file."""
-
-    number: int  # from 1
-    text: str | None  # with its line feed, if it has one; None where bad UTF-8 is to be skipped
-
-
 def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
     r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
 
     `data.documents` says what a document of plain text is: "file", with its text exact but for byte order marks and
     for "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are;
     "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row
-    has a document under `source_field`. One document is in memory at a time.
+    has a document under `source_field`. Of a folder every .txt, .text, .md and .jsonl file below it is read. One
+    document is in memory at a time.
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
     int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
-
-    Args:
-        corpus: `source` names a file or a folder, of which every .txt, .text, .md and .jsonl file below it is read.
-        data: Says where relative names start, what a document is and what happens to bad UTF-8.
-        report: Counts the lines with bad UTF-8 that were skipped, and files and objects without text.
-
-    Raises:
-        InputError: A file cannot be read, a line of a .jsonl file has no text, or a folder holds no file to read.
     """
     report = DropReport() if report is None else report
     files = document_files(corpus, data)
@@ -154,11 +135,7 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
 
 def drop_made_folders(path: Path, report: DropReport) -> None:
-    """Count the folders below a folder that are left out because heedful made them; a file has none.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
+    """Count the folders below a folder that are left out because heedful made them; a file has none."""
     if not path.is_dir():
         return
     from heedful.data.readers.files import made_folders
@@ -168,48 +145,30 @@ def drop_made_folders(path: Path, report: DropReport) -> None:
 
 
 def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:
-    """Yield each line with text of a corpus of documents, or each text of its tables, as a document of its own.
-
-    Raises:
-        InputError: As in `read_documents`.
-    """
+    """Yield each line with text of a corpus of documents, or each text of its tables, as a document of its own."""
     return read_documents(corpus, replace(data, documents="line"))
 
 
 def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the files of a corpus of documents, sorted by their paths.
-
-    Raises:
-        InputError: A folder holds no such file, or the file is a pipe or a device.
-    """
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
     from heedful.data.readers.files import visible_files
 
-    found = [file for file in visible_files(path) if ending_of(file) in ENDINGS]
-    if not found:
+    files = [file for file in visible_files(path) if ending_of(file) in ENDINGS]
+    if not files:
         raise InputError(
             f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz, .bz2 or .xz"
         )
-    return sorted(found, key=lambda file: file.relative_to(path).as_posix())
+    return sorted(files, key=lambda file: file.relative_to(path).as_posix())
 
 
 def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return the paths of all files of a corpus of any kind: its documents, or its source and its target.
-
-    Raises:
-        InputError: As in `document_files`.
-    """
     return [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
 
 
 def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
-    """Check that all files of a corpus exist and begin like text; only their first lines are read.
-
-    Raises:
-        InputError: As in `text_files`; some files are missing, all of which are named, or one is no text.
-    """
+    """Check that all files of a corpus exist and begin like text; only their first lines are read."""
     files = text_files(corpus, data)
     if missing := [path for path in files if not path.exists()]:
         from heedful.storage.paths import near_paths
@@ -225,53 +184,44 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
 
 
 def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
-    """The documents of one file, each with the line where it begins."""
     if ending_of(path) in TABLE_ENDINGS:
         from heedful.data.readers.corpus import read_rows
 
         rows = read_rows(replace(corpus, source=str(path.absolute())), data, (corpus.source_field,), report)
         return ((row.line, row.texts[0]) for row in rows)
-    return CUTTERS[data.documents](_sound(_lines(path, corpus.part, data.bad_utf8), path, report))
+
+    def sound() -> Iterator[Sound]:
+        for number, text in _lines(path, corpus.part, data.bad_utf8):
+            if text is None:
+                report.drop("bad UTF-8", str(path), number)
+            else:
+                yield number, text
+
+    return CUTTERS[data.documents](sound())
 
 
-def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[DocumentLine]:
+def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[Line]:
     """Yield the lines of a part of a file; a line cut by the limits of the part is yielded with what lies inside."""
     with open_bytes(path) as stream:
-        lines = map(DocumentLine._make, enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1))
+        lines = enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1)
         if part == WHOLE:
             yield from lines
             return
-        size = _count_characters(path, bad_utf8)
+        with open_bytes(path) as again:
+            size = sum(len(line or "") for line in decode_text(again, str(path), bad_utf8=bad_utf8))
         begin, end = (int(size * share) for share in part)
-        # One character more than there are, so that a last line which is to be skipped is met and reported.
-        yield from _some_characters(lines, begin, size + 1 if part[1] == 1 else end)
-
-
-def _count_characters(path: Path, bad_utf8: BadUtf8) -> int:
-    with open_bytes(path) as stream:
-        return sum(len(line or "") for line in decode_text(stream, str(path), bad_utf8=bad_utf8))
-
-
-def _some_characters(lines: Iterable[DocumentLine], begin: int, end: int) -> Iterator[DocumentLine]:
-    place = 0
-    for line in lines:
-        if place >= end:
-            return
-        text = line.text or ""
-        if line.text is None and place >= begin:
-            yield line
-        elif inside := text[max(0, begin - place) : end - place]:
-            yield DocumentLine(line.number, inside)
-        place += len(text)
-
-
-def _sound(lines: Iterable[DocumentLine], path: Path, report: DropReport) -> Iterator[Sound]:
-    """Yield the lines that could be decoded, and report lines with bad UTF-8."""
-    for number, text in lines:
-        if text is None:
-            report.drop("bad UTF-8", str(path), number)
-        else:
-            yield number, text
+        if part[1] == 1:
+            end = size + 1  # one character more than there are, so that a last line which is to be skipped is reported
+        place = 0
+        for number, line in lines:
+            if place >= end:
+                return
+            text = line or ""
+            if line is None and place >= begin:
+                yield number, None
+            elif inside := text[max(0, begin - place) : end - place]:
+                yield number, inside
+            place += len(text)
 
 
 def _whole(lines: Iterator[Sound]) -> Iterator[Sound]:

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from os import DirEntry, scandir
+from os import scandir
 from os.path import exists
 from pathlib import Path
 from typing import Literal, Protocol
@@ -26,29 +26,18 @@ def visible_files(folder: Path) -> Iterator[Path]:
 
     So are the folders that heedful made, which `made_folders` lists. Links to files and folders are followed, but for a
     link to a folder that holds it.
-
-    Raises:
-        InputError: A folder cannot be read, or a link leads to what is not there.
     """
-    yield from _below(folder, (folder.resolve(),))
+    yield from (path for path, is_made_folder in _below(folder, (folder.resolve(),)) if not is_made_folder)
 
 
 def visible_folders(folder: Path) -> list[Path]:
-    """List the folders in a folder, and links to such, by name; hidden ones and those of heedful are left out.
-
-    Raises:
-        InputError: The folder cannot be read, or a link in it leads to what is not there.
-    """
-    return [Path(entry.path) for entry, is_folder in _entries(folder) if is_folder]
+    """List the folders in a folder, and links to such, by name; hidden ones and those of heedful are left out."""
+    return [path for path, is_folder in _visible(folder) if is_folder and not is_made(path)]
 
 
 def made_folders(folder: Path) -> list[Path]:
-    """List the folders of runs, models and recipes below a folder, which are not read with it.
-
-    Raises:
-        InputError: A folder cannot be read, or a link leads to what is not there.
-    """
-    return list(_made_below(folder, (folder.resolve(),)))
+    """List the folders of runs, models and recipes below a folder, which are not read with it."""
+    return [path for path, is_made_folder in _below(folder, (folder.resolve(),)) if is_made_folder]
 
 
 def is_made(folder: Path) -> bool:
@@ -62,38 +51,23 @@ def is_made(folder: Path) -> bool:
     return False
 
 
-def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    for entry, is_folder in _entries(folder):
-        path = Path(entry.path)
-        if not is_folder:
-            yield path
+def _below(folder: Path, above: tuple[Path, ...]) -> Iterator[tuple[Path, bool]]:
+    """Yield the files below a folder, and the folders there that heedful made, which are not entered, with True."""
+    for path, is_folder in _visible(folder):
+        if not is_folder or is_made(path):
+            yield path, is_folder
         elif (real := path.resolve()) not in above:
             yield from _below(path, (*above, real))
 
 
-def _made_below(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    for entry, is_folder in _visible(folder):
-        path = Path(entry.path)
-        if is_folder and is_made(path):
-            yield path
-        elif is_folder and (real := path.resolve()) not in above:
-            yield from _made_below(path, (*above, real))
-
-
-def _entries(folder: Path) -> list[tuple[DirEntry[str], bool]]:
-    """List the visible files and folders in a folder, by name, and whether each is a folder; none that heedful made."""
-    return [
-        (entry, is_folder) for entry, is_folder in _visible(folder) if not (is_folder and is_made(Path(entry.path)))
-    ]
-
-
-def _visible(folder: Path) -> list[tuple[DirEntry[str], bool]]:
+def _visible(folder: Path) -> list[tuple[Path, bool]]:
+    """The paths in a folder by name, and whether each is a folder; without hidden ones."""
     try:
         with scandir(folder) as entries:
             visible = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
             if lost := next((entry for entry in visible if entry.is_symlink() and not exists(entry.path)), None):
                 raise InputError(f"{lost.path}: this link leads to what is not there; mend it, or take it out")
-            return [(entry, entry.is_dir()) for entry in visible if entry.is_dir() or entry.is_file()]
+            return [(Path(entry.path), entry.is_dir()) for entry in visible if entry.is_dir() or entry.is_file()]
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be read ({error.strerror or error})") from error
 
@@ -104,21 +78,17 @@ BadUtf8 = Literal["error", "skip", "replace"]
 class ByteStream(Protocol):
     """Interface of a binary file open for reading, such as `sys.stdin.buffer`, a `BytesIO` or a `GzipFile`."""
 
-    def read(self, size: int, /) -> bytes:
-        """Read at most `size` bytes; no bytes at the end of the file."""
-        ...
+    def read(self, size: int, /) -> bytes: ...
 
-    def readline(self, size: int, /) -> bytes:
-        """Read the bytes up to and with the next line feed, at most `size`; no bytes at the end of the file."""
-        ...
+    def readline(self, size: int, /) -> bytes: ...
 
 
 WHOLE = (0.0, 1.0)  # the part of a corpus that is all of it
 TABLE_ENDINGS = (".tsv", ".csv", ".jsonl")  # of files that `heedful.data.readers.rows` reads
 
 BLOCK = 1 << 20  # bytes that are read at a time to count lines
-SOME = 1 << 10  # bytes of a line that tell whether it holds more than byte order marks
-LONGEST_LINE = 1 << 26  # bytes: a longer one means that the file is not text, and would have to be held in memory
+MARK_BYTES = 1 << 10  # bytes of a line that show whether it holds more than byte order marks
+MAX_LINE_BYTES = 1 << 26  # bytes: a longer one means that the file is not text, and would have to be held in memory
 
 SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # in UTF-8, of a JSON escape without its other half
 
@@ -134,6 +104,7 @@ FOREIGN_BEGINNINGS = {
     b"Rar!": "a RAR archive; unpack it first",
     b"\xd0\xcf\x11\xe0": "a Word or Excel file; save it as text or CSV",
     b"{\\rtf": "an RTF document; save it as plain text",
+    b"\x93NUMPY": "a NumPy array; save it as .wav if it is a sound, as .png if a picture, as .csv if a table",
     b"PAR1": "a Parquet file; save it as CSV or JSON Lines",
     b"ARROW1": "an Arrow file; save it as CSV or JSON Lines",
     b"SQLite format 3": "an SQLite database; export its table as CSV",
@@ -154,11 +125,7 @@ class NoItems(InputError):
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
-    """Return the paths of the one or two files of a corpus; relative names start at `data.root`.
-
-    Raises:
-        InputError: A file is a pipe or a device, which cannot be read twice.
-    """
+    """Return the paths of the one or two files of a corpus; relative names start at `data.root`."""
     names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
     paths = tuple(Path(data.root) / name for name in names)
     for path in paths:
@@ -172,9 +139,6 @@ def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
 
     Memory does not grow with the number of lines. One carriage return before the line feed is folded, byte order marks
     at the beginning of a line (`cat` leaves them inside files) are removed, and the last line feed may be missing.
-
-    Raises:
-        InputError: The file cannot be read, is not text, is a damaged archive, or holds bad UTF-8 under "error".
     """
     with open_bytes(path) as stream:
         for line in decode_lines(stream, str(path), bad_utf8=bad_utf8):
@@ -183,26 +147,18 @@ def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
 
 
 def check_text(path: Path) -> None:
-    """Check that a file can be opened and begins like text; only its first line is read.
-
-    Raises:
-        InputError: The file cannot be read, begins like no text, or is a damaged compressed file.
-    """
+    """Check that a file can be opened and begins like text; only its first line is read."""
     next(read_lines(path, bad_utf8="replace"), None)
 
 
 def count_lines(path: Path) -> int:
-    """Count the lines of a text file, as many as `read_lines` yields when it skips none, without decoding them.
-
-    Raises:
-        InputError: The file cannot be read, begins like no text, or is a damaged compressed file.
-    """
+    """Count the lines of a text file, as many as `read_lines` yields when it skips none, without decoding them."""
     check_text(path)
     lines, last = 0, b""
     with open_bytes(path) as stream:
         while block := stream.read(BLOCK):
             lines += block.count(b"\n")
-            last = (last + block).rpartition(b"\n")[2][:SOME]
+            last = (last + block).rpartition(b"\n")[2][:MARK_BYTES]
     return lines + bool(last.decode("utf-8", "replace").strip("\ufeff"))
 
 
@@ -212,15 +168,18 @@ def decode_lines(
     """Decode a byte stream line by line: yield each line as text, or None for a line that `bad_utf8 = "skip"` drops.
 
     The place of a dropped line is kept so that parallel files can drop the pair. `name` is for messages, and `longest`
-    the number of bytes that a line may have, if it is not `LONGEST_LINE`.
-
-    Raises:
-        InputError: As in `read_lines`.
+    the number of bytes that a line may have, if it is not `MAX_LINE_BYTES`.
     """
     for number, line in enumerate(decode_text(stream, name, bad_utf8=bad_utf8, longest=longest), start=1):
-        if number == 1 and line is not None:
-            _refuse_carriage_returns(line, name)
-        yield line if line is None else line.removesuffix("\n")
+        if line is None:
+            yield None
+            continue
+        if number == 1 and not line.endswith("\n") and line.rstrip("\r").count("\r") > 1:  # one may be in a text
+            raise InputError(
+                f"{name}: its lines end in carriage returns alone, as on old Macs, and not in line feeds; convert it "
+                "with `tr '\\r' '\\n' < OLD > NEW`, or save it again with line ends of Unix or Windows"
+            )
+        yield line.removesuffix("\n")
 
 
 def decode_text(
@@ -229,9 +188,6 @@ def decode_text(
     r"""Decode a byte stream line by line, each with its "\n" if it has one; None for a line that is dropped.
 
     Joined, the lines are the text of the file. Otherwise the same as `decode_lines`.
-
-    Raises:
-        InputError: As in `read_lines`.
     """
     for line in decode_unfolded(stream, name, bad_utf8=bad_utf8, longest=longest):
         if line is None:
@@ -244,12 +200,8 @@ def decode_text(
 def decode_unfolded(
     stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
 ) -> Iterator[str | None]:
-    r"""Decode a byte stream line by line, each with its "\n" or "\r\n" as it is. Otherwise the same as `decode_text`.
-
-    Raises:
-        InputError: As in `read_lines`.
-    """
-    longest = LONGEST_LINE if longest is None else longest
+    r"""Decode a byte stream line by line as `decode_text` does, but with "\n" or "\r\n" as it is."""
+    longest = MAX_LINE_BYTES if longest is None else longest
     pieces = iter(partial(stream.readline, longest + 1), b"")
     for number, raw in enumerate(pieces, start=1):
         if number == 1:
@@ -265,27 +217,23 @@ def decode_unfolded(
 
 
 def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | None:
-    """Return `raw` as text; where it is not UTF-8: raise, return None ("skip"), or put U+FFFD ("replace").
-
-    Raises:
-        InputError: Bad UTF-8 under "error"; the message names `name`, `line` and the byte, counted from 1.
-    """
+    """Return `raw` as text; where it is not UTF-8: raise, return None ("skip"), or put U+FFFD ("replace")."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        if bad_utf8 == "error":
-            if surrogate := SURROGATE.match(raw, error.start):
-                number = ord(surrogate[0].decode("utf-8", "surrogatepass"))
-                problem = f"{name}, line {line}: holds a lone surrogate (U+{number:04X}), which is half of a character"
-                remedy = f"repair what was cut, such as the escape \\u{number:04x}"
-            else:
-                problem = f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8"
-                remedy = "convert the file (for example `iconv -f LATIN1 -t UTF-8`)"
-            raise InputError(
-                f"{problem}; {remedy}, or have such lines left out: with `heedful init --bad-utf8 skip`, or with "
-                'data.bad_utf8 = "skip" in a recipe; "replace" marks what is lost'
-            ) from error
-        return raw.decode("utf-8", "replace") if bad_utf8 == "replace" else None
+        if bad_utf8 != "error":
+            return raw.decode("utf-8", "replace") if bad_utf8 == "replace" else None
+        if surrogate := SURROGATE.match(raw, error.start):
+            number = ord(surrogate[0].decode("utf-8", "surrogatepass"))
+            problem = f"{name}, line {line}: holds a lone surrogate (U+{number:04X}), which is half of a character"
+            remedy = f"repair what was cut, such as the escape \\u{number:04x}"
+        else:
+            problem = f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8"
+            remedy = "convert the file (for example `iconv -f LATIN1 -t UTF-8`)"
+        raise InputError(
+            f"{problem}; {remedy}, or have such lines left out: with `heedful init --bad-utf8 skip`, or with "
+            'data.bad_utf8 = "skip" in a recipe; "replace" marks what is lost'
+        ) from error
 
 
 @contextmanager
@@ -293,9 +241,6 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     """Context manager: opens a file for reading bytes, and turns errors until its end into InputError.
 
     A file that is compressed with gzip, bzip2 or xz is decompressed, whatever its name.
-
-    Raises:
-        InputError: The file does not exist, is a folder, may not be read, or is a damaged compressed file.
     """
     try:
         with path.open("rb") as file, decompressed(file, path) as stream:
@@ -314,14 +259,6 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
         raise InputError(unreadable(path, error)) from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a file name ({error})") from error
-
-
-def _refuse_carriage_returns(first_line: str, name: str) -> None:
-    if not first_line.endswith("\n") and first_line.rstrip("\r").count("\r") > 1:  # a single one may be in a text
-        raise InputError(
-            f"{name}: its lines end in carriage returns alone, as on old Macs, and not in line feeds; convert it with "
-            "`tr '\\r' '\\n' < OLD > NEW`, or save it again with line ends of Unix or Windows"
-        )
 
 
 def _refuse_foreign(first_line: bytes, name: str) -> None:

@@ -21,7 +21,7 @@ NO_LETTER = re.compile(r"[\W_]+")
 Reason = Literal[
     "header",  # a first row that names columns, none of which the recipe asks for by name
     "bad UTF-8",
-    "bad file",  # a picture or a sound that cannot be read
+    "bad file",  # an image or a sound that cannot be read
     "being a run, model or recipe folder",  # which heedful, not the user, put below the folder that is read
     "empty source",
     "empty target",
@@ -34,7 +34,7 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
-MANY = 0.1  # the share of examples that are left out from which it is pointed out
+MUCH_LEFT_OUT = 0.1  # the share of examples that are left out from which it is pointed out
 
 _FILL = "fill them in, or check that the right column or file is read"
 REMEDIES: dict[Reason, str] = {  # for examples that are left out; headers and folders are not examples
@@ -68,17 +68,11 @@ LETTER_NAMES = {
 
 @dataclass
 class DropReport:
-    """Counts of pairs that were dropped for each reason, or kept with a remark, with the place of the first one.
-
-    Attributes:
-        counts: The number of pairs for each reason or remark.
-        examples: The place of the first one.
-        tokens: The tokens of the encoded texts, by what was counted, such as "target tokens of train.de".
-    """
+    """Counts of pairs that were dropped for each reason, or kept with a remark, with the place of the first one."""
 
     counts: dict[Reason | Remark, int] = field(default_factory=dict)
     examples: dict[Reason | Remark, str] = field(default_factory=dict)
-    tokens: dict[str, UnknownTokens] = field(default_factory=dict)
+    tokens: dict[str, UnknownTokens] = field(default_factory=dict)  # by what was counted: "target tokens of train.de"
     bad_files: list[str] = field(default_factory=list, compare=False)  # what is wrong with each; not stored
 
     def drop(self, reason: Reason, name: str, line: int | None) -> None:
@@ -86,18 +80,16 @@ class DropReport:
         self._count(reason, name, line)
 
     def remark(self, remark: Remark, name: str, line: int | None) -> None:
-        """Count one example that is kept, though something about it is odd."""
         self._count(remark, name, line)
 
     def count_tokens(self, name: str, ids: Sequence[int]) -> None:
-        """Count the tokens of an encoded text, and those that are unknown, under what they are."""
         self.tokens.setdefault(name, UnknownTokens()).count(ids)
 
     def merge(self, other: Self) -> None:
         """Add the counts of another drop report; the place of the first pair stays the first one met."""
-        for name, found in other.tokens.items():
+        for name, counts in other.tokens.items():
             total = self.tokens.setdefault(name, UnknownTokens())
-            total.tokens, total.unknown = total.tokens + found.tokens, total.unknown + found.unknown
+            total.tokens, total.unknown = total.tokens + counts.tokens, total.unknown + counts.unknown
         for reason, count in other.counts.items():
             self.counts[reason] = self.counts.get(reason, 0) + count
             self.examples.setdefault(reason, other.examples[reason])
@@ -118,17 +110,17 @@ class DropReport:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return counts of dropped and odd examples by reason, with the place of the first, as JSON-ready values."""
-        found = [*self.rows(), *self.remarks()]
-        return {reason: {"count": count, "first": example} for reason, count, example in found}
+        rows = [*self.rows(), *self.remarks()]
+        return {reason: {"count": count, "first": example} for reason, count, example in rows}
 
     @classmethod
     def from_dict(cls, values: dict[str, dict[str, Any]], tokens: dict[str, dict[str, int]] | None = None) -> Self:
         """Return the drop report that `to_dict` turned into JSON-ready values, with counts of tokens by their names."""
-        known: list[Reason | Remark] = [reason for reason in (*REASONS, *REMARKS) if reason in values]
+        reasons: list[Reason | Remark] = [reason for reason in (*REASONS, *REMARKS) if reason in values]
         return cls(
-            counts={reason: values[reason]["count"] for reason in known},
-            examples={reason: values[reason]["first"] for reason in known},
-            tokens={name: UnknownTokens(**found) for name, found in (tokens or {}).items()},
+            counts={reason: values[reason]["count"] for reason in reasons},
+            examples={reason: values[reason]["first"] for reason in reasons},
+            tokens={name: UnknownTokens(**counts) for name, counts in (tokens or {}).items()},
         )
 
     def _count(self, reason: Reason | Remark, name: str, line: int | None) -> None:
@@ -138,11 +130,11 @@ class DropReport:
 
 def left_out_line(drops: DropReport, kept: int) -> str | None:
     """Say with the remedy that many lines are left out of `kept` and these together; None where it is not many."""
-    lost = [row for row in drops.rows() if row[0] in REMEDIES]
-    total = sum(count for _, count, _ in lost)
-    if not lost or total < MANY * (kept + total):
+    rows = [row for row in drops.rows() if row[0] in REMEDIES]
+    total = sum(count for _, count, _ in rows)
+    if not rows or total < MUCH_LEFT_OUT * (kept + total):
         return None
-    reason, count, first = max(lost, key=lambda row: row[1])
+    reason, count, first = max(rows, key=lambda row: row[1])
     what = f"{total / (kept + total):.0%} of the examples are left out, {count:,} of them for {reason}"
     return f"{what} (first: {first}); {REMEDIES[reason]}"
 
@@ -152,7 +144,7 @@ class PairFilter:
 
     def __init__(self, config: FilterConfig) -> None:
         self.config = config
-        self._seen = HashSet()
+        self._pairs = HashSet()
 
     def text_reason(self, source: str, target: str) -> Reason | None:
         """Return the reason to drop a pair of raw texts, or None; once a pair passed, it counts as seen."""
@@ -166,7 +158,8 @@ class PairFilter:
         scripts = ((source, config.source_script), (target, config.target_script))
         if any(script is not None and not is_written_in(text, script) for text, script in scripts):
             return "wrong script"
-        if not config.duplicates and not self._seen.add(pair_hash(source, target)):
+        # Last, so that only a pair that passes the other filters counts as met before.
+        if not config.duplicates and not self._pairs.add(pair_hash(source, target)):
             return "duplicate"
         return None
 
@@ -202,7 +195,11 @@ class HashSet:
         self._slots[index] = value
         self._count += 1
         if 3 * self._count > 2 * len(self._slots):
-            self._grow()
+            # Longer runs of full slots would make each look-up slow.
+            values = self._slots
+            self._slots = array("Q", bytes(2 * 8 * len(values)))
+            for moved in filter(None, values):
+                self._slots[self._slot_of(moved)] = moved
         return True
 
     def _slot_of(self, value: int) -> int:
@@ -211,13 +208,6 @@ class HashSet:
         while slots[index] not in (0, value):
             index = (index + 1) & last
         return index
-
-    def _grow(self) -> None:
-        values = self._slots
-        self._slots = array("Q", bytes(2 * 8 * len(values)))
-        for value in values:
-            if value:
-                self._slots[self._slot_of(value)] = value
 
 
 def pair_hash(source: str, target: str) -> int:

@@ -18,7 +18,7 @@ from heedful.errors import InputError
 LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
 MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
 DOMINANT = 0.75  # the share of the largest class from which it is pointed out
-LARGEST_SCORE = 1e15  # the squares of many of them are summed in float32
+MAX_SCORE = 1e15  # the squares of many of them are summed in float32
 
 
 class Example(NamedTuple):
@@ -45,28 +45,21 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
     The text is in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`. Where
     the classes are known, a label is written as its class, as in `class_of`. Rows with an empty label are left out, and
     `report` counts them.
-
-    Raises:
-        InputError: As in `read_rows`.
     """
     report = DropReport() if report is None else report
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
     fields = (corpus.source_field, *pair_field, corpus.target_field)
     rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
-    for line, (text, *pair, written) in rows:
-        if written.strip():
-            label = class_of(LINE_ENDS.sub(" ", written.strip()), data.labels)
+    for line, (text, *pair, raw) in rows:
+        if raw.strip():
+            label = class_of(LINE_ENDS.sub(" ", raw.strip()), data.labels)
             yield Example(line, text, pair[0] if pair else None, label)
         else:
             report.drop("empty label", corpus.target or corpus.source, line)
 
 
 def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[ScoredText]:
-    """Yield the examples of a corpus whose labels are numbers, in file order, for regression.
-
-    Raises:
-        InputError: As in `read_labelled`; or a label is not a finite number, or one whose square overflows float32.
-    """
+    """Yield the examples of a corpus whose labels are numbers, in file order, for regression."""
     for line, text, pair, label in read_labelled(corpus, data, report):
         number = _number(label)
         if number is None:
@@ -74,10 +67,10 @@ def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
                 f"{_place(corpus, line)}: {label!r} is not a finite number, as regression needs; is "
                 f"target_field = {corpus.target_field!r} the right one?"
             )
-        if abs(number) > LARGEST_SCORE:
+        if abs(number) > MAX_SCORE:
             raise InputError(
                 f"{_place(corpus, line)}: {label} is too large for regression, whose loss is a square in float32; "
-                f"give numbers up to {LARGEST_SCORE:.0e}, in a larger unit"
+                f"give numbers up to {MAX_SCORE:.0e}, in a larger unit"
             )
         yield ScoredText(line, text, pair, number)
 
@@ -86,44 +79,32 @@ def labels_of(data: DataConfig) -> tuple[str, ...]:
     """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, sorted.
 
     Where all are numbers, they are sorted as numbers: 2 comes before 10.
-
-    Raises:
-        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
     """
     return classes(data, lambda corpus: ((x.label, _place(corpus, x.line)) for x in read_labelled(corpus, data)))
 
 
-def classes(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all that are found in the training corpora, in order.
+def classes(data: DataConfig, labels_of_corpus: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, in order.
 
-    Args:
-        data: The settings of the data.
-        found: Gives the label of each example of a corpus, and its place for messages.
-
-    Raises:
-        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
+    `labels_of_corpus` gives the label of each example of a corpus, and its place for messages.
     """
-    labels = data.labels or in_order(_distinct(data, found))
-    if len(labels) < 2:
-        names = ", ".join(corpus.source for corpus in data.train)
-        raise InputError(f"{names}: classification needs two classes or more, not {list(labels)}; check target_field")
-    return labels
-
-
-def _distinct(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> set[str]:
-    written, labels = set[str](), set[str]()
-    for corpus in data.train:
+    distinct, labels = set[str](), set[str]()
+    for corpus in () if data.labels else data.train:
         of_corpus = set[str]()
-        for label, place in found(corpus):
+        for label, place in labels_of_corpus(corpus):
             of_corpus.add(label)
-            written.add(label)
-            if len(written) > MOST_LABELS:
+            distinct.add(label)
+            if len(distinct) > MOST_LABELS:
                 raise InputError(
                     f"{place}: more than {MOST_LABELS:,} different labels, the last one {label[:40]!r}; is "
                     f"target_field = {corpus.target_field!r} the right one?"
                 )
         labels |= whole_labels(of_corpus)
-    return labels
+    names = data.labels or in_order(labels)
+    if len(names) < 2:
+        sources = ", ".join(corpus.source for corpus in data.train)
+        raise InputError(f"{sources}: classification needs two classes or more, not {list(names)}; check target_field")
+    return names
 
 
 def whole_labels(labels: Iterable[str]) -> set[str]:
@@ -131,9 +112,9 @@ def whole_labels(labels: Iterable[str]) -> set[str]:
 
     Tables write them with a fraction where a label is missing. Labels stay as they are if two are the same number.
     """
-    different = set(labels)
-    numbers = {number for label in different if (number := whole_number(label)) is not None}
-    return numbers if len(numbers) == len(different) else different
+    distinct = set(labels)
+    numbers = {number for label in distinct if (number := whole_number(label)) is not None}
+    return numbers if len(numbers) == len(distinct) else distinct
 
 
 def class_of(label: str, known: Collection[str]) -> str:
@@ -185,17 +166,7 @@ def is_table(path: Path) -> bool:
 def read_texts(
     path: Path, fields: Sequence[str], report: DropReport | None = None, *, turns: bool = False
 ) -> Iterator[TableRow]:
-    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names.
-
-    Args:
-        path: The table.
-        fields: Columns or keys by name, or columns by number, from 1.
-        report: Counts a header that names none of the fields.
-        turns: True if a text may be a list of turns of a dialogue in JSON; they are joined with tabs.
-
-    Raises:
-        InputError: As in `heedful.data.readers.corpus.read_rows`.
-    """
+    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names."""
     report = DropReport() if report is None else report
     names_columns = ending_of(path) in NAMED and has_header(path)
     header = next(cells_of(path, "error"))[0] if names_columns else 0
@@ -207,26 +178,15 @@ def read_texts(
 
 
 class WholeRow(NamedTuple):
-    """A row of input: the line where it begins, from 1, the texts that are wanted, and all cells, in their order.
+    """A row of input; a cell of a .jsonl file is the value of its key, of any kind, or `MISSING`."""
 
-    A cell of a .jsonl file is the value of its key, of any kind, or `MISSING`.
-    """
-
-    line: int
-    texts: tuple[str, ...]
-    cells: tuple[object, ...]
+    line: int  # where it begins, from 1
+    texts: tuple[str, ...]  # that are wanted
+    cells: tuple[object, ...]  # all, in their order
 
 
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
-    """Return the names of all columns: of the header, numbers from 1 where there is none, or the keys of all objects.
-
-    Args:
-        path: The table, .tsv, .csv or .jsonl.
-        first: The line at which its first row begins, below a header if it has one; None: it has no rows.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the names of all columns, numbers from 1 where there is no header, or the keys of all objects."""
     if ending_of(path) == ".jsonl":
         return tuple(dict.fromkeys(key for _, values in objects_of(path) for key in values))
     line, cells = next(cells_of(path, "error"), (0, None))
@@ -237,17 +197,8 @@ def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
 def read_whole_rows(
     path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
 ) -> Iterator[WholeRow]:
-    """Yield the rows that `read_texts` yields for some fields, with all their cells.
-
-    Args:
-        path: The table.
-        fields: Columns or keys by name, or columns by number, from 1.
-        columns: The names of all columns, as `names_of_cells` returns them.
-        turns: True if a text may be a list of turns of a dialogue, as in `read_texts`.
-
-    Raises:
-        InputError: As in `read_texts`.
-    """
+    """Yield the rows that `read_texts` yields for some fields, with all their cells."""
+    # Both readers go through the file in step, so that no row is kept.
     every = every_row(path, columns)
     for row in read_texts(path, fields, turns=turns):
         yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))
@@ -264,11 +215,6 @@ def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[o
 
 
 def objects_of(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the line and the object of each line of a .jsonl file.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not an object.
-    """
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8="error"), start=1):
             yield number, parse_object(line or "", f"{path}, line {number}")

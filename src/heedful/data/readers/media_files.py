@@ -1,4 +1,4 @@
-"""Files of pictures, sounds or videos, each with its class, by its folder, its text, by a table, or nothing."""
+"""Files of images, audio clips or videos, each with its class, by its folder, its text, by a table, or nothing."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,19 +17,16 @@ from heedful.storage.paths import likely
 from heedful.wording import counted
 
 ENDINGS = {"image": images.ENDINGS, "audio": audio.ENDINGS, "video": videos.ENDINGS}
-MOST_KINDS = 5  # of files that are left out, by name
+MAX_KINDS = 5  # of files that are left out, by name
 NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
 
 
 class MediaFile(NamedTuple):
-    """A file of a picture, sound or video with its class or its text, and the line of the table that names it, from 1.
-
-    The target is empty where `data.labelled` is False.
-    """
+    """A file of an image, audio or video with its class or its text."""
 
     path: Path
-    target: str
-    line: int | None
+    target: str  # empty where `data.labelled` is False
+    line: int | None  # of the table that names it, from 1
 
     def place(self, corpus: CorpusConfig) -> str:
         """Return the place of the file for messages: its path, and the line of the table that names it."""
@@ -37,28 +34,20 @@ class MediaFile(NamedTuple):
 
 
 def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[MediaFile]:
-    """Yield the files of a corpus: of a folder by class and name, of a table in its order.
+    """Yield the files of a corpus: of a folder by class and name, of a table (.csv, .tsv, .jsonl) in its order.
 
     In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
     class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
     text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
     too, and of a table the column of files only. Rows with an empty class or text are left out.
-
-    Args:
-        corpus: `source` names a folder or a table (.csv, .tsv, .jsonl).
-        data: The kind of files, and the folder where relative names start.
-        report: Counts the rows of a table that are left out.
-
-    Raises:
-        InputError: There is no such folder or table, it cannot be read, a folder has no folders with such files, or a
-            row is broken.
     """
+    report = DropReport() if report is None else report
     place = corpus_files(corpus, data)[0]
     if not place.exists():
         remedy = likely(place, "correct the name, or give --data FOLDER")
         raise InputError(f"{place}: there is no such folder or table; {remedy}")
     if place.is_dir():
-        drop_made_folders(place, DropReport() if report is None else report)
+        drop_made_folders(place, report)
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
         return
     if ending_of(place) not in TABLES or corpus.target is not None:
@@ -66,62 +55,41 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
             f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
             f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
         )
-    yield from (_labelled_rows if data.labelled else _unlabelled_rows)(place, corpus, data, report)
-
-
-def _labelled_rows(
-    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
-) -> Iterator[MediaFile]:
+    if not data.labelled:
+        for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
+            yield MediaFile(place.parent / name, "", line)
+        return
     fields = (corpus.source_field, corpus.target_field)
     for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
         if target.strip():
             yield MediaFile(place.parent / name, class_of(target.strip(), data.labels), line)
-        elif report is not None:
+        else:
             report.drop("empty label", corpus.source, line)
 
 
-def _unlabelled_rows(
-    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
-) -> Iterator[MediaFile]:
-    for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
-        yield MediaFile(place.parent / name, "", line)
-
-
 def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    found = 0
+    count = 0
     for label in in_order([path.name for path in visible_folders(folder)]):
-        check_label(label, folder)
+        try:
+            label.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{folder}: the folder {label!a} is a class, and its name has bytes that are no UTF-8; rename it"
+            ) from error
         files = files_below(folder / label, data)
         name = class_of(label, data.labels)
         yield from (MediaFile(path, name, None) for path in _part(files, corpus, f"files of the class {label!r}"))
-        found += len(files)
-    if not found:
+        count += len(files)
+    if not count:
         raise InputError(
             f"{folder}: holds no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put those "
             "of each class into a folder of its own, or name a table of files"
         )
 
 
-def check_label(label: str, folder: Path) -> None:
-    """Check that the name of the folder of a class is text.
-
-    Raises:
-        InputError: It has bytes that are no UTF-8.
-    """
-    try:
-        label.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{folder}: the folder {label!a} is a class, and its name has bytes that are no UTF-8; rename it"
-        ) from error
-
-
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    """Yield the files of a folder: those in it, and those below each of its folders; `part` is taken of each of these.
-
-    Raises:
-        InputError: There are none.
-    """
+    """Yield the files in a folder, and those below each of its folders; `part` is taken of each of these."""
+    # By the first folder on the way to each file; () for those in the folder itself.
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
@@ -142,21 +110,13 @@ def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
-    found = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
-    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+    """List the images, audio clips or videos anywhere below a folder, by name; hidden ones are left out."""
+    files = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
+    return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def other_files(folder: Path, modality: str) -> str:
-    """Say how many files below a folder are of other kinds than a model reads, by their endings; "" if there are none.
-
-    Raises:
-        InputError: A folder cannot be read.
-    """
+    """Say how many files below a folder are of kinds that a model does not read, by their endings; "" if none are."""
     others = Counter(
         path.suffix.lower() or "without an ending"
         for path in visible_files(folder)
@@ -164,18 +124,14 @@ def other_files(folder: Path, modality: str) -> str:
     )
     if not others:
         return ""
-    kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(MOST_KINDS))
-    more = ", and more" if len(others) > MOST_KINDS else ""
-    left = f"{counted(others.total(), 'files')} of other kinds {'is' if others.total() == 1 else 'are'} left out"
-    return f"{folder}: {left}: {kinds}{more}"
+    kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(MAX_KINDS))
+    more = ", and more" if len(others) > MAX_KINDS else ""
+    summary = f"{counted(others.total(), 'files')} of other kinds {'is' if others.total() == 1 else 'are'} left out"
+    return f"{folder}: {summary}: {kinds}{more}"
 
 
 def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
-    """Read all bytes of a file.
-
-    Raises:
-        InputError: It cannot be read, or is empty.
-    """
+    """Read all bytes of a file."""
     try:
         content = file.path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -188,9 +144,5 @@ def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
 
 
 def media_labels(data: DataConfig) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all classes of the training files, sorted.
-
-    Raises:
-        InputError: There is only one class, or more than `MOST_LABELS`.
-    """
+    """Return the classes of a recipe: `data.labels`, or else all classes of the training files, sorted."""
     return classes(data, lambda corpus: ((file.target, file.place(corpus)) for file in media_files(corpus, data)))

@@ -43,7 +43,7 @@ def folded(name: str) -> str:
     return name.strip().casefold()
 
 
-LOOKED_AT = 1000  # lines
+FIRST_LINES = 1000
 SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";"}
 CHARACTERS = {**SEPARATORS, "pipes": "|"}
 NAMED = {".tsv": "tabs", ".csv": "commas"}
@@ -64,9 +64,6 @@ def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
 
     It is what the ending of the name says or, where that does not cut the first lines into columns, what does: many
     programs write semicolons or tabs into .csv files. A .txt file has tabs.
-
-    Raises:
-        InputError: The file holds JSON objects, or cannot be read.
     """
     named = NAMED.get(ending_of(path))
     if named is None:
@@ -77,17 +74,17 @@ def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
             f"{path}: it seems to hold {OBJECTS}, where a {ending_of(path)} file has {named} between its columns; give "
             "it a name that ends in .jsonl"
         )
-    if declared := declared_separator(lines):
-        return declared
-    return seen_separator(lines, named)
+    if lines and (declared := DECLARED.fullmatch(lines[0].strip(" "))):
+        return next(name for name, character in CHARACTERS.items() if character == declared[1])
+    names = dict.fromkeys((named, *CHARACTERS)) if len(lines) > 1 else [named]  # one line alone shows too little
+    cutting = [name for name in names if width(lines, name) > 1]
+    if len(cutting) > 1 and "commas" in cutting and not any("," in DECIMAL_COMMA.sub("", line) for line in lines):
+        cutting.remove("commas")  # they are inside numbers, as in 4,37
+    return cutting[0] if cutting else named
 
 
 def check_objects(path: Path, bad_utf8: BadUtf8) -> None:
-    """Refuse a file of JSON objects by its name that is a table by its contents.
-
-    Raises:
-        InputError: It is a table, or cannot be read.
-    """
+    """Refuse a file of JSON objects by its name that is a table by its contents."""
     lines = first_lines(path, bad_utf8)
     if lines and lines[0].lstrip().startswith(("{", "[")):
         return  # if it is broken, the reader says how
@@ -100,33 +97,8 @@ def check_objects(path: Path, bad_utf8: BadUtf8) -> None:
 
 
 def first_lines(path: Path, bad_utf8: BadUtf8) -> list[str]:
-    """Return the first lines of a file that are not blank.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
     with open_bytes(path) as stream:
-        return [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), LOOKED_AT) if line]
-
-
-def declared_separator(lines: Sequence[str]) -> str | None:
-    """Return the separator that the first line of a table declares, as in `sep=;`; None if it declares none."""
-    match = DECLARED.fullmatch(lines[0].strip(" ")) if lines else None
-    return next(name for name, character in CHARACTERS.items() if character == match[1]) if match else None
-
-
-def seen_separator(lines: Sequence[str], named: str) -> str:
-    """Return the separator that cuts lines into columns: the named one if it does, otherwise another one that does."""
-    tried = dict.fromkeys((named, *CHARACTERS)) if len(lines) > 1 else [named]  # one line alone shows too little
-    cutting = [separator for separator in tried if width(lines, separator) > 1]
-    if len(cutting) > 1 and "commas" in cutting and _are_decimal(lines):
-        cutting.remove("commas")
-    return cutting[0] if cutting else named
-
-
-def _are_decimal(lines: Sequence[str]) -> bool:
-    """True if all commas in the lines of a table stand inside numbers, as in 4,37."""
-    return not any("," in DECIMAL_COMMA.sub("", line) for line in lines)
+        return [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), FIRST_LINES) if line]
 
 
 def _holds_object(line: str) -> bool:
@@ -140,10 +112,6 @@ def width(lines: Iterable[str], separator: str) -> int:
     """Return the number of cells in the first row of a table; 1 where other rows differ, but for a few broken ones.
 
     The last row may be cut off and is ignored.
-
-    Args:
-        lines: The lines of the table.
-        separator: A key of `CHARACTERS`, such as "tabs".
     """
     quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
     try:
@@ -154,7 +122,7 @@ def width(lines: Iterable[str], separator: str) -> int:
     return widths[0] if widths and widths.count(widths[0]) >= AGREEING * len(widths) else 1
 
 
-# The names that stand for the first columns of a table without a header.
+# The names that mean the first columns of a table without a header.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
 OPTIONS = "(commands that read tables have options for that, such as --column)"
@@ -202,10 +170,6 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
     Between the tabs of a .tsv file a quote is a character like any other. Elsewhere a quoted text may hold separators
     and line ends, a blank line is not a row, and a line end inside a text stays as it is; a line of bad UTF-8 cannot be
     skipped, since it may end a quotation.
-
-    Raises:
-        InputError: The file cannot be read, has no such column, a row is too short or longer than the first one, a
-            quotation does not end, or bad UTF-8 is to be skipped in a .csv file.
     """
     separators = separator_of(path, bad_utf8)
     columns: list[int] | None = None
@@ -219,6 +183,7 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
             columns, is_header = _columns(cells, fields.names, path)
             if is_header:
                 continue
+        # A column that the first row lacks is a wrong name; one that this row alone lacks is a broken row.
         if max(columns) >= width:
             raise InputError(
                 f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
@@ -238,9 +203,6 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
     """Yield the rows of a .jsonl file, one JSON object a line; a label that is no text is kept as its JSON.
 
     A label that is null becomes an empty text, like a missing label in a table.
-
-    Raises:
-        InputError: The file cannot be read, is a table, a line is not an object, lacks a key, or a value is not text.
     """
     check_objects(path, bad_utf8)
     with open_bytes(path) as stream:
@@ -254,58 +216,39 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
 
 
 def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
-    """Yield the line number and the cells of each row of a table, whatever separates its columns.
-
-    Raises:
-        InputError: The file cannot be read, as in `separator_of`, or as in `cells_of_csv`.
-    """
-    separator = separator_of(path, bad_utf8)
+    """Yield the line number and the cells of each row of a table, whatever separates its columns."""
+    name = separator_of(path, bad_utf8)
+    separator = CHARACTERS[name]
     with open_bytes(path) as stream:
-        if separator == "tabs" and ending_of(path) != ".csv":
-            yield from cells_of_tsv(decode_lines(stream, str(path), bad_utf8=bad_utf8))
-        else:
-            lines = decode_unfolded(stream, str(path), bad_utf8=bad_utf8)
-            yield from cells_of_csv(lines, path, CHARACTERS[separator])
-
-
-def cells_of_tsv(lines: Iterator[str | None]) -> Iterator[Cells]:
-    """Yield the line number and the cells of each line of a .tsv table, from lines of text."""
-    return ((number, None if line is None else line.split("\t")) for number, line in enumerate(lines, start=1))
-
-
-def cells_of_csv(lines: Iterator[str | None], path: Path, separator: str = ",") -> Iterator[Cells]:
-    """Yield the line number and the cells of each row of a .csv table, from lines of text with their line ends.
-
-    A line such as `sep=;` at the beginning is not a row.
-
-    Raises:
-        InputError: A quotation does not end, or a line of bad UTF-8 is to be skipped.
-    """
-    reader = csv.reader(_unbroken(lines, path), strict=True, delimiter=separator)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
+        if name == "tabs" and ending_of(path) != ".csv":
+            for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
+                yield number, None if line is None else line.split("\t")
             return
-        except csv.Error as error:
-            raise InputError(
-                f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, with "
-                "its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
-            ) from error
-        if cells and not (line == 1 and DECLARED.fullmatch(separator.join(cells))):
-            yield line, cells
 
+        def whole_lines() -> Iterator[str]:
+            for number, line in enumerate(decode_unfolded(stream, str(path), bad_utf8=bad_utf8), start=1):
+                if line is None:
+                    raise InputError(
+                        f"{path}, line {number}: not valid UTF-8; a row of CSV may span lines, so one line cannot be "
+                        "skipped: convert the file, or have what is lost marked, with `heedful init --bad-utf8 "
+                        'replace` or with data.bad_utf8 = "replace" in a recipe'
+                    )
+                yield line
 
-def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
-    for number, line in enumerate(lines, start=1):
-        if line is None:
-            raise InputError(
-                f"{path}, line {number}: not valid UTF-8; a row of CSV may span lines, so one line cannot be "
-                "skipped: convert the file, or have what is lost marked, with `heedful init --bad-utf8 replace` or "
-                'with data.bad_utf8 = "replace" in a recipe'
-            )
-        yield line
+        reader = csv.reader(whole_lines(), strict=True, delimiter=separator)
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise InputError(
+                    f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, "
+                    "with its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
+                ) from error
+            if cells and not (line == 1 and DECLARED.fullmatch(separator.join(cells))):  # `sep=;` is not a row
+                yield line, cells
 
 
 def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
@@ -316,7 +259,19 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
     is_header = names_columns(names, first_row)
     if not is_header and tuple(names) in USUAL_FIELDS:
         return list(range(len(names))), False
-    return [_column(name, first_row, path) for name in names], is_header
+    columns = []
+    for name in names:
+        if name.isdecimal() and int(name) > 0:
+            columns.append(int(name) - 1)
+        elif (meant := find_name(name, first_row)) is not None:
+            columns.append(first_row.index(meant))
+        else:
+            raise InputError(
+                f"{path}: no column is named {name!r}{hint_of_name(name, first_row)}; the first line has "
+                f"{', '.join(map(repr, first_row[:20]))}. Set source_field and target_field (and pair_field) to names "
+                f"in it, or to column numbers from 1 {OPTIONS}"
+            )
+    return columns, is_header
 
 
 def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
@@ -332,25 +287,8 @@ def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
     return len(words) > 1 and all(alike) if tuple(names) in USUAL_FIELDS else any(alike)
 
 
-def _column(name: str, first_row: list[str], path: Path) -> int:
-    if name.isdecimal() and int(name) > 0:
-        return int(name) - 1
-    meant = find_name(name, first_row)
-    if meant is not None:
-        return first_row.index(meant)
-    raise InputError(
-        f"{path}: no column is named {name!r}{hint_of_name(name, first_row)}; the first line has "
-        f"{', '.join(map(repr, first_row[:20]))}. Set source_field and target_field (and pair_field) to names in it, "
-        f"or to column numbers from 1 {OPTIONS}"
-    )
-
-
 def parse_object(line: str, place: str) -> dict[str, object]:
-    """Parse one line of a .jsonl file and return its JSON object.
-
-    Raises:
-        InputError: The line holds no JSON object.
-    """
+    """Parse one line of a .jsonl file and return its JSON object."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:

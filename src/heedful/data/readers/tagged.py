@@ -52,39 +52,40 @@ class Span(NamedTuple):
 def spans(tags: Sequence[str]) -> list[Span]:
     """Return the spans that the tags of a sentence describe, in order, as the CoNLL-2000 script conlleval cuts them.
 
-    A span goes on at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
+    A span continues at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
     sequence of tags has a meaning: I- after O, after an end, or of another kind is a beginning too.
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     before = "O"
     for place, tag in enumerate(tags):
-        if _goes_on(before, tag):
-            found[-1] = found[-1]._replace(end=place + 1)
+        if _continues(before, tag):
+            spans[-1] = spans[-1]._replace(end=place + 1)
         elif tag != "O":
-            found.append(Span(place, place + 1, tag[2:]))
+            spans.append(Span(place, place + 1, tag[2:]))
         before = tag
-    return found
+    return spans
 
 
 def with_beginnings(tags: Sequence[str], known: Collection[str]) -> list[str]:
     """Rewrite tags so that each span begins with B-, S- or U-, where such a tag is known: IOB1 becomes BIO."""
     pairs = pairwise(["O", *tags])
-    return [tag if _goes_on(before, tag) else _beginning(tag, known) for before, tag in pairs]
+    return [tag if _continues(before, tag) else _beginning(tag, known) for before, tag in pairs]
 
 
 def may_follow(before: str, tag: str, known: Collection[str]) -> bool:
     """True if one tag may come after another in the tagging scheme, such as BIO, that the known tags belong to.
 
-    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" stands for what is
+    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" means what is
     before the first word, and after the last one.
     """
-    if _goes_on(before, tag):
+    if _continues(before, tag):
         return True
-    must_go_on = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
-    return not must_go_on and _beginning(tag, known) == tag
+    # In a scheme that marks ends, a span without its end must continue.
+    must_continue = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
+    return not must_continue and _beginning(tag, known) == tag
 
 
-def _goes_on(before: str, tag: str) -> bool:
+def _continues(before: str, tag: str) -> bool:
     return tag[0] in INSIDE and before[0] in OPEN and tag[1:] == before[1:]
 
 
@@ -97,11 +98,11 @@ def tags_of(data: DataConfig) -> tuple[str, ...]:
     """Return the tags of a recipe: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
 
     Where no entry of `data.labels` has a prefix, they are tags of single words, as in `read_tagged`: DET is S-DET.
-
-    Raises:
-        InputError: There is only one tag, or an entry of `data.labels` is no tag.
     """
-    tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
+    tags = data.labels
+    if not tags:
+        distinct = {tag for corpus in data.train for sentence in read_tagged(corpus, data) for tag in sentence.tags}
+        tags = tuple(sorted(distinct, key=lambda tag: (tag != "O", tag[2:], tag)))
     if not any(map(TAG.fullmatch, tags)):
         tags = tuple(f"{ALONE}{tag}" for tag in tags)
     if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
@@ -114,10 +115,6 @@ def tags_of(data: DataConfig) -> tuple[str, ...]:
     return tags
 
 
-def _tags_in(data: DataConfig) -> set[str]:
-    return {tag for corpus in data.train for sentence in read_tagged(corpus, data) for tag in sentence.tags}
-
-
 def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Tagged]:
     """Yield the tagged sentences of a corpus, or of its `part`, in file order.
 
@@ -126,9 +123,6 @@ def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     has a prefix holds tags of single words, such as parts of speech: DET is read as S-DET. An empty line ends a
     sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do not end in a tag are comments.
     Where bad UTF-8 is skipped, the whole sentence is, and `report` counts it.
-
-    Raises:
-        InputError: The file cannot be read, a line has no word or no tag, or the part has no sentence.
     """
     report = DropReport() if report is None else report
     sentences = _sentences(corpus, data)
@@ -158,10 +152,16 @@ def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
                     yield sentence
                 sentence = []
             elif (sentence or not _is_comment(line, bare)) and (columns := _columns(line)):
-                word, tag = _word_and_tag(columns, line, f"{path}, line {number}")
-                bare = tag if is_first and TAG.fullmatch(tag) is None else bare
+                place = f"{path}, line {number}"
+                word, *others = columns
+                if not word or not others:
+                    raise InputError(
+                        f"{place}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
+                        "and an empty line ends a sentence"
+                    )
+                bare = others[-1] if is_first and TAG.fullmatch(others[-1]) is None else bare
                 is_first = False
-                sentence.append((number, word, _with_prefix(tag, bare, f"{path}, line {number}")))
+                sentence.append((number, word, _with_prefix(others[-1], bare, place)))
     if sentence:
         yield sentence
 
@@ -182,16 +182,6 @@ def _columns(line: str) -> list[str]:
     return line.rstrip(" \t").split("\t")
 
 
-def _word_and_tag(columns: list[str], line: str, place: str) -> tuple[str, str]:
-    word, *others = columns
-    if not word or not others:
-        raise InputError(
-            f"{place}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
-            "and an empty line ends a sentence"
-        )
-    return word, others[-1]
-
-
 def _with_prefix(tag: str, bare: str, place: str) -> str:
     is_known = TAG.fullmatch(tag) is not None
     if bare and is_known and tag != "O":
@@ -209,21 +199,13 @@ TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # of wha
 
 
 def words_in(line: str, place: str) -> CutText:
-    """Read the words of a line: a JSON array of strings, or else what spaces separate.
-
-    Raises:
-        InputError: a word of the array is not a string, or is empty.
-    """
+    """Read the words of a line: a JSON array of strings, or else what spaces separate."""
     values = _json(line)
     return _checked(values if isinstance(values, list) else line.split(), place)
 
 
 def has_word_lists(path: Path, key: str | None) -> bool:
-    """True for a file of tagged words, and if the first line of a .jsonl file is or holds an array of words.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """True for a file of tagged words, and if the first line of a .jsonl file is or holds an array of words."""
     if ending_of(path) != ".jsonl":
         return ending_of(path) in TAGGED_FILES
     values = _json(next(iter(read_lines(path)), ""))
@@ -231,15 +213,7 @@ def has_word_lists(path: Path, key: str | None) -> bool:
 
 
 def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
-    """Yield the words of each line of a .jsonl file, or sentence of tagged words, each as a row of one `CutText`.
-
-    Args:
-        path: The file; a line of .jsonl is an array of words, or an object that has one.
-        key: The key of the words; None: "words" or "tokens".
-
-    Raises:
-        InputError: the file cannot be read, or a line has no array of words.
-    """
+    """Yield the words of each line of a .jsonl file, or sentence of tagged words, each as a row of one `CutText`."""
     if ending_of(path) in TAGGED_FILES:
         tagged = read_tagged(CorpusConfig(source=str(path.absolute())), DataConfig())
         yield from (TableRow(sentence.line, (CutText(sentence.words),)) for sentence in tagged)

@@ -39,27 +39,16 @@ from heedful.text.languages import base_language, language_called
 
 @dataclass(frozen=True)
 class WantedTexts:
-    """What is known of the texts that a command reads from a table.
+    """What is known of the texts that a command reads from a table."""
 
-    Attributes:
-        fields: The names of the columns in the recipe: one for each text of a row.
-        named: The names that options give, as many; None where there is none.
-        labels: The classes of the model; a column of nothing else does not hold texts.
-        target: The name of the recipe's column of labels or of expected texts.
-        language: The language of the texts, as a code, or "src" if the recipe does not say.
-        usual: Usual names of such columns, in lower case, of which one is taken if several may hold texts.
-        option: The option that names a column, for messages.
-        turns: True if a text may be a list of turns in JSON, as for a model of dialogues.
-    """
-
-    fields: tuple[str, ...]
-    named: tuple[str | None, ...] = ()
-    labels: Collection[str] = ()
-    target: str | None = None
-    language: str = "src"
-    usual: Collection[str] = TEXT_NAMES
-    option: str = "--column"
-    turns: bool = False
+    fields: tuple[str, ...]  # names of the columns in the recipe: one for each text of a row
+    named: tuple[str | None, ...] = ()  # the names that options give, as many; None where there is none
+    labels: Collection[str] = ()  # classes of the model; a column of nothing else does not hold texts
+    target: str | None = None  # the name of the recipe's column of labels or of expected texts
+    language: str = "src"  # of the texts, as a code, or "src" if the recipe does not say
+    usual: Collection[str] = TEXT_NAMES  # in lower case; one of them is taken if several columns may hold texts
+    option: str = "--column"  # the option that names a column, for messages
+    turns: bool = False  # True if a text may be a list of turns in JSON, as for a model of dialogues
 
 
 @dataclass(frozen=True)
@@ -71,44 +60,47 @@ class ChosenColumns:
 
 
 def choose_columns(path: Path, wanted: WantedTexts) -> ChosenColumns:
-    """Choose the columns of a table that hold the texts that a command reads, by the rule of this module.
-
-    Raises:
-        InputError: The table cannot be read, has no column that an option names, or it is in doubt which holds texts.
-    """
-    if ending_of(path) == ".jsonl":
+    """Choose the columns of a table that hold the texts that a command reads, by the rule of this module."""
+    has_keys = ending_of(path) == ".jsonl"
+    if has_keys:
         check_objects(path, "error")
-    known = first_names(path)
+    header = first_names(path)
+    has_names = names_columns(wanted.fields, header)
     if any(wanted.named):
         pairs = zip(wanted.named, wanted.fields, strict=True)
-        named = tuple(existing(name or field, known, path, wanted.option) for name, field in pairs)
-        return ChosenColumns(by_name(named, known) if names_columns(wanted.fields, known) else named)
-    if names_columns(wanted.fields, known) and all(find_name(field, known) is not None for field in wanted.fields):
+        named = tuple(existing(name or field, header, path, wanted.option) for name, field in pairs)
+        return ChosenColumns(by_name(named, header) if has_names else named)
+    if has_names and all(find_name(field, header) is not None for field in wanted.fields):
         return ChosenColumns(wanted.fields)
     columns = columns_of(path, DataConfig())
-    has_keys = ending_of(path) == ".jsonl"
     by_place = None if has_keys or has_header(path) else places(wanted, len(columns))
     if len(columns) == len(wanted.fields):
         return ChosenColumns(by_place or fields_of(columns, columns, has_keys=has_keys))
-    found = guess(columns, wanted)
-    texts = None if found is None else fields_of(found, columns, has_keys=has_keys)
-    meant = [columns[int(place) - 1] for place in by_place or ()]
-    if by_place and is_plausible(meant, wanted, sure=texts in (None, by_place)):
-        return ChosenColumns(by_place)
+    guessed = guess(columns, wanted)
+    texts = None if guessed is None else fields_of(guessed, columns, has_keys=has_keys)
+    if by_place:
+        # Columns of numbers or of classes of the model hold no texts. Nor do those of a few short values, as of labels,
+        # unless there are no other columns of texts.
+        sure = texts in (None, by_place)
+        meant = [columns[int(place) - 1] for place in by_place]
+        if not any(c.all_numbers or is_of_classes(c, wanted) or (c.is_label and not sure) for c in meant):
+            return ChosenColumns(by_place)
     if texts is None:
+        if by_place:
+            doubt = f"column {', '.join(by_place)}, which the recipe reads, seems to hold labels"
+        else:
+            many = len([column for column in columns if column.is_text]) > len(wanted.fields)
+            why = "several columns may hold the text" if many else "no column seems to hold the text"
+            doubt = f"it has no column {' or '.join(map(repr, wanted.fields))}, as the recipe names it, and {why}"
         raise InputError(
-            f"{path}: {doubt(wanted, by_place, columns)}; it has {', '.join(map(str, columns[:12]))}. Name the column "
-            f"of the text with {wanted.option}"
+            f"{path}: {doubt}; it has {', '.join(map(str, columns[:12]))}. Name the column of the text with "
+            f"{wanted.option}"
         )
     return ChosenColumns(texts, guessed=True)
 
 
 def first_names(path: Path) -> list[str]:
-    """Return the cells of the first row of a table, or the keys of the first object, which may be names of columns.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Return the cells of the first row of a table, or the keys of the first object, which may be names of columns."""
     if ending_of(path) != ".jsonl":
         return next((cells for _, cells in cells_of(path, "replace") if cells is not None), [])
     with open_bytes(path) as stream:
@@ -116,19 +108,15 @@ def first_names(path: Path) -> list[str]:
     return list(parse_object(line, f"{path}, line 1")) if line else []
 
 
-def existing(name: str, known: Sequence[str], path: Path, option: str) -> str:
-    """Return the name of a column as the table has it, or the number of a column.
-
-    Raises:
-        InputError: There is not such a column; the message names those that are there.
-    """
+def existing(name: str, header: Sequence[str], path: Path, option: str) -> str:
+    """Return the name of a column as the table has it, or the number of a column."""
     if name.isdecimal():
         return name
-    meant = find_name(name, known)
+    meant = find_name(name, header)
     if meant is None:
         raise InputError(
-            f"{path}: no column is named {name!r}{hint_of_name(name, known)}; it has "
-            f"{', '.join(map(repr, known[:20]))}. Name one of them with {option}, or a number from 1"
+            f"{path}: no column is named {name!r}{hint_of_name(name, header)}; it has "
+            f"{', '.join(map(repr, header[:20]))}. Name one of them with {option}, or a number from 1"
         )
     return meant
 
@@ -152,17 +140,6 @@ def places(wanted: WantedTexts, width: int) -> tuple[str, ...] | None:
     return None
 
 
-def is_plausible(columns: Sequence[Column], wanted: WantedTexts, *, sure: bool) -> bool:
-    """True if columns that a recipe means by their place may hold texts.
-
-    A column of numbers, or of nothing but classes of the model, does not. Nor does one of few different short values,
-    as of labels, unless there are no other columns of texts, which is `sure`.
-    """
-    return not any(
-        column.all_numbers or is_of_classes(column, wanted) or (column.is_label and not sure) for column in columns
-    )
-
-
 def is_of_classes(column: Column, wanted: WantedTexts) -> bool:
     """True if each value of a column is a class of the model, whatever its case."""
     classes = set(map(folded, wanted.labels))
@@ -171,32 +148,28 @@ def is_of_classes(column: Column, wanted: WantedTexts) -> bool:
 
 def guess(columns: Sequence[Column], wanted: WantedTexts) -> list[Column] | None:
     """Guess the columns of texts, as many as are wanted, as `heedful init` would; None if it is in doubt."""
-    count = len(wanted.fields)
+    base = base_language(wanted.language)
     rest = [column for column in columns if may_be_text(column, wanted)]
     texts = [column for column in rest if column.is_text] or rest
     rounds = (
-        of_language(rest, wanted.language),
+        [c for c in rest if base_language(c.name.strip()) == base or language_called(c.name) == base],
         texts,
-        called(rest, TEXT_NAMES | PAIR_NAMES),
-        called(texts, wanted.usual),
-        called(rest, wanted.usual),
+        [column for column in rest if folded(column.name) in TEXT_NAMES | PAIR_NAMES],
+        [column for column in texts if folded(column.name) in wanted.usual],
+        [column for column in rest if folded(column.name) in wanted.usual],
     )
+    # The first rule that leaves as many columns as are wanted.
     for candidates in rounds:
-        if len(candidates) == count:
-            return sorted(candidates, key=is_second)
+        if len(candidates) == len(wanted.fields):
+            # a column with a usual name of the second text of a pair, such as "context", comes last
+            return sorted(candidates, key=lambda column: folded(column.name) in PAIR_NAMES)
     return None
 
 
-def fields_of(found: Sequence[Column], columns: Sequence[Column], *, has_keys: bool) -> tuple[str, ...]:
-    """Return what names some of the columns: the name or, if it would be read as a place, the number of the column.
-
-    Args:
-        found: The columns to name.
-        columns: All columns.
-        has_keys: True for JSON objects, whose keys are always names.
-    """
+def fields_of(some: Sequence[Column], columns: Sequence[Column], *, has_keys: bool) -> tuple[str, ...]:
+    """Return what names some of the columns: the name or, if it would be read as a place (not of JSON), the number."""
     numbers = {id(column): str(number) for number, column in enumerate(columns, start=1)}
-    return tuple(numbers[id(column)] if column.name.isdecimal() and not has_keys else column.name for column in found)
+    return tuple(numbers[id(column)] if column.name.isdecimal() and not has_keys else column.name for column in some)
 
 
 def may_be_text(column: Column, wanted: WantedTexts) -> bool:
@@ -206,32 +179,3 @@ def may_be_text(column: Column, wanted: WantedTexts) -> bool:
     is_other = is_target or name in LABEL_NAMES | OTHER_NAMES
     is_list = column.lists and not (wanted.turns and column.is_dialogue)
     return not (is_other or column.is_note or is_list or column.all_numbers or is_of_classes(column, wanted))
-
-
-def of_language(columns: Sequence[Column], language: str) -> list[Column]:
-    """Return the columns whose name is a language, by code or by name."""
-    base = base_language(language)
-    return [
-        column
-        for column in columns
-        if base_language(column.name.strip()) == base or language_called(column.name) == base
-    ]
-
-
-def called(columns: Sequence[Column], usual: Collection[str]) -> list[Column]:
-    """Return the columns that have one of some usual names, such as "text" or "review"."""
-    return [column for column in columns if folded(column.name) in usual]
-
-
-def is_second(column: Column) -> bool:
-    """True if the name of a column is a usual one of the second text of a pair, such as "context"."""
-    return folded(column.name) in PAIR_NAMES
-
-
-def doubt(wanted: WantedTexts, by_place: tuple[str, ...] | None, columns: Sequence[Column]) -> str:
-    """Say why no columns are chosen."""
-    if by_place:
-        return f"column {', '.join(by_place)}, which the recipe reads, seems to hold labels"
-    many = len([column for column in columns if column.is_text]) > len(wanted.fields)
-    why = "several columns may hold the text" if many else "no column seems to hold the text"
-    return f"it has no column {' or '.join(map(repr, wanted.fields))}, as the recipe names it, and {why}"

@@ -1,28 +1,36 @@
 """Record or edit the tensors of a model's forward pass with PyTorch hooks at named taps.
 
-The hooks exist only inside `recording`; outside of it the model runs unchanged.
+The hooks exist only inside `recording`; outside of it the model runs unchanged. Attention heads are switched off by
+edits (`switched_off`).
+
+B batch, H heads, T queries, S keys.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.architectures import Model
 from heedful.errors import InputError
-from heedful.inspector.capture.taps import KERNEL, Tap, taps
-from heedful.nn.attention import Attention, mix, scaled_scores, softmax
+from heedful.inspector.capture.taps import KERNEL, taps
+from heedful.nn.attention import MASKED_SCORE, Attention, mix, scaled_scores, softmax
 from heedful.nn.dropout import dropout
 
 Edit = Callable[[Tensor], Tensor]  # of a tensor with the batch dimension first
 
+WILD = set("*?[")  # characters that turn the name of a tap into a pattern
+
 
 @contextmanager
 def recording(
-    model: Model, keep: Collection[str] = (), edits: Mapping[str, Edit] | None = None
+    model: Model, keep: str | Collection[str] = (), edits: Mapping[str, Edit] | None = None
 ) -> Iterator[dict[str, Tensor]]:
     """Context manager that records and edits tensors of a model's forward passes at named taps.
 
@@ -42,82 +50,170 @@ def recording(
     Raises:
         InputError: the model has no such tap.
     """
-    there = taps(model)
-    kept = {name for pattern in patterns(keep) for name in matching(pattern, there)}
-    edited = {name: edit for pattern, edit in (edits or {}).items() for name in matching(pattern, there)}
-    found: dict[str, Tensor] = {}
+    model_taps = taps(model)
+    names = set(matching(keep, model_taps))
+    edited = {name: edit for pattern, edit in (edits or {}).items() for name in matching(pattern, model_taps)}
+    tensors: dict[str, Tensor] = {}
 
     def passing(name: str, x: Tensor) -> Tensor:
-        view = there[name].view
-        seen = view.batched(x)
-        seen = edited[name](seen) if name in edited else seen
-        if name in kept:
-            if view.joined is not None and name in found:
-                found[name] = torch.cat([found[name], seen.detach()], view.joined)
+        view = model_taps[name].view
+        x = view.batched(x)
+        x = edited[name](x) if name in edited else x
+        if name in names:
+            if view.joined is not None and name in tensors:
+                tensors[name] = torch.cat([tensors[name], x.detach()], view.joined)
             else:
-                found[name] = seen.detach()
-        return view.plain(seen)
+                tensors[name] = x.detach()
+        return view.plain(x)
+
+    def before(name: str, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return passing(name, args[0]), *args[1:]
+
+    def after(name: str, _module: nn.Module, _args: tuple[Any, ...], output: Tensor) -> Tensor:
+        return passing(name, output)
 
     inside: dict[Attention, dict[str, str]] = {}
     with ExitStack() as undo:
-        for name in [name for name in there if name in kept or name in edited]:
-            tap = there[name]
+        for name, tap in model_taps.items():
+            if name not in names and name not in edited:
+                continue
             if isinstance(tap.module, Attention) and tap.place in KERNEL:
                 inside.setdefault(tap.module, {})[tap.place] = name
+            elif tap.place == "input":
+                undo.callback(tap.module.register_forward_pre_hook(partial(before, name)).remove)
             else:
-                undo.callback(hook(tap, name, passing))
-        for attention, names in inside.items():
-            undo.callback(setattr, attention, "kernel", attention.kernel)
-            outer = attention.kernel if isinstance(attention.kernel, WatchedKernel) else None
-            attention.kernel = WatchedKernel(names, passing, outer)
-        yield found
+                undo.callback(tap.module.register_forward_hook(partial(after, name)).remove)
+
+        # No module computes scores or weights by itself: the kernel of the attention is replaced.
+        for attention, places in inside.items():
+            undo.callback(setattr, attention, "attention_fn", attention.attention_fn)
+            outer = attention.attention_fn if isinstance(attention.attention_fn, WatchedKernel) else None
+            attention.attention_fn = WatchedKernel(places, passing, outer)
+        yield tensors
 
 
-def patterns(names: str | Collection[str]) -> Collection[str]:
-    """Normalise an argument of tap names or patterns: a single string becomes a list."""
-    return [names] if isinstance(names, str) else names
-
-
-def matching(pattern: str, there: Iterable[str]) -> list[str]:
-    """Names of taps or tensors that match a pattern such as "dec.*.cross.attn".
-
-    Raises:
-        InputError: no name matches.
-    """
-    found = [name for name in there if fnmatchcase(name, pattern)]
-    if not found:
-        raise InputError(f"there is no tensor {pattern}; there are {', '.join(there)}")
-    return found
-
-
-def hook(tap: Tap, name: str, passing: Callable[[str, Tensor], Tensor]) -> Callable[[], None]:
-    """Register a hook that sends a module's input or output through `passing`; return the function to remove it."""
-    if tap.place == "input":
-        return tap.module.register_forward_pre_hook(lambda _, args: (passing(name, args[0]), *args[1:])).remove
-    return tap.module.register_forward_hook(lambda *passed: passing(name, passed[-1])).remove
+def matching(patterns: str | Collection[str], names: Iterable[str]) -> list[str]:
+    """Names of taps or tensors that match a pattern such as "dec.*.cross.attn", or one of several."""
+    matches = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        fitting = [name for name in names if fnmatchcase(name, pattern)]
+        if not fitting:
+            raise InputError(f"there is no tensor {pattern}; there are {', '.join(names)}")
+        matches += fitting
+    return matches
 
 
 @dataclass(frozen=True)
 class WatchedKernel:
-    """Attention kernel (formula 1 of Vaswani et al. 2017) that sends its inner tensors through a function by name.
+    """Attention kernel (formula 1 of Vaswani et al. 2017) that sends its inner tensors through a function by name."""
 
-    Attributes:
-        names: names of the taps by place, such as "score".
-        passing: takes the name of a tap and the tensor; returns the tensor to go on with.
-        outer: the kernel of a recording around this one, whose function comes first.
-    """
-
-    names: Mapping[str, str]
-    passing: Callable[[str, Tensor], Tensor]
-    outer: "WatchedKernel | None"
+    names: Mapping[str, str]  # of the taps by place, such as "score"
+    passing: Callable[[str, Tensor], Tensor]  # name of the tap, tensor -> the tensor to compute with
+    outer: "WatchedKernel | None"  # the kernel of a recording around this one, whose function comes first
 
     def at(self, place: str, x: Tensor) -> Tensor:
-        """Send the tensor of a place through the function of this recording, after those of the outer ones."""
         x = self.outer.at(place, x) if self.outer else x
         return self.passing(self.names[place], x) if place in self.names else x
 
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float) -> Tensor:
-        """Attend as `heedful.nn.attention.attend` does, with the tensors that the functions give back."""
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float) -> Tensor:
+        """Attend as `heedful.nn.attention.attend` does, with the tensors that the functions return."""
         scores = self.at("score", scaled_scores(self.at("q", q), self.at("k", k)))
         weights = self.at("attn", softmax(scores + self.at("bias", bias)))
-        return self.at("z", mix(dropout(weights, rate), self.at("v", v)))
+        return self.at("z", mix(dropout(weights, p), self.at("v", v)))
+
+
+@dataclass(frozen=True, order=True)
+class Head:
+    """One attention head of a model.
+
+    Attributes:
+        block: name of the attention sublayer, as in the names of taps, such as "dec.1.cross".
+        number: index of the head in the sublayer, from 0.
+
+    Raises:
+        InputError: the block is a pattern such as "dec.*.cross", which names several sublayers.
+    """
+
+    block: str
+    number: int
+
+    def __post_init__(self) -> None:
+        if WILD & set(self.block):
+            raise InputError(
+                f'"{self.block}" is a pattern of blocks, and a head stands in one; name it, such as dec.1.cross: '
+                "several heads are given one by one"
+            )
+
+
+def heads(model: Model) -> list[Head]:
+    """List all attention heads of a model, in the order in which the model computes their attention."""
+    return [
+        Head(name.removesuffix(".attn"), number)
+        for name, tap in taps(model).items()
+        if name.endswith(".attn")
+        for number in range(int(getattr(tap.module, "heads", 0)))
+    ]
+
+
+def zeroed(number: int) -> Edit:
+    """Edit that sets the values of one attention head to zero in a tensor (B, H, ...)."""
+
+    def edit(x: Tensor) -> Tensor:
+        if not 0 <= number < x.size(1):
+            raise InputError(f"head {number}: the block has {x.size(1)}, counted from 0")
+        x = x.clone()
+        x[:, number] = 0
+        return x
+
+    return edit
+
+
+def mask_alone(number: int) -> Edit:
+    """Edit that keeps only the attention mask in one head of an attention bias (B H T S), without position biases.
+
+    A bias (B 1 T S), which all heads share, holds no position biases.
+    """
+
+    def edit(bias: Tensor) -> Tensor:
+        bias, head = bias.clone(), min(number, bias.size(1) - 1)
+        bias[:, head] = torch.zeros_like(bias[:, head]).masked_fill(bias[:, head] < MASKED_SCORE / 2, MASKED_SCORE)
+        return bias
+
+    return edit
+
+
+# Way of switching a head off -> the tensors of its sublayer to edit, and the edit for the number of a head.
+WAYS: dict[str, dict[str, Callable[[int], Edit]]] = {
+    "silent": {"z": zeroed},  # its output is zero
+    "even": {"score": zeroed, "bias": mask_alone},  # equal weights on all keys that the mask leaves visible
+}
+
+
+def switched_off(off: Iterable[Head], way: str = "silent") -> dict[str, Edit]:
+    """Edits for `recording` that switch off attention heads.
+
+    Args:
+        off: the attention heads.
+        way: one of `WAYS`: "silent" for no output, "even" for uniform attention.
+
+    Raises:
+        InputError: `way` is not in `WAYS`.
+    """
+    if way not in WAYS:
+        raise InputError(f"heads are switched off in one of these ways: {', '.join(WAYS)}; not {way}")
+    edits: dict[str, list[Edit]] = defaultdict(list)
+    for head in off:
+        for place, edit_of in WAYS[way].items():
+            edits[f"{head.block}.{place}"].append(edit_of(head.number))
+    return {name: in_turn(of_heads) for name, of_heads in edits.items()}
+
+
+def in_turn(edits: Iterable[Edit]) -> Edit:
+    """One edit that makes several edits of a tensor, one after another."""
+
+    def edit(x: Tensor) -> Tensor:
+        for each in edits:
+            x = each(x)
+        return x
+
+    return edit

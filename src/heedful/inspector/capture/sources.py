@@ -1,33 +1,43 @@
-"""Sources of a forward pass: a text as token ids, an image as patches, audio as frames, each position with a label."""
+"""Sources of a forward pass: a text as token ids, an image as patches, audio as frames, each position with a label.
 
+B = 1 batch, N rows of the input, F features, H height, W width, C channels, S positions of the encoder, P coordinates,
+T frames, M mel bands, Q queries.
+"""
+
+import base64
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Shaped
+from jaxtyping import Bool, Float32, Shaped, UInt8
 from torch import Tensor
 
-from heedful.architectures.inference import evaluating
-from heedful.architectures.model import DecodingState, SourceToTarget
+from heedful.architectures.model import DecodingState, SourceToTarget, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
-from heedful.inspector.capture.media_inputs import MediaInput, media_input
-from heedful.media.modality import padded
+from heedful.media.images import pillow
+from heedful.media.log_mel import hertz, log_mel, mel
+from heedful.media.modality import AudioClips, Images, Modality, Videos
 from heedful.predictors.captioner import Captioner
-from heedful.predictors.media_reader import MediaReader
 from heedful.predictors.predictor import described
 from heedful.predictors.speech import SpeechRules, SpeechState
 from heedful.predictors.transcriber import Transcriber
 from heedful.predictors.translator import Translator
 from heedful.text.tokenizer import EOS, Tokenizer
 
+CLASS = "<class>"  # label of the class token
+
 # Prefixes of the Unicode names of letters in scripts without spaces between words.
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+
+Input = str | bytes | Path | np.ndarray  # a text; an image or audio as the bytes of a file, its path, or an array
+Writer = Translator | Captioner | Transcriber  # a predictor that reads a source and writes tokens
 
 
 @dataclass(frozen=True)
@@ -41,201 +51,262 @@ class Pieces:
 
     @classmethod
     def numbered(cls, labels: list[str]) -> "Pieces":
-        """Label positions that are no tokens, such as patches: their ids are their numbers, and each is a word."""
+        """Label positions that are not tokens, such as patches: their ids are their numbers, and each is a word."""
         numbers = list(range(len(labels)))
         return cls(ids=numbers, labels=labels, words=labels, word_of_piece=numbers)
 
     @classmethod
     def of(cls, ids: list[int], tokenizer: Tokenizer) -> "Pieces":
         """Label token ids with their pieces and words."""
-        spelled = words_of(ids, tokenizer)
+        words: list[list[int]] = []
+        numbers = tokenizer.word_of_piece(ids)
+        for i, number, before in zip(ids, numbers, [None, *numbers], strict=False):
+            # Scripts such as Chinese and Thai have no spaces, so that each of their pieces begins a word.
+            letter = unicodedata.name(tokenizer.decode([i])[:1] or " ", "")
+            if number != before or letter.startswith(UNSPACED):
+                words.append([])
+            words[-1].append(i)
         return cls(
             ids=ids,
             labels=tokenizer.pieces(ids),
-            words=[label(word, tokenizer) for word in spelled],
-            word_of_piece=[number for number, word in enumerate(spelled) for _ in word],
+            words=[tokenizer.decode(word).strip() or "".join(tokenizer.pieces(word)) for word in words],
+            word_of_piece=[number for number, word in enumerate(words) for _ in word],
         )
 
 
-def words_of(ids: list[int], tokenizer: Tokenizer) -> list[list[int]]:
-    """Group token ids into words: a list of ids for each word."""
-    words: list[list[int]] = []
-    numbers = tokenizer.word_of_piece(ids)
-    for i, number, before in zip(ids, numbers, [None, *numbers], strict=False):
-        if number != before or stands_alone(tokenizer.decode([i])):
-            words.append([])
-        words[-1].append(i)
-    return words
+class MediaInput(ABC):
+    """Image, audio or video as the model reads it: labels of the positions in the encoder, and its form for a page."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """Label of each position of the encoder."""
+
+    @property
+    @abstractmethod
+    def places(self) -> Float32[np.ndarray, "S P"]:
+        """Place of each position of the encoder: row and column in patches, or seconds; NaN for a class token."""
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """JSON values for the page; "kind" distinguishes images and audio."""
 
 
-def stands_alone(piece: str) -> bool:
-    """True if a piece begins with a letter of a script without spaces, such as Chinese or Thai."""
-    return unicodedata.name(piece[:1] or " ", "").startswith(UNSPACED)
+@dataclass(frozen=True)
+class PictureInput(MediaInput):
+    """Image at the size at which a model reads it, and the patches into which the model cuts it."""
+
+    pixels: UInt8[np.ndarray, "H W C"]
+    grid: tuple[int, int]  # rows and columns of patches
+    before: int  # positions of the encoder before the patches: 1 for a class token, or 0
+    frames: int = 1  # frames of a video, one below the other
+
+    @property
+    def labels(self) -> list[str]:
+        """Row and column of each patch, from 1, such as "2,7"; and the class token."""
+        rows, columns = self.grid
+        patches = [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
+        return [CLASS] * self.before + patches
+
+    @property
+    def places(self) -> Float32[np.ndarray, "S 2"]:
+        """Row and column of each patch in its frame, in patches; NaN for a class token."""
+        rows, columns = self.grid
+        patches = np.mgrid[: rows // self.frames, :columns].reshape(2, -1).T
+        token = np.full((self.before, 2), np.nan)
+        return np.concatenate([token, np.tile(patches, (self.frames, 1))]).astype(np.float32)
+
+    def laid(self, weights: Float32[np.ndarray, "Q S"]) -> Float32[np.ndarray, "Q R P"]:
+        """Lay the weights of Q queries on the patches, R rows of P; those of a class token are left out."""
+        return weights[:, self.before :].reshape(-1, *self.grid)
+
+    def shares(self, box: Sequence[int | float]) -> Float32[np.ndarray, " S"]:
+        """Share of the area of each patch that is inside a box (left, top, right, bottom); 0 for a class token.
+
+        The box is in pixels of the image as the model reads it; right and bottom are the first pixels outside.
+        """
+        left, top, right, bottom = box
+        height, width, _ = self.pixels.shape
+        rows, columns = self.grid
+        shares = np.outer(overlaps(top, bottom, rows, height / rows), overlaps(left, right, columns, width / columns))
+        return np.concatenate([np.zeros(self.before), shares.ravel()]).astype(np.float32)
+
+    def described(self) -> dict[str, Any]:
+        height, width, channels = self.pixels.shape
+        rows, columns = self.grid
+        png = BytesIO()
+        pillow().fromarray(self.pixels[:, :, 0] if channels == 1 else self.pixels).save(png, "PNG")
+        return {
+            "kind": "picture",
+            "height": height,
+            "width": width,
+            "rows": rows,
+            "columns": columns,
+            "before": self.before,
+            "png": base64.b64encode(png.getvalue()).decode(),
+        }
 
 
-def label(word: list[int], tokenizer: Tokenizer) -> str:
-    """Text of a word given by its token ids; the names of the pieces if the decoded text is blank."""
-    return tokenizer.decode(word).strip() or "".join(tokenizer.pieces(word))
+def overlaps(begin: int | float, end: int | float, count: int, step: float) -> np.ndarray:
+    """Share of each of `count` intervals of length `step`, from 0, that lies between `begin` and `end`."""
+    starts = np.arange(count) * step
+    return np.clip(np.minimum(end, starts + step) - np.maximum(begin, starts), 0, None) / step
 
 
-Given = str | bytes | Path | np.ndarray  # a text; a picture or sound as the bytes of a file, a file, pixels or samples
-Writer = Translator | Captioner | Transcriber  # a predictor that reads a source and writes tokens
+@dataclass(frozen=True)
+class SoundInput(MediaInput):
+    """Log-mel spectrum of audio, and the frames that a model makes of it.
+
+    A model that reads samples does not read the spectrum, but a page draws it all the same.
+    """
+
+    spectrum: Float32[np.ndarray, "T M"]
+    bands: list[float]  # middle of each mel band, in Hz
+    hop: float  # seconds from one row of the spectrum to the next
+    stride: int  # rows for each position of the encoder
+    positions: int
+
+    @property
+    def labels(self) -> list[str]:
+        """Time at which each position of the encoder begins, such as "0.24 s"."""
+        step = self.hop * self.stride
+        digits = 2 if step >= 0.01 else 4
+        return [f"{position * step:.{digits}f} s" for position in range(self.positions)]
+
+    @property
+    def places(self) -> Float32[np.ndarray, "S 1"]:
+        """Time at which each position of the encoder begins, in seconds."""
+        return np.arange(self.positions, dtype=np.float32)[:, None] * np.float32(self.hop * self.stride)
+
+    def described(self) -> dict[str, Any]:
+        frames, mels = self.spectrum.shape
+        # One byte a value is enough for a drawing.
+        low, high = float(self.spectrum.min()), float(self.spectrum.max())
+        shades = np.rint((self.spectrum - low) / ((high - low) or 1.0) * 255).astype(np.uint8)
+        return {
+            "kind": "sound",
+            "frames": frames,
+            "mels": mels,
+            "hop": self.hop,
+            "stride": self.stride,
+            "bands": [round(middle, 1) for middle in self.bands],
+            "spectrum": base64.b64encode(shades.tobytes()).decode(),
+        }
+
+
+def media_input(medium: Modality, values: np.ndarray) -> MediaInput:
+    """What the inspector shows of decoded pixels, samples or frames."""
+    match medium:
+        case Videos(config=config):
+            # The first frame of each tubelet, one below the other: tubelets become patches of one tall image.
+            frames = values[:: medium.video.tubelet]
+            rows, columns = config.grid
+            grid = len(frames) * rows, columns
+            return PictureInput(np.concatenate(frames), grid, int(config.class_token), frames=len(frames))
+        case Images(config=config):
+            return PictureInput(values, config.grid, config.tokens - config.grid[0] * config.grid[1])
+        case AudioClips(config=config):
+            edges = hertz(torch.linspace(0, float(mel(torch.tensor(config.rate / 2))), config.mels + 2))
+            return SoundInput(
+                spectrum=log_mel(torch.tensor(values), config).numpy(),
+                bands=edges[1:-1].tolist(),
+                hop=config.hop / config.rate,
+                stride=config.stride,
+                positions=medium.tokens(values),
+            )
+    raise TypeError(f"the inspector shows no {type(medium).__name__}")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a forward pass: the text, the picture or the sound that the model reads.
-
-    Attributes:
-        inputs: what the input layer of the model takes.
-        padding_mask: True everywhere, as there is no padding.
-        read: labels of the positions that the input layer makes of it.
-        media: the picture or sound; None for a text.
-    """
+    """Source of a forward pass: the text, image or audio that the model reads, without padding."""
 
     inputs: Shaped[Tensor, "B N *F"]
     padding_mask: Bool[Tensor, "B N"]
-    read: Pieces
+    read: Pieces  # labels of the positions that the input layer makes of the inputs
     media: MediaInput | None = None
 
 
 @dataclass(frozen=True)
 class Writing:
-    """Start of a search by an encoder-decoder: the source, the settings, and the tokens that it begins with.
-
-    Attributes:
-        model: the model.
-        tokenizer: the tokenizer of what is written.
-        config: settings of the search.
-        source: what is read.
-        limit: the most tokens that a search writes, <eos> counted.
-        longest: a given output has fewer tokens than this, without <eos>.
-        rules: rules of speech for the tokens of a transcript; None: there are none.
-        prompt: tokens behind <bos> that the decoder is given before it writes, such as a language.
-    """
+    """Start of a search by an encoder-decoder: the source, the settings, and the tokens that the output begins with."""
 
     model: SourceToTarget
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer  # of the output
     config: DecodeConfig
     source: Source
-    limit: int
-    longest: int
-    rules: SpeechRules | None = None
-    prompt: tuple[int, ...] = ()
+    limit: int  # the most tokens that a search writes, <eos> counted
+    longest: int  # an output that the user gives has fewer tokens than this, without <eos>
+    rules: SpeechRules | None = None  # for the tokens of a transcript
+    prompt: tuple[int, ...] = ()  # tokens after <bos> that the decoder reads before it writes, such as a language
 
     def begin(self) -> DecodingState:
         """Encode the source and feed the prompt; return the decoding state before the first token of the output."""
         state = self.model.start(self.source.inputs, self.source.padding_mask)
-        return state if self.rules is None else prompted(SpeechState(state, self.rules), self.prompt)
+        if self.rules is None:
+            return state
+        state = SpeechState(state, self.rules)
+        # <bos> and the prompt, except for the last token of these: a search feeds `begin` itself.
+        for token in self.prompt:
+            state.prompt()
+            state.begin = torch.full_like(state.begin, token)
+        return state
 
 
-@singledispatch
-def writing(subject: Any, given: Given) -> Writing:
-    """Prepare what a translator, captioner or transcriber reads and writes.
-
-    Raises:
-        InputError: a text is too long, a picture or sound cannot be read, or the model reads something else.
-    """
-    raise InputError(f"a {type(subject).__name__} writes nothing about a source, such as {described(given)}")
-
-
-@writing.register
-def _(subject: Translator, given: Given) -> Writing:
-    ids = subject.tokenizers.source.encode(as_text(given))
-    check_length(ids, subject.longest_source)
-    inputs = torch.tensor([[*ids, EOS]], device=subject.device)
-    read = Pieces.of([*ids, EOS], subject.tokenizers.source)
-    source = Source(inputs, torch.ones_like(inputs, dtype=torch.bool), read)
-    most = subject.longest_output(len(ids)), subject.longest_output(subject.longest_source)
-    return Writing(subject.model, subject.tokenizers.target, subject.config, source, *most)
-
-
-@writing.register
-def _(subject: Captioner, given: Given) -> Writing:
-    most, source = subject.longest_output, media_source(subject, given)
-    return Writing(subject.model, subject.tokenizers.target, subject.config, source, most, most + 1)
+def writing(subject: Any, value: Input) -> Writing:
+    """Prepare what a translator, captioner or transcriber reads and writes."""
+    match subject:
+        case Translator():
+            tokenizers = subject.tokenizers
+            ids = tokenizers.source.encode(as_text(value))
+            check_length(ids, subject.longest_source)
+            inputs = torch.tensor([[*ids, EOS]], device=subject.device)
+            read = Pieces.of([*ids, EOS], tokenizers.source)
+            source = Source(inputs, torch.ones_like(inputs, dtype=torch.bool), read)
+            limit, longest = subject.longest_output(len(ids)), subject.longest_output(subject.longest_source)
+            return Writing(subject.model, tokenizers.target, subject.config, source, limit, longest)
+        case Captioner():
+            limit, source = subject.longest_output, media_source(subject, value)
+            return Writing(subject.model, subject.tokenizers.target, subject.config, source, limit, limit + 1)
+        case Transcriber():
+            return transcript_writing(subject, media_source(subject, value))
+    raise InputError(f"a {type(subject).__name__} writes nothing about a source, such as {described(value)}")
 
 
-@writing.register
-def _(subject: Transcriber, given: Given) -> Writing:
-    model, settings, source = subject.model, subject.settings, media_source(subject, given)
-    rules = SpeechRules.of(subject.tokens, settings.transcribe, range(0), len(subject.tokenizer)).to(subject.device)
-    with evaluating(model):
-        prompt = speech_prompt(subject, SpeechState(model.start(source.inputs, source.padding_mask), rules))
+@torch.no_grad()
+def transcript_writing(subject: Transcriber, source: Source) -> Writing:
+    """Prepare a transcript without time stamps; the language is detected if the settings name none."""
+    model, tokens, settings = subject.model, subject.tokens, subject.settings
+    rules = SpeechRules.of(tokens, settings.transcribe, range(0), len(subject.tokenizer)).to(subject.device)
+    codes, spoken = settings.transcribe.languages, []
+    if codes:
+        with evaluating(model):
+            state = SpeechState(model.start(source.inputs, source.padding_mask), rules)
+            logits = state.prompt()[0, [tokens.languages[code] for code in codes]]
+        language = settings.transcribe.language or codes[int(logits.argmax())]
+        spoken = [tokens.languages[language], tokens.transcribe]
+    prompt = tuple(token for token in (*spoken, tokens.without_times) if token is not None)
     limit = len(source.read.ids) + settings.decode.extra
     if (room := model.max_target_positions()) is not None:
         limit = min(limit, room - 1 - len(prompt))
     return Writing(model, subject.tokenizer, settings.decode, source, limit, limit + 1, rules, prompt)
 
 
-def prompted(state: SpeechState, prompt: Sequence[int]) -> SpeechState:
-    """Feed <bos> and a prompt, but for the last token of these, which a search feeds first."""
-    for token in prompt:
-        state.prompt()
-        state.begin = torch.full_like(state.begin, token)
-    return state
+def media_source(subject: Any, value: Input) -> Source:
+    """Prepare what a predictor of images, audio or videos reads."""
+    (inputs, padding_mask), values = subject.reader.model_inputs(value)
+    media = media_input(subject.reader.medium, values)
+    return Source(inputs, padding_mask, Pieces.numbered(media.labels), media)
 
 
-@torch.no_grad()
-def speech_prompt(subject: Transcriber, state: SpeechState) -> tuple[int, ...]:
-    """Tokens of a transcript behind <bos>: the language, which is heard if it is not given, and without time stamps."""
-    tokens, transcribe = subject.tokens, subject.settings.transcribe
-    spoken: list[int | None] = []
-    if transcribe.languages:
-        heard = state.prompt()[0, [tokens.languages[code] for code in transcribe.languages]]
-        language = transcribe.language or transcribe.languages[int(heard.argmax())]
-        spoken = [tokens.languages[language], tokens.transcribe]
-    return tuple(token for token in (*spoken, tokens.without_times) if token is not None)
-
-
-def decoding_of(subject: Writer) -> DecodeConfig:
-    """Settings of the search of a translator, captioner or transcriber."""
-    return subject.settings.decode if isinstance(subject, Transcriber) else subject.config
-
-
-def reader_of(subject: Any) -> MediaReader:
-    """Reader of the files of a predictor of pictures or sound."""
-    return MediaReader(subject.model, subject.settings) if isinstance(subject, Transcriber) else subject.reader
-
-
-def media_source(subject: Any, given: Given) -> Source:
-    """Prepare what a predictor of pictures or sound reads.
-
-    Raises:
-        InputError: it is a text, or cannot be read.
-    """
-    reader = reader_of(subject)
-    found = decoded(reader, given)
-    inputs, padding_mask = padded([reader.medium.features(found)])
-    media = media_input(reader.medium, found)
-    return Source(inputs.to(subject.device), padding_mask.to(subject.device), Pieces.numbered(media.labels), media)
-
-
-def decoded(reader: MediaReader, given: Given) -> np.ndarray:
-    """Decode a picture or sound: the bytes of a file, its path, or an array of pixels or samples.
-
-    A string is never taken for the name of a file, so that whoever sends one to a server cannot open its files.
-
-    Raises:
-        InputError: it is a text, or cannot be read.
-    """
-    if isinstance(given, str):
-        raise InputError(f"the model reads no text, but a {reader.medium.noun}; give a file")
-    return reader.decoded(given)
-
-
-def as_text(given: Given) -> str:
-    """Return what is given to a model of text.
-
-    Raises:
-        InputError: it is a file.
-    """
-    if not isinstance(given, str):
+def as_text(value: Input) -> str:
+    """Refuse a file where the model reads text."""
+    if not isinstance(value, str):
         raise InputError("the model reads text, and no file; give a text")
-    return given
+    return value
 
 
 def check_length(ids: list[int], limit: int, what: str = "a text") -> None:
-    """Raise an InputError if the token ids and <eos> together exceed `limit`; `what` names the text in the message."""
+    """Refuse token ids that do not fit into the model together with <eos>; `what` names the text in the message."""
     if len(ids) >= limit:
         raise InputError(f"{what} of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")

@@ -55,17 +55,11 @@ SUBLAYERS = {
 
 
 class View(NamedTuple):
-    """Form in which a module passes a tensor on: how it gets a batch dimension, and how parts of it are joined.
+    """Form in which a module passes a tensor on."""
 
-    Attributes:
-        batched: gives the tensor a batch dimension, or puts it where it belongs.
-        plain: brings a tensor back to the form of the module.
-        joined: the dimension along which the parts of several calls, one for each step, are joined; None: one call.
-    """
-
-    batched: Callable[[Tensor], Tensor]
-    plain: Callable[[Tensor], Tensor]
-    joined: int | None
+    batched: Callable[[Tensor], Tensor]  # gives the tensor a batch dimension, or puts it where it belongs
+    plain: Callable[[Tensor], Tensor]  # back to the form of the module
+    joined: int | None  # dimension along which several calls, one for each step, are joined; None: there is one call
 
 
 WHOLE = View(lambda x: x, lambda x: x, None)
@@ -75,12 +69,10 @@ STATE = View(lambda x: x[:, 0].transpose(0, 1), lambda x: x.transpose(0, 1)[:, N
 
 
 class Axis(NamedTuple):
-    """Named dimension of a recorded tensor.
+    """Named dimension of a recorded tensor, such as "head" or "key".
 
-    Attributes:
-        name: such as "head" or "key".
-        line: tokens that label the positions, such as "src.read" or "tgt.said" (attributes of `TokenLine`); None: the
-            positions have only numbers.
+    `line` names the tokens that label the positions, such as "src.read" or "tgt.said" (attributes of `TokenLine`);
+    None: the positions have only numbers.
     """
 
     name: str
@@ -89,34 +81,33 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Tap:
-    """Place in a model where a tensor of the forward pass can be recorded or edited.
+    """Place in a model where a tensor of the forward pass can be recorded or edited."""
 
-    Attributes:
-        module: the module whose input or output the tensor is, or the attention whose kernel computes the tensor.
-        place: "input", "output" or a name in `KERNEL`.
-        axes: dimensions of the tensor, without the batch dimension.
-        view: the form in which the module passes the tensor on.
-    """
-
-    module: nn.Module
-    place: str
-    axes: tuple[Axis, ...]
+    module: nn.Module  # whose input or output the tensor is, or the attention whose kernel computes it
+    place: str  # "input", "output" or a name in `KERNEL`
+    axes: tuple[Axis, ...]  # dimensions of the tensor, without the batch dimension
     view: View = WHOLE
 
 
 def taps(model: Model) -> dict[str, Tap]:
     """All taps of a model by name, in the order in which the forward pass computes the tensors."""
-    found = {name: tap for stack in model.named_stacks() for name, tap in _of_stack(stack)}
-    found |= {name: tap for stack in model.recurrent_stacks() for name, tap in _of_recurrent_stack(stack)}
-    found |= {name: tap for stack in model.convolutional_stacks() for name, tap in _of_convolutional_stack(stack)}
+    all_taps: dict[str, Tap] = {}
+    for stack in model.named_stacks():
+        all_taps.update(_of_stack(stack))
+    for stack in model.recurrent_stacks():
+        all_taps.update(_of_recurrent_stack(stack))
+    for stack in model.convolutional_stacks():
+        all_taps.update(_of_convolutional_stack(stack))
+
+    # Models without stacks, such as word2vec, have their embeddings and logits all the same.
     for line in model.lines:
         table = model.embedding_of(line)
-        if f"{line}.tok" not in found and isinstance(table, nn.Module):
-            found[f"{line}.tok"] = Tap(table, "output", _axes(STREAM, {"token": f"{line}.read"}))
+        if f"{line}.tok" not in all_taps and isinstance(table, nn.Module):
+            all_taps[f"{line}.tok"] = Tap(table, "output", _axes(STREAM, {"token": f"{line}.read"}))
     if hasattr(model, "output"):
         axes = _axes(model.logit_axes, {"token": f"{model.line}.read"})
-        found["logits"] = Tap(model.get_submodule("output"), "output", axes)
-    return found
+        all_taps["logits"] = Tap(model.get_submodule("output"), "output", axes)
+    return all_taps
 
 
 def _axes(names: tuple[str, ...], lines: dict[str, str]) -> tuple[Axis, ...]:

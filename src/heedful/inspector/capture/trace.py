@@ -5,36 +5,30 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
-from heedful.architectures.inference import evaluating
+from heedful.architectures.model import evaluating
 from heedful.architectures.recurrent.layers import gate
 from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, of_text, reading
-from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
-from heedful.inspector.capture.sources import Given, Pieces
+from heedful.inspector.capture.recorder import Edit, matching, recording
+from heedful.inspector.capture.sources import Input, Pieces
 from heedful.inspector.capture.taps import Axis, taps
 from heedful.predictors.generator import Generator
 from heedful.storage.written_files import own_file
 
 
-@dataclass(frozen=True)
-class Stored:
-    """Encoding that stores a float32 array, perhaps in fewer bits.
-
-    Attributes:
-        encode: converts float32 values to the stored array.
-        decode: converts the stored array back to float32.
-    """
+class Encoding(NamedTuple):
+    """How a trace stores float32 values, perhaps in fewer bits."""
 
     encode: Callable[[np.ndarray], np.ndarray]
-    decode: Callable[[np.ndarray], np.ndarray]
+    decode: Callable[[np.ndarray], np.ndarray]  # back to float32
 
 
 def to_sqrt_u8(p: np.ndarray) -> np.ndarray:
@@ -46,7 +40,6 @@ def to_sqrt_u8(p: np.ndarray) -> np.ndarray:
 
 
 def from_sqrt_u8(b: np.ndarray) -> np.ndarray:
-    """Decode bytes that hold square roots in 255 steps to float32 values from 0 to 1."""
     return np.square(b.astype(np.float32) / 255)
 
 
@@ -57,17 +50,14 @@ def to_f16(x: np.ndarray) -> np.ndarray:
 
 
 def to_f32(x: np.ndarray) -> np.ndarray:
-    """Convert to float32."""
     return x.astype(np.float32)
 
 
 STORED = {
-    "f32": Stored(to_f32, to_f32),
-    "f16": Stored(to_f16, to_f32),
-    "sqrt_u8": Stored(to_sqrt_u8, from_sqrt_u8),
+    "f32": Encoding(to_f32, to_f32),
+    "f16": Encoding(to_f16, to_f32),
+    "sqrt_u8": Encoding(to_sqrt_u8, from_sqrt_u8),
 }
-
-
 SCHEMA = "trace/1"
 
 
@@ -77,38 +67,29 @@ class Recorded(NDArrayOperatorsMixin):
 
     Arithmetic, comparison, indexing and NumPy functions work as on a NumPy array and return plain arrays. Methods of
     arrays, such as `mean` or `tolist`, are available too.
-
-    Attributes:
-        name: name of the tap, such as "dec.0.cross.attn".
-        axes: names of the dimensions, such as "head", "query" and "key".
-        values: float32.
-        labels: labels of the positions for each dimension: tokens, or numbers from 0.
     """
 
-    name: str
-    axes: tuple[str, ...]
-    values: np.ndarray
-    labels: tuple[list[str], ...]
+    name: str  # of the tap, such as "dec.0.cross.attn"
+    axes: tuple[str, ...]  # names of the dimensions, such as "head", "query" and "key"
+    values: np.ndarray  # float32
+    labels: tuple[list[str], ...]  # of the positions for each dimension: tokens, or numbers from 0
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Size of each axis of the recorded tensor."""
         return self.values.shape
 
     def numpy(self) -> np.ndarray:
-        """Values of the recorded tensor as a NumPy array, not copied."""
+        """Values as a NumPy array, not copied."""
         return self.values
 
     def tensor(self) -> Tensor:
-        """Values of the recorded tensor as a PyTorch tensor that shares memory with the array."""
+        """Values as a PyTorch tensor that shares memory with the array."""
         return torch.from_numpy(self.values)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Convert the recorded tensor to a NumPy array."""
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """Apply a NumPy function to the values of recorded tensors."""
         plain = [x.values if isinstance(x, Recorded) else x for x in inputs]
         return getattr(ufunc, method)(*plain, **keywords)
 
@@ -125,13 +106,12 @@ class Recorded(NDArrayOperatorsMixin):
 
     def plot(self, head: int | None = None) -> Any:
         """Draw the tensor as a matplotlib figure, a panel for each head or for one head. Needs the extra `plot`."""
-        from heedful.inspector.plots.charts import plot
+        from heedful.inspector.plots import plot
 
         return plot(self, head)
 
     def _repr_html_(self) -> str:
-        """SVG plot of the tensor that a notebook shows."""
-        from heedful.inspector.plots.charts import svg
+        from heedful.inspector.plots import svg
 
         return svg(self.plot())
 
@@ -144,17 +124,13 @@ class Recorded(NDArrayOperatorsMixin):
 class Trace(Mapping[str, Recorded]):
     """Recorded tensors of a model's forward pass over one text: a mapping from tap names to tensors.
 
-    Attributes:
-        lines: input tokens and target tokens of each stack: "src", "tgt" or both.
-        axes: dimensions of each tensor.
-        tensors: float32, without the batch dimension.
-        checks: largest difference between the recorded logits and the logits of an unrecorded pass ("fused"), and of
-            decoding one token at a time ("steps").
+    `checks` has the largest difference between the recorded logits and the logits of an unrecorded pass ("fused"), and
+    of decoding one token at a time ("steps").
     """
 
-    lines: dict[str, TokenLine]
+    lines: dict[str, TokenLine]  # input and target tokens of each stack: "src", "tgt" or both
     axes: dict[str, tuple[Axis, ...]]
-    tensors: dict[str, np.ndarray]
+    tensors: dict[str, np.ndarray]  # float32, without the batch dimension
     checks: dict[str, float]
 
     def __repr__(self) -> str:
@@ -193,11 +169,11 @@ class Trace(Mapping[str, Recorded]):
         Raises:
             InputError: there is no such tensor, or no such head.
         """
-        kept = {name for pattern in patterns(names) for name in matching(pattern, self)}
-        chosen = {name: self.tensors[name] for name in self if name in kept}
+        selection = set(matching(names, self))
+        tensors = {name: self.tensors[name] for name in self if name in selection}
         if head is not None:
-            chosen = {name: self._one_head(name, values, head) for name, values in chosen.items()}
-        return replace(self, axes={name: self.axes[name] for name in chosen}, tensors=chosen)
+            tensors = {name: self._one_head(name, values, head) for name, values in tensors.items()}
+        return replace(self, axes={name: self.axes[name] for name in tensors}, tensors=tensors)
 
     def _one_head(self, name: str, values: np.ndarray, head: int) -> np.ndarray:
         if self.axes[name][0].name != "head":
@@ -210,6 +186,7 @@ class Trace(Mapping[str, Recorded]):
         )
         if not 0 <= head < heads:
             raise InputError(f"head {head}: {name} has {heads}, counted from 0")
+        # With grouped-query attention, keys and values have fewer heads than queries: take those of the group.
         place = head * len(values) // heads
         return values[place : place + 1]
 
@@ -218,7 +195,7 @@ class Trace(Mapping[str, Recorded]):
 
         Args:
             path: the file. One that heedful wrote, and that nobody changed since, is replaced.
-            stored: encoding of tensors by name, each a key of `stored.STORED`; other tensors are stored as float32.
+            stored: encoding of tensors by name, each a key of `STORED`; other tensors are stored as float32.
             replace: also replace any other file.
 
         Raises:
@@ -265,7 +242,7 @@ class Trace(Mapping[str, Recorded]):
                 name: TokenLine(Pieces(**line["read"]), line["written"] and Pieces(**line["written"]))
                 for name, line in manifest["lines"].items()
             }
-            axes = {name: tuple(Axis(*axis) for axis in found) for name, found in manifest["axes"].items()}
+            axes = {name: tuple(Axis(*axis) for axis in of_tensor) for name, of_tensor in manifest["axes"].items()}
             values = {name: STORED[manifest["stored"][name]].decode(tensors[name]) for name in axes}
             return cls(lines, axes, values, manifest["checks"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -275,81 +252,76 @@ class Trace(Mapping[str, Recorded]):
 
 def trace(
     subject: Any,
-    given: Given,
+    value: Input,
     target: str | None = None,
-    keep: Collection[str] = ("*",),
+    keep: str | Collection[str] = ("*",),
     edits: Mapping[str, Edit] | None = None,
 ) -> Trace:
-    """Run a predictor's model over a text, picture or sound, and record its tensors, as in `heedful.trace`.
+    """Run a predictor's model over a text, image or audio, and record its tensors, as in `heedful.trace`.
 
-    A language model reads the text alone, unless it is given what it is to have written.
+    A language model reads the text alone, unless there is a target.
     """
-    if isinstance(subject, Generator) and isinstance(given, str) and given.strip() and target is None:
-        return traced(of_text(subject, given), keep, edits)
-    return traced(reading(subject, given, target), keep, edits)
+    if isinstance(subject, Generator) and isinstance(value, str) and value.strip() and target is None:
+        return traced(of_text(subject, value), keep, edits)
+    return traced(reading(subject, value, target), keep, edits)
 
 
 @torch.no_grad()
-def traced(found: ForwardPass, keep: Collection[str] = ("*",), edits: Mapping[str, Edit] | None = None) -> Trace:
-    """Run a prepared forward pass and record its tensors in a trace.
-
-    Raises:
-        InputError: the model has no such tap.
-    """
-    model = found.model
+def traced(
+    forward: ForwardPass, keep: str | Collection[str] = ("*",), edits: Mapping[str, Edit] | None = None
+) -> Trace:
+    """Run a forward pass and record its tensors in a trace."""
+    model = forward.model
     with evaluating(model):
-        with recording(model, keep, edits) as kept:
-            output = found.run()
+        with recording(model, keep, edits) as recorded:
+            output = forward.run()
+        # The trace says how far its numbers are from those of a pass that nobody records, and from the search's.
         with recording(model, edits=edits):
-            checks = {"fused": apart(output, found.run())}
-            if found.steps:
-                checks["steps"] = apart(output, found.steps())
-    there = taps(model)
-    axes = {name: tap.axes for name, tap in there.items() if name in kept}
-    added, opened = positions(model, kept), gates(model, kept)
-    tensors = {name: kept[name] for name in axes} | added | opened
-    axes |= {name: there[name.replace(".pos", ".tok")].axes for name in added}
-    axes |= {name: there[f"{name.rpartition('.')[0]}.hidden"].axes for name in opened}
-    return Trace(
-        found.lines,
-        axes,
-        {name: tensor[0].float().cpu().numpy() for name, tensor in tensors.items()},
-        checks,
-    )
+            checks = {"fused": largest_difference(output, forward.run())}
+            if forward.steps:
+                checks["steps"] = largest_difference(output, forward.steps())
+
+    model_taps = taps(model)
+    axes = {name: tap.axes for name, tap in model_taps.items() if name in recorded}
+    position_embeddings, gate_values = positions(model, recorded), gates(model, recorded)
+    tensors = {name: recorded[name] for name in axes} | position_embeddings | gate_values
+    axes |= {name: model_taps[name.replace(".pos", ".tok")].axes for name in position_embeddings}
+    axes |= {name: model_taps[f"{name.rpartition('.')[0]}.hidden"].axes for name in gate_values}
+    arrays = {name: tensor[0].float().cpu().numpy() for name, tensor in tensors.items()}
+    return Trace(forward.lines, axes, arrays, checks)
 
 
-def apart(x: Tensor, y: Tensor) -> float:
-    """Largest absolute difference between two tensors."""
+def largest_difference(x: Tensor, y: Tensor) -> float:
     return float((x - y).abs().max())
 
 
-def positions(model: Any, kept: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def positions(model: Any, recorded: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Position embeddings that each stack adds to its token embeddings, as "src.pos" and "tgt.pos".
 
-    Only for stacks whose embeddings are in `kept`; zeros if the stack encodes positions in another way.
+    Only for stacks whose token embeddings are recorded; zeros if the stack encodes positions in another way.
     """
-    found = {}
+    embeddings = {}
     for side in model.named_stacks():
-        embedded = kept.get(f"{side.sequence}.tok")
-        if embedded is not None:
-            length = embedded.size(1)
-            places = torch.arange(length, device=embedded.device)[None]
-            found[f"{side.sequence}.pos"] = side.stack.positions.embed(torch.zeros_like(embedded), places, length)
-    return found
+        tokens = recorded.get(f"{side.sequence}.tok")
+        if tokens is not None:
+            length = tokens.size(1)
+            numbers = torch.arange(length, device=tokens.device)[None]
+            embeddings[f"{side.sequence}.pos"] = side.stack.positions.embed(torch.zeros_like(tokens), numbers, length)
+    return embeddings
 
 
-def gates(model: Any, kept: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Values of the gates of recurrent layers, as "enc.0.forget_gate", computed from recorded inputs and states.
+def gates(model: Any, recorded: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Values of the gates of recurrent layers, as "enc.0.forget_gate".
 
-    Only for layers whose input and hidden states are in `kept`.
+    torch's fused kernels do not show their gates: they are computed here from the recorded inputs and states.
     """
-    found = {}
+    values = {}
     for side in model.recurrent_stacks():
         for number, layer in enumerate(side.stack.layers):
             parts = [f"{side.name}.{number}.{part}" for part in ("in", "hidden", *(["start"] if side.bridges else []))]
-            if all(part in kept for part in parts):
-                x, hidden, *start = (kept[part][0] for part in parts)
+            if all(part in recorded for part in parts):
+                x, hidden, *start = (recorded[part][0] for part in parts)
                 before = start[0][:1] if start else hidden.new_zeros(layer.directions, layer.units)
                 for name in layer.gates:
-                    found[f"{side.name}.{number}.{name}"] = gate(layer, name, x, before, hidden)[None]
-    return found
+                    values[f"{side.name}.{number}.{name}"] = gate(layer, name, x, before, hidden)[None]
+    return values

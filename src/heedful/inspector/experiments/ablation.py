@@ -1,25 +1,18 @@
 """Ablation of attention heads: outputs, probabilities and BLEU of a model without some heads (Michel et al. 2019)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 from itertools import starmap
 from typing import Any
 
-import torch
-
-from heedful.evaluate import Comparison, Scoring, paired_bootstrap
-from heedful.inspector.capture.forward_inputs import ForwardPass, model_of
-from heedful.inspector.capture.head_masks import Head, heads, switched_off
-from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.sources import Given
-from heedful.inspector.look import Look, ask
-from heedful.inspector.measures.answers import CANDIDATES, Answer, class_probabilities
-from heedful.inspector.measures.teacher_forcing import gap_log_probs, log_probs
+from heedful.inspector.capture.forward_inputs import ForwardPass, gap_log_probs, log_probs, model_of
+from heedful.inspector.capture.recorder import Head, heads, recording, switched_off
+from heedful.inspector.look import Inspection, Question, ask
+from heedful.metrics import Comparison, Scoring, paired_bootstrap
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.filler import GAP, Filler
 from heedful.predictors.media_classifier import MediaClassifier
-from heedful.predictors.text_predictor import Text
+from heedful.predictors.outputs import MAX_OPTIONS, Answer
 from heedful.predictors.translator import Translator
 
 
@@ -48,8 +41,8 @@ def cost(
         off: the attention heads to switch off.
         sources: source sentences.
         references: reference translations of the sources.
-        way: how heads are switched off, one of `WAYS` in `heedful.inspector.capture.head_masks`.
-        whole: the model's translations of the sources with all heads, if known already.
+        way: how heads are switched off, one of `WAYS` in `heedful.inspector.capture.recorder`.
+        whole: the model's translations of the sources with all heads, if there are any already.
         language: language of the references, such as "zh"; selects BLEU's word tokenizer.
 
     Raises:
@@ -79,95 +72,70 @@ def sweep(
 
 @dataclass(frozen=True)
 class Choice:
-    """Option that a model chooses from, a word for a gap or a class, with and without some attention heads.
-
-    Attributes:
-        text: the word or the label of the class.
-        whole: probability with all heads.
-        without: probability without the heads that are switched off.
-    """
+    """Option that a model chooses from, a word for a gap or a class, with its probabilities."""
 
     text: str
-    whole: float
-    without: float
+    whole: float  # with all heads
+    without: float  # without the heads that are switched off
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Comparison of a model's output on one text with all attention heads and without some.
+    """Comparison of a model's output on one text with all attention heads and without some."""
 
-    Attributes:
-        answers: the model's answers without the heads.
-        pieces: target tokens of the look, whose log-probabilities are compared; empty if the model
-            generates nothing.
-        whole: log P of each target token given the tokens before it, with all heads.
-        without: log P of each target token given the tokens before it, without the heads.
-        choices: for each gap, or for the whole text, the options and their probabilities, likeliest first.
-    """
-
-    answers: list[Answer]
-    pieces: list[str]
-    whole: list[float]
-    without: list[float]
-    choices: list[list[Choice]]
+    answers: list[Answer]  # without the heads
+    pieces: list[str]  # target tokens of the look; empty if the model generates nothing
+    whole: list[float]  # log P of each target token given the tokens before it, with all heads
+    without: list[float]  # the same, without the heads
+    choices: list[list[Choice]]  # for each gap, or for the whole text, the options, likeliest first
 
 
-def effect(subject: Any, seen: Look, off: Iterable[Head], way: str = "silent") -> Effect:
+def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str = "silent") -> Effect:
     """Compute the effect on a look of switching off some attention heads.
 
     Args:
         subject: the predictor that the look is from.
-        seen: the look; heads that its question switches off are off on both sides of the comparison.
+        inspection: the look; heads that its question switches off are off on both sides of the comparison.
         off: the attention heads to switch off.
-        way: how heads are switched off, one of `heedful.inspector.capture.head_masks.WAYS`.
+        way: how heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
 
     Raises:
         InputError: the model has no such heads, or `way` is unknown.
     """
-    model, question, reading = model_of(subject), seen.question, seen.reading
-    before = switched_off(question.off, question.way)
-    line = next((line.written for line in reading.lines.values() if line.written), None)
-    with recording(model, edits=before):
-        whole = log_probs(reading) if line else []
-        chances = probabilities(subject, reading, question.given, question.target)
+    model, question, forward = model_of(subject), inspection.question, inspection.forward
+    target = forward.target
+    edits = switched_off(question.off, question.way)
+    with recording(model, edits=edits):
+        whole = log_probs(forward) if target else []
+        whole_probabilities = probabilities(subject, forward, question)
+
+    # An edit replaces the earlier one of its tensor, so that heads of one way have to be switched off together.
     same_way = question.off if question.way == way else ()
-    with recording(model, edits=before | switched_off([*same_way, *off], way)):
+    with recording(model, edits=edits | switched_off([*same_way, *off], way)):
         answers = ask(subject, question).answers
-        without = log_probs(reading) if line else []
-        left = probabilities(subject, reading, question.given, question.target)
-    choices = list(starmap(likeliest_choices, zip(chances, left, strict=True)))
-    return Effect(answers, line.labels if line else [], whole, without, choices)
+        without = log_probs(forward) if target else []
+        probabilities_without = probabilities(subject, forward, question)
+    choices = list(starmap(likeliest_choices, zip(whole_probabilities, probabilities_without, strict=True)))
+    return Effect(answers, target.labels if target else [], whole, without, choices)
 
 
-def likeliest_choices(whole: dict[str, float], without: dict[str, float]) -> list[Choice]:
+def likeliest_choices(whole: Mapping[str, float], without: Mapping[str, float]) -> list[Choice]:
     """Options that are among the likeliest with all attention heads or without some, likeliest first."""
-    likely = {text for chances in (whole, without) for text in sorted(chances, key=lambda x: -chances[x])[:CANDIDATES]}
+    likely = {
+        text
+        for probabilities in (whole, without)
+        for text in sorted(probabilities, key=lambda text: -probabilities[text])[:MAX_OPTIONS]
+    }
     return [Choice(text, whole[text], without[text]) for text in sorted(likely, key=lambda text: -whole[text])]
 
 
-@singledispatch
-def probabilities(subject: Any, reading: ForwardPass, given: Given, second: str | None) -> Sequence[dict[str, float]]:
+def probabilities(subject: Any, forward: ForwardPass, question: Question) -> Sequence[Mapping[str, float]]:
     """Probabilities of a filler's words for each gap, or of a classifier's classes; empty for other predictors."""
-    del subject, reading, given, second
+    match subject:
+        case Classifier() | MediaClassifier():
+            [answer] = subject.ranked_options(question.input, question.target)
+            return [{option.text: option.probability or 0.0 for option in answer.options}]
+        case Filler() if question.target is None and GAP.search(question.text):
+            pieces = subject.tokenizer.pieces(range(len(subject.tokenizer)))
+            return [dict(zip(pieces, row.exp().tolist(), strict=True)) for row in gap_log_probs(subject, forward)]
     return []
-
-
-@probabilities.register
-def _(subject: MediaClassifier, reading: ForwardPass, given: Given, second: str | None) -> Sequence[dict[str, float]]:
-    del reading, second
-    return [class_probabilities(subject, given)]
-
-
-@probabilities.register
-def _(subject: Filler, reading: ForwardPass, text: str, second: str | None) -> Sequence[dict[str, float]]:
-    if second is not None or not GAP.search(text):
-        return []
-    names = subject.tokenizer.pieces(range(len(subject.tokenizer)))
-    return [dict(zip(names, torch.exp(row).tolist(), strict=True)) for row in gap_log_probs(subject, reading)]
-
-
-@probabilities.register
-def _(subject: Classifier, reading: ForwardPass, text: str, second: str | None) -> Sequence[dict[str, float]]:
-    del reading
-    [found] = subject.predict([Text(text, second)])
-    return [found.probabilities]

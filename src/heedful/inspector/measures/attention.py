@@ -1,7 +1,12 @@
-"""Attention heads and cross-attention: entropy, distance, weight on pieces and words, alignment error, gold boxes."""
+"""Attention heads and cross-attention: entropy, distance, weight on pieces and words, alignment error, gold boxes.
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+L layers, H heads, T queries or target pieces, S keys or source pieces, P coordinates or pieces, W words.
+"""
+
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -9,12 +14,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from heedful.architectures.inference import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import reading, tokenizers_of
-from heedful.inspector.capture.media_inputs import MediaInput, PictureInput
+from heedful.inspector.capture.forward_inputs import output, reading
 from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.sources import Given, Pieces, Writer
+from heedful.inspector.capture.sources import Input, MediaInput, PictureInput, Pieces, Writer
 from heedful.text.tokenizer import Tokenizer
 from heedful.wording import counted
 
@@ -31,23 +34,8 @@ def offset(weights: Float[Tensor, "H T S"], distance: int) -> Float[Tensor, " H"
 
     The mean is over the queries that have such a key; 0 if no query has one.
     """
-    beside = weights.diagonal(distance, -2, -1)
-    return beside.sum(-1) / max(1, beside.size(-1))
-
-
-def itself(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """Mean attention weight on the query's own position."""
-    return offset(weights, 0)
-
-
-def previous(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """Mean attention weight on the token before the query."""
-    return offset(weights, -1)
-
-
-def following(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """Mean attention weight on the token after the query; 0 under a causal mask."""
-    return offset(weights, 1)
+    shifted = weights.diagonal(distance, -2, -1)
+    return shifted.sum(-1) / max(1, shifted.size(-1))
 
 
 def first(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
@@ -76,7 +64,12 @@ def distance(weights: Float[Tensor, "H S S"], places: Float[Tensor, "S P"]) -> F
 
 ANYWHERE: dict[str, Measure] = {"entropy": entropy, "first": first, "last": last}
 MEASURES: dict[str, dict[str, Measure]] = {
-    "self": ANYWHERE | {"itself": itself, "previous": previous, "following": following},
+    "self": ANYWHERE
+    | {
+        "itself": partial(offset, distance=0),
+        "previous": partial(offset, distance=-1),
+        "following": partial(offset, distance=1),  # 0 under a causal mask
+    },
     "cross": ANYWHERE,
 }
 
@@ -86,17 +79,10 @@ class AlignedAttention:
     """Cross-attention weights of all decoder layers and heads for one source and its output.
 
     Row t of `weights` belongs to the prediction of target piece t, and sums to 1.
-
-    Attributes:
-        layers: numbers of the decoder layers, from 1; a recurrent decoder has cross-attention in its last layer alone.
-        source: pieces of the source; or its patches or frames.
-        target: pieces of the output.
-        weights: attention of each target piece.
-        media: the picture or sound; None for a text.
     """
 
-    layers: list[int]
-    source: Pieces
+    layers: list[int]  # from 1; a recurrent decoder has cross-attention in its last layer alone
+    source: Pieces  # or the patches or frames of the source
     target: Pieces
     weights: Float[Tensor, "L H T S"]
     media: MediaInput | None = None
@@ -108,10 +94,11 @@ class AlignedAttention:
 
 
 def _membership(pieces: Pieces) -> Int[Tensor, "P W"]:
+    """1 for each piece and the word that it is part of."""
     return one_hot(torch.tensor(pieces.word_of_piece), len(pieces.words))
 
 
-def cross_attention(subject: Writer, source: Given, target: str | None = None) -> AlignedAttention:
+def cross_attention(subject: Writer, source: Input, target: str | None = None) -> AlignedAttention:
     """Record the cross-attention weights of all decoder layers and heads for a translation or caption.
 
     The decoder reads the whole output in one forward pass (teacher forcing), with the same weights as in
@@ -125,28 +112,18 @@ def cross_attention(subject: Writer, source: Given, target: str | None = None) -
     Raises:
         InputError: The source is empty, source or target is too long for the model, or a file cannot be read.
     """
-    found = reading(subject, source, target)
-    with torch.no_grad(), evaluating(found.model), recording(found.model, ["dec.*.cross.attn"]) as kept:
-        found.run()
-    weights = torch.cat(list(kept.values())).float().cpu()
-    layers = [int(name.split(".")[1]) + 1 for name in kept]
-    return AlignedAttention(layers, found.lines["src"].read, found.lines["tgt"].said, weights, found.media)
+    forward = reading(subject, source, target)
+    with recording(forward.model, ["dec.*.cross.attn"]) as recorded:
+        output(forward)
+    weights = torch.cat(list(recorded.values())).float().cpu()
+    layers = [int(name.split(".")[1]) + 1 for name in recorded]
+    return AlignedAttention(layers, forward.lines["src"].read, forward.lines["tgt"].said, weights, forward.media)
 
 
 def view(
     weights: Float[Tensor, "L H T S"], layers: list[int], layer: int | None = None, head: int | None = None
 ) -> tuple[Float[Tensor, "T S"], str]:
-    """Choose the cross-attention matrix of one layer and head, or the mean of a layer, and a title for it.
-
-    Args:
-        weights: Attention of all layers and heads.
-        layers: Numbers of these layers, from 1.
-        layer: Decoder layer, from 1; None: the layer whose heads have the lowest mean entropy.
-        head: Attention head, from 1; None: the mean of all heads of the layer.
-
-    Raises:
-        InputError: The model has no such head, or the layer no cross-attention.
-    """
+    """Choose the cross-attention matrix of one layer and head, or the mean of a layer, and a title for it."""
     heads = weights.size(1)
     if layer is not None and layer not in layers:
         there = f"{counted(len(layers), 'layers')}: {', '.join(map(str, layers))}"
@@ -170,20 +147,16 @@ def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[in
 
     Each target word is aligned to the source word with the largest weight. All gold links count as sure links: the rate
     is 1 - 2 |A & G| / (|A| + |G|) for the links A of a head and G of the gold alignment; 0 is perfect.
-
-    Args:
-        weights: Attention by word, without the rows and columns of <eos>.
-        gold: Links (source word, target word), counted from 0.
     """
     links = torch.zeros(weights.shape[2:], dtype=torch.bool)
     for source, target in gold:
         links[target, source] = True
     targets = torch.arange(len(links))
-    found = links[targets, weights.argmax(-1)].sum(-1)
-    return 1 - 2 * found / (len(links) + links.sum())
+    common = links[targets, weights.argmax(-1)].sum(-1)
+    return 1 - 2 * common / (len(links) + links.sum())
 
 
-WordBox = Sequence[Any]  # first character, the one behind the last, and [left, top, right, bottom] in pixels or None
+WordBox = Sequence[Any]  # first character, the one after the last, and [left, top, right, bottom] in pixels or None
 
 
 @dataclass(frozen=True)
@@ -193,9 +166,9 @@ class BoxMass:
     Attributes:
         word: the word.
         mass: attention weight inside the box for each layer and head, from 0 to 1: the mean over the pieces of the
-            word. A patch that lies partly in the box counts with that share of its weight.
+            word. A patch that is partly in the box counts with that share of its weight.
         chance: what even attention over all positions of the encoder would have inside the box; without a class token
-            the share of the picture that the box covers.
+            the share of the image that the box covers.
     """
 
     word: str
@@ -203,47 +176,40 @@ class BoxMass:
     chance: float
 
 
-def box_masses(subject: Writer, picture: Given, caption: str, boxes: Sequence[WordBox]) -> list[BoxMass]:
+def box_masses(subject: Writer, picture: Input, caption: str, boxes: Sequence[WordBox]) -> list[BoxMass]:
     """Measure for each word with a box how much of the cross-attention that predicts it lies inside its box.
 
     The decoder is given the caption (teacher forcing). `heedful shapes` writes captions and boxes, under "boxes".
 
     Args:
-        subject: the captioner of pictures.
-        picture: the bytes of a file, its path, or pixels; of the size at which the model reads pictures.
-        caption: the text about the picture.
-        boxes: first character of a word, the character behind its last, and the box of the object or None; the words
+        subject: the captioner of images.
+        picture: the bytes of a file, its path, or pixels; of the size at which the model reads images.
+        caption: the text about the image.
+        boxes: first character of a word, the character after its last, and the box of the object or None; the words
             without a box are left out.
 
     Raises:
-        InputError: the file cannot be read or is no picture, or the caption cannot be written in the model's tokens.
+        InputError: the file cannot be read or is not an image, or the caption cannot be written in the model's tokens.
     """
-    seen = cross_attention(subject, picture, caption)
-    if not isinstance(seen.media, PictureInput):
+    attention = cross_attention(subject, picture, caption)
+    if not isinstance(attention.media, PictureInput):
         raise InputError("boxes are of pictures, and the model reads sound")
-    ends = piece_ends(tokenizers_of(subject).target, seen.target.ids[:-1], caption)
-    found = []
+    # A token covers the characters from the end of the one before it to its own.
+    ends = piece_ends(subject.tokenizers.target, attention.target.ids[:-1], caption)
+    spans = list(pairwise([0, *ends]))
+    masses = []
     for begin, end, box in boxes:
-        pieces = [i for i, (first, last) in enumerate(spans(ends)) if first < end and begin < last]
+        pieces = [i for i, (first, last) in enumerate(spans) if first < end and begin < last]
         if box is None or not pieces:
             continue
-        shares = torch.from_numpy(seen.media.shares(box))
-        mass = (seen.weights[:, :, pieces] @ shares).mean(-1)
-        found.append(BoxMass(caption[begin:end], mass, float(shares.mean())))
-    return found
+        shares = torch.from_numpy(attention.media.shares(box))
+        mass = (attention.weights[:, :, pieces] @ shares).mean(-1)
+        masses.append(BoxMass(caption[begin:end], mass, float(shares.mean())))
+    return masses
 
 
 def piece_ends(tokenizer: Tokenizer, ids: list[int], text: str) -> list[int]:
-    """Number of characters of a text up to the end of each of its tokens.
-
-    Raises:
-        InputError: the tokens spell another text, as where the vocabulary lacks a word.
-    """
+    """Number of characters of a text up to the end of each of its tokens."""
     if (spelled := tokenizer.decode(ids)) != text:
         raise InputError(f"the model spells {text!r} as {spelled!r}, so that its words have no place there")
     return [len(tokenizer.decode(ids[: count + 1])) for count in range(len(ids))]
-
-
-def spans(ends: list[int]) -> Iterator[tuple[int, int]]:
-    """First character of each token, and the one behind its last, from the ends of all tokens."""
-    yield from zip([0, *ends], ends, strict=False)

@@ -10,11 +10,10 @@ from enum import StrEnum
 
 import torch
 
-from heedful.architectures.inference import evaluating
-from heedful.architectures.model import DecodingState
+from heedful.architectures.model import DecodingState, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
-from heedful.inspector.capture.sources import Given, Writer, Writing, writing
+from heedful.inspector.capture.sources import Input, Writer, Writing, writing
 from heedful.search.beam import Candidates, Live, beam_search
 from heedful.search.hypothesis import PENALTIES, Hypothesis, hypothesis
 from heedful.text.tokenizer import EOS
@@ -39,28 +38,16 @@ ENDED = (Fate.FINISHED, Fate.BEATEN)
 
 @dataclass(frozen=True)
 class Node:
-    """Candidate in the log of a beam search: a hypothesis of the beam extended by one token.
+    """Candidate in the log of a beam search: a hypothesis of the beam extended by one token."""
 
-    Attributes:
-        step: number of tokens in the candidate.
-        parent: index in the log of the candidate that this one extends; None for a first token.
-        token: id of the last token.
-        log_prob: log-probability of the last token.
-        total: log-probability of all tokens of the candidate.
-        score: score with length penalty, as if the candidate ended here.
-        rank: rank among the candidates of the step, from 0.
-        end: True if the candidate ends, with <eos> or at the length limit.
-        fate: outcome of the candidate.
-    """
-
-    step: int
-    parent: int | None
+    step: int  # number of tokens in the candidate
+    parent: int | None  # index in the log of the candidate that this one extends; None for a first token
     token: int
-    log_prob: float
-    total: float
-    score: float
-    rank: int
-    end: bool
+    log_prob: float  # of the last token
+    total: float  # log-probability of all tokens
+    score: float  # with length penalty, as if the candidate ended here
+    rank: int  # among the candidates of the step, from 0
+    end: bool  # True if the candidate ends, with <eos> or at the length limit
     fate: Fate
 
 
@@ -84,8 +71,8 @@ class BeamLog:
 
     def replay(self) -> list[Hypothesis]:
         """Hypotheses that the beam search found, rebuilt from its log without the model, best first."""
-        found = [self.hypothesis(number) for number, node in enumerate(self.nodes) if node.fate is Fate.FINISHED]
-        return sorted(found, key=lambda h: -h.score)
+        finished = [self.hypothesis(number) for number, node in enumerate(self.nodes) if node.fate is Fate.FINISHED]
+        return sorted(finished, key=lambda h: -h.score)
 
     def threshold(self, step: int) -> float:
         """Lowest log-probability among the candidates of a step that stayed in the beam; -inf if none did."""
@@ -103,32 +90,33 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
     """
     live = after_prefix(state, prefix, limit, config)
     nodes = forced_nodes(prefix, live.scores[0, 0].tolist(), config)
-    lanes: list[int | None] = [len(nodes) - 1 if nodes else None]
+    lanes: list[int | None] = [len(nodes) - 1 if nodes else None]  # the node of each hypothesis in the beam
 
     def watch(before: Live, candidates: Candidates, after: Live) -> None:
         step = before.tokens.size(2)
         penalty = PENALTIES[config.penalty](step, config.alpha)
-        going: list[int | None] = []
+        survivors: list[int | None] = []
         columns = (candidates.parents, candidates.tokens, candidates.scores, candidates.totals, candidates.end)
-        for rank, (parent, token, log_prob, total, end) in enumerate(
-            zip(*(c[0].tolist() for c in columns), strict=True)
-        ):
+        rows = zip(*(column[0].tolist() for column in columns), strict=True)
+        for rank, (parent, token, log_prob, total, end) in enumerate(rows):
             if parent >= len(lanes) or before.totals[0, parent] == -torch.inf:
                 continue  # an empty slot of the beam
             fate = Fate.FINISHED if rank < config.beam else Fate.OUTRANKED
             if total == -torch.inf:
                 fate = Fate.FORBIDDEN
-            elif not end and len(going) == config.beam:
+            elif not end and len(survivors) == config.beam:
                 fate = Fate.CUT
             elif not end:
                 fate = Fate.KEPT if after.sentences else Fate.STOPPED
-                going.append(len(nodes))
+                survivors.append(len(nodes))
             nodes.append(Node(step, lanes[parent], token, log_prob, total, total / penalty, rank, end, fate))
-        lanes[:] = going
+        lanes[:] = survivors
 
-    found = beam_search(state, [limit], config, watch, live)[0]
+    hypotheses = beam_search(state, [limit], config, watch, live)[0]
+
+    # Only the search knows which n of the finished candidates are the best.
     log = BeamLog(config, nodes)
-    best = [(h.tokens, h.complete) for h in found]
+    best = [(h.tokens, h.complete) for h in hypotheses]
     for number, node in enumerate(nodes):
         if node.fate is Fate.FINISHED:
             ended = log.hypothesis(number)
@@ -140,10 +128,10 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
 def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> Live:
     """Start state of a beam search after a given prefix, of which the decoder has read all but the last token."""
     log_probs = forced(state, prefix)
-    nothing = Live.begin(state.begin.cpu(), [limit], config)
+    start = Live.begin(state.begin.cpu(), [limit], config)
     scores = torch.tensor([[log_probs]], dtype=torch.float64)
-    tokens = torch.cat([nothing.tokens, torch.tensor([[list(prefix)]], dtype=torch.long)], dim=2)
-    return replace(nothing, totals=scores.sum(2), scores=scores, tokens=tokens)
+    tokens = torch.cat([start.tokens, torch.tensor([[list(prefix)]], dtype=torch.long)], dim=2)
+    return replace(start, totals=scores.sum(2), scores=scores, tokens=tokens)
 
 
 def forced(state: DecodingState, tokens: Sequence[int]) -> list[float]:
@@ -161,32 +149,28 @@ def forced_nodes(prefix: Sequence[int], log_probs: Sequence[float], config: Deco
     for step, (token, log_prob) in enumerate(zip(prefix, log_probs, strict=True), start=1):
         total += log_prob
         score = total / PENALTIES[config.penalty](step, config.alpha)
-        nodes.append(Node(step, step - 2 if nodes else None, token, log_prob, total, score, 0, False, Fate.FORCED))
+        parent = step - 2 if nodes else None
+        nodes.append(Node(step, parent, token, log_prob, total, score, rank=0, end=False, fate=Fate.FORCED))
     return nodes
 
 
 @dataclass(frozen=True)
-class Ghost:
+class ReferencePath:
     """Reference translation followed through a beam search: its score, and the step where the search lost it.
 
-    Attributes:
-        tokens: token ids of the reference, with <eos>.
-        log_probs: log-probability of each token given the tokens before it.
-        hypothesis: the reference, scored like an output of the search.
-        lost: first step, from 1, without the reference in the beam; None: the search kept the reference to its end.
-        search_error: True if the search lost the reference although the model scores it higher than all hypotheses
-            found, so that a larger beam could have found the reference. False: the search found the reference, the
-            model itself prefers another output (Stahlberg & Byrne 2019), or the reference lacks the given prefix.
+    A search error is a lost reference that the model scores higher than all hypotheses that the search found, so that
+    a larger beam could have found it. Otherwise the search found the reference, the model itself prefers another output
+    (Stahlberg & Byrne 2019), or the reference lacks the given prefix.
     """
 
-    tokens: list[int]
-    log_probs: list[float]
-    hypothesis: Hypothesis
-    lost: int | None
+    tokens: list[int]  # with <eos>
+    log_probs: list[float]  # of each token given the tokens before it
+    hypothesis: Hypothesis  # the reference, scored like an output of the search
+    lost: int | None  # first step, from 1, without the reference in the beam; None: it was never lost
     search_error: bool
 
 
-def ghost(log: BeamLog, state: DecodingState, tokens: list[int], limit: int) -> Ghost:
+def follow_reference(log: BeamLog, state: DecodingState, tokens: list[int], limit: int) -> ReferencePath:
     """Follow a reference translation through the log of a beam search, and score it with the model.
 
     Args:
@@ -198,64 +182,64 @@ def ghost(log: BeamLog, state: DecodingState, tokens: list[int], limit: int) -> 
     log_probs = forced(state, tokens)
     reference = hypothesis(tokens, log_probs, log.config)
     best = max((h.score for h in log.replay()), default=-torch.inf)
-    given = sum(node.fate is Fate.FORCED for node in log.nodes)
     lost = lost_at(log, tokens)
-    findable = lost is not None and lost > given and len(tokens) <= limit
-    return Ghost(tokens, log_probs, reference, lost, findable and reference.score > best)
+    # A reference that lacks the prefix, or is too long, is out of reach of any beam.
+    prefix = sum(node.fate is Fate.FORCED for node in log.nodes)
+    findable = lost is not None and lost > prefix and len(tokens) <= limit
+    return ReferencePath(tokens, log_probs, reference, lost, findable and reference.score > best)
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
     """First step of a beam search at which no hypothesis begins with these tokens; None if all tokens were kept."""
     place = None
     for step, token in enumerate(tokens, start=1):
-        here = (
+        candidates = (
             number
             for number, node in enumerate(log.nodes)
             if node.step == step and node.parent == place and node.token == token and node.fate in GOING + ENDED
         )
-        place = next(here, None)
+        place = next(candidates, None)
         if place is None:
             return step
     return None
 
 
 def explain_search(
-    subject: Writer, given: Given, reference: str | None = None, prefix: str = ""
-) -> tuple[BeamLog, Ghost | None]:
+    subject: Writer, value: Input, reference: str | None = None, prefix: str = ""
+) -> tuple[BeamLog, ReferencePath | None]:
     """Translate or caption, and return the log of the beam search and the path of a reference through the search.
 
     Args:
         subject: the translator, captioner or transcriber, with model, tokenizers and search settings.
-        given: the sentence; or the bytes of the file of a picture or sound, its path, or an array.
+        value: the sentence; or the bytes of the file of an image or audio, its path, or an array.
         reference: reference output to follow through the search.
         prefix: text that the output has to begin with.
 
     Raises:
         InputError: the sentence is too long, the file cannot be read, or the prefix leaves no room for a token.
     """
-    return search_log(writing(subject, given), reference, prefix)
+    return search_log(writing(subject, value), reference, prefix)
 
 
 @torch.inference_mode()
-def search_log(asked: Writing, reference: str | None = None, prefix: str = "") -> tuple[BeamLog, Ghost | None]:
-    """Log the beam search about a source that is prepared, and the path of a reference; as `explain_search`.
-
-    Raises:
-        InputError: the prefix leaves no room for a token, or the model never writes it, or the reference.
-    """
-    begun = asked.tokenizer.encode(prefix)
-    if len(begun) >= asked.limit:
+def search_log(
+    prepared: Writing, reference: str | None = None, prefix: str = ""
+) -> tuple[BeamLog, ReferencePath | None]:
+    """Log the beam search over a prepared source, and the path of a reference; as `explain_search`."""
+    tokenizer, limit = prepared.tokenizer, prepared.limit
+    prefix_ids = tokenizer.encode(prefix)
+    if len(prefix_ids) >= limit:
         raise InputError(
-            f"the beginning has {len(begun)} tokens, and the whole may have {asked.limit}; give fewer words"
+            f"the beginning has {len(prefix_ids)} tokens, and the whole may have {limit}; give fewer words"
         )
-    with evaluating(asked.model):
-        log = logged(asked.begin(), asked.limit, asked.config, begun)
+    with evaluating(prepared.model):
+        log = logged(prepared.begin(), limit, prepared.config, prefix_ids)
         if not log.replay():
             raise InputError(f"the model never writes what begins with {prefix!r}; give another beginning")
         if reference is None:
             return log, None
-        followed = ghost(log, asked.begin(), [*asked.tokenizer.encode(reference), EOS], asked.limit)
-    if -torch.inf in followed.log_probs:
-        token = asked.tokenizer.pieces([followed.tokens[followed.log_probs.index(-torch.inf)]])[0]
+        path = follow_reference(log, prepared.begin(), [*tokenizer.encode(reference), EOS], limit)
+    if -torch.inf in path.log_probs:
+        token = tokenizer.pieces([path.tokens[path.log_probs.index(-torch.inf)]])[0]
         raise InputError(f"the reference has {token!r}, which the model never writes there; leave it out")
-    return log, followed
+    return log, path

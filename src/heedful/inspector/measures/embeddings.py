@@ -27,10 +27,7 @@ def principal_components(vectors: Float[np.ndarray, "N D"]) -> Plane:
     """Project vectors onto their first two principal components, computed in float64.
 
     The sign of a component is free; here the entry of largest size in its direction is positive, so that the same
-    vectors give the same picture everywhere.
-
-    Raises:
-        InputError: there are fewer than three vectors, or they have fewer than two dimensions.
+    vectors give the same plot everywhere.
     """
     if len(vectors) < 3 or vectors.shape[1] < 2:
         raise InputError(f"{len(vectors)} vectors of size {vectors.shape[1]} span no plane to draw; give more words")
@@ -51,9 +48,6 @@ def neighbour_map(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]
     """Place vectors in a plane by t-SNE, beginning from their principal components, so that it is always the same map.
 
     Distances between groups that are far apart mean little; who is whose neighbour does.
-
-    Raises:
-        InputError: there are fewer than five vectors.
     """
     if len(vectors) < 5:
         raise InputError(f"t-SNE has nothing to arrange among {len(vectors)} vectors; give five words or more")
@@ -72,46 +66,28 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class EmbeddingRow:
-    """Embedding of one token: its row in the embedding table, and how the model uses the row.
+    """Embedding of one token: its row in the embedding table, and how the model uses the row."""
 
-    Attributes:
-        values: the trained row, d_model numbers.
-        norm: Euclidean norm of the row.
-        scale: factor that the model multiplies the row by, such as sqrt(d_model).
-        segments: True if the model adds a segment embedding to the row.
-    """
-
-    values: list[float]
-    norm: float
-    scale: float
-    segments: bool
+    values: list[float]  # d_model numbers
+    norm: float  # Euclidean
+    scale: float  # that the model multiplies the row by, such as sqrt(d_model)
+    segments: bool  # True if the model adds a segment embedding to the row
 
 
-def embedding(model: Model, line: str) -> EmbeddingTable:
-    """Return a model's embedding table for its source or its target tokens.
-
-    Args:
-        model: any of heedful's models.
-        line: "src" or "tgt", a sequence that the model reads.
-
-    Raises:
-        InputError: the model reads no such sequence.
-    """
+def table_with(model: Model, line: str, token: int) -> EmbeddingTable:
+    """Embedding table of the source ("src") or target ("tgt") tokens of a model, which must have a row for `token`."""
     table = model.embedding_of(line) if line in model.lines else None
     if table is None:
         raise InputError(f"the model looks up no tokens of {line!r}; it looks at {' and '.join(model.lines)}")
+    if not 0 <= token < len(table.weight):
+        raise InputError(f"token {token}: the table has {len(table.weight)}, counted from 0")
     return table
 
 
 @torch.no_grad()
 def row(model: Model, line: str, token: int) -> EmbeddingRow:
-    """Return the embedding of a token from the source ("src") or target ("tgt") table of a model.
-
-    Raises:
-        InputError: the model has no such table, or the table no such token.
-    """
-    table = embedding(model, line)
-    check(table, token)
+    """Return the embedding of a token from the source ("src") or target ("tgt") table of a model."""
+    table = table_with(model, line, token)
     values = table.weight.detach()[token].float().cpu()
     segments = any(isinstance(module, Segments) for module in model.modules())
     scale = getattr(table, "scale", 1.0)  # torch's own embeddings have none
@@ -122,26 +98,11 @@ def row(model: Model, line: str, token: int) -> EmbeddingRow:
 def neighbours(model: Model, tokenizer: Tokenizer, line: str, token: int, count: int = 10) -> list[Neighbour]:
     """Find the nearest neighbours of a token in the embedding table by cosine similarity, most similar first.
 
-    Args:
-        model: any of heedful's models.
-        tokenizer: tokenizer of the sequence.
-        line: "src" or "tgt", a sequence that the model reads.
-        token: id of the token, which is not among its neighbours.
-        count: maximum number of neighbours.
-
-    Raises:
-        InputError: the model has no such table, or the table no such token.
+    The token itself is not among them; `line` is "src" or "tgt", a sequence that the model reads.
     """
-    table = embedding(model, line)
-    check(table, token)
+    table = table_with(model, line, token)
     rows = F.normalize(table.weight[: len(tokenizer)].float(), dim=-1)
     cosines = rows @ rows[token]
-    cosines[token] = -torch.inf
+    cosines[token] = -torch.inf  # not its own neighbour
     best, ids = (x.tolist() for x in cosines.topk(min(count, len(cosines) - 1)))
-    return [Neighbour(*found) for found in zip(ids, tokenizer.pieces(ids), best, strict=True)]
-
-
-def check(table: EmbeddingTable, token: int) -> None:
-    """Raise an InputError if the embedding table has no row for a token id."""
-    if not 0 <= token < len(table.weight):
-        raise InputError(f"token {token}: the table has {len(table.weight)}, counted from 0")
+    return [Neighbour(*neighbour) for neighbour in zip(ids, tokenizer.pieces(ids), best, strict=True)]

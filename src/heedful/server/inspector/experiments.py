@@ -1,6 +1,6 @@
 """Request handlers of the inspector for experiments: head ablation, the worth of heads in BLEU, minimal pairs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -9,16 +9,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from heedful.errors import InputError
-from heedful.evaluate import Comparison
-from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.capture.recorder import Head
 from heedful.inspector.experiments.ablation import cost, effect, sweep
 from heedful.inspector.experiments.minimal_pairs import contrasts, shifts, summaries
+from heedful.metrics import Comparison
+from heedful.predictors.translator import Translator
+from heedful.server.application import body, read_as, streamed
 from heedful.server.engine import Engine, ServedModel
-from heedful.server.inspector.looks import LookHandlers
-from heedful.server.inspector.models import check_transformer
-from heedful.server.requests import body, read_as, streamed
+from heedful.server.inspector.inspections import InspectionHandlers, check_transformer
 
-MOST_LINES = 300  # of a request's list of minimal pairs
+MAX_LINES = 300  # of a request's list of minimal pairs
 
 
 @dataclass(frozen=True)
@@ -48,83 +48,78 @@ class ExperimentHandlers:
 
     Args:
         engine: the engine with the models.
-        looks: the handlers of looks, of which one is repeated without some attention heads.
+        inspections: the handlers of inspections, of which one is repeated without some attention heads.
         sample: source sentences and reference translations, on which the worth of heads is measured.
     """
 
-    def __init__(self, engine: Engine, looks: LookHandlers, sample: tuple[Sequence[str], Sequence[str]]) -> None:
+    def __init__(
+        self, engine: Engine, inspections: InspectionHandlers, sample: tuple[Sequence[str], Sequence[str]]
+    ) -> None:
         self.engine = engine
-        self.looks = looks
+        self.inspections = inspections
         self.sample = sample
         self._whole: dict[str, list[str]] = {}  # by model, the translations of the sample with all heads
 
     async def switch_off(self, request: Request) -> Response:
-        """Answer a request to repeat a look (a recorded inspection) without some attention heads, beside all heads."""
-        name, seen, _ = self.looks.cached(request)
-        wanted = read_as(Off, await body(request))
+        """Repeat an inspection without some attention heads, to compare with all heads."""
+        name, inspection, _ = self.inspections.cached(request)
+        heads = read_as(Off, await body(request))
         model = self.transformer(name)
-        found = await self.engine.run(partial(effect, model.predictor, seen, wanted.off, wanted.way))
-        return JSONResponse(asdict(found))
+        difference = await self.engine.run(partial(effect, model.predictor, inspection, heads.off, heads.way))
+        return JSONResponse(asdict(difference))
 
     async def weigh(self, request: Request) -> Response:
-        """Answer a request for the loss in BLEU on the sample without some attention heads."""
+        """Loss in BLEU on the sample without some attention heads."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
-        wanted = read_as(Off, values)
-        found = await self.engine.run(partial(self.cost, model, wanted.off, wanted.way))
-        return JSONResponse(asdict(found))
+        heads = read_as(Off, values)
+
+        def compare() -> Comparison:
+            return cost(model.predictor, heads.off, *self.sample, heads.way, **self.known(model))
+
+        return JSONResponse(asdict(await self.engine.run(compare)))
 
     async def sweep(self, request: Request) -> Response:
-        """Answer a request for the loss in BLEU on the sample without each head alone, as server-sent events."""
+        """Loss in BLEU on the sample without each head alone, as server-sent events."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
-        steps = self.costs(model, read_as(Way, values).way)
-        return streamed(self.engine, (asdict(head) | asdict(found) for head, found in steps))
+        way = read_as(Way, values).way
+
+        # A generator, so that the sample is translated within the first job of the stream.
+        def steps() -> Any:
+            for head, comparison in sweep(model.predictor, *self.sample, way, **self.known(model)):
+                yield asdict(head) | asdict(comparison)
+
+        return streamed(self.engine, steps())
 
     async def probe(self, request: Request) -> Response:
-        """Answer a request to probe a model with minimal pairs; each pair is a job of its own in the queue."""
+        """Probe a model with minimal pairs; each pair is a separate job in the queue."""
         values = await body(request)
         model = self.transformer(values.pop("model", None))
-        wanted = read_as(Pairs, values)
-        found = contrasts(wanted.lines)
-        if len(found) > MOST_LINES:
-            raise InputError(f"{len(found)} lines are more than the {MOST_LINES} that the page takes; ask in Python")
-        steps = shifts(model.predictor, found, wanted.head)
-        results = [one async for one in self.engine.stream(steps)]
-        kinds = {kind: asdict(one) for kind, one in summaries(results).items()}
-        return JSONResponse({"shifts": [asdict(one) for one in results], "summaries": kinds})
+        probe = read_as(Pairs, values)
+        pairs = contrasts(probe.lines)
+        if len(pairs) > MAX_LINES:
+            raise InputError(f"{len(pairs)} lines are more than the {MAX_LINES} that the page takes; ask in Python")
+        steps = shifts(model.predictor, pairs, probe.head)
+        results = [shift async for shift in self.engine.stream(steps)]
+        kinds = {kind: asdict(summary) for kind, summary in summaries(results).items()}
+        return JSONResponse({"shifts": [asdict(shift) for shift in results], "summaries": kinds})
 
     def transformer(self, name: object) -> ServedModel:
-        """Return the model that a client names, if experiments can be made on its attention heads.
-
-        Raises:
-            InputError: there is no such model, or it is no Transformer.
-        """
+        """Return the model that a client names, if experiments can be made on its attention heads."""
         model = self.engine.model(name)
         check_transformer(model)
         return model
 
     def translator(self, name: object) -> ServedModel:
-        """Return the model that a client names, if the worth of its attention heads can be measured in BLEU.
-
-        Raises:
-            InputError: there is no such model, it is no Transformer or no translator, or there is no sample.
-        """
+        """Return the model that a client names, if the worth of its attention heads can be measured in BLEU."""
         model = self.transformer(name)
-        if not model.translates or not self.sample[0]:
+        if not isinstance(model.predictor, Translator) or not self.sample[0]:
             raise InputError("heads are weighed on a translator and a sample: heedful inspect MODEL --data DATA")
         return model
 
-    def cost(self, model: ServedModel, off: Sequence[Head], way: str) -> Comparison:
-        """Compute the loss in BLEU on the sample without some attention heads."""
-        return cost(model.predictor, off, *self.sample, way, **self.known(model))
-
-    def costs(self, model: ServedModel, way: str) -> Iterator[tuple[Head, Comparison]]:
-        """Compute the loss in BLEU on the sample without each attention head alone, one head after another."""
-        yield from sweep(model.predictor, *self.sample, way, **self.known(model))
-
     def known(self, model: ServedModel) -> dict[str, Any]:
-        """Return common arguments of ablations: translations of the sample with all heads, made once, and language."""
+        """Common arguments of ablations: translations of the sample with all heads, computed once, and language."""
         if model.name not in self._whole:
             self._whole[model.name] = model.predictor.translate(self.sample[0])
         return {"whole": self._whole[model.name], "language": model.loaded.recipe.data.target_language}

@@ -1,19 +1,31 @@
-"""Routes of the inspector's app: the web page and its API, which `openapi.json` beside this file describes."""
+"""Routes of the inspector's app: the web page and its API, which `openapi.json` next to this file describes."""
 
+import base64
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
+from itertools import chain, islice
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from heedful.errors import InputError
+from heedful.inspector.development import read_run, snapshots
 from heedful.inspector.page import Page
-from heedful.server.engine import Engine
+from heedful.server.application import body, streamed
+from heedful.server.engine import Engine, UnknownError
 from heedful.server.inspector.experiments import ExperimentHandlers
-from heedful.server.inspector.looks import LookHandlers
-from heedful.server.inspector.models import ModelHandlers
-from heedful.server.inspector.questions import LONGEST_WITH_FILE, FileHandlers, OpenedFile
+from heedful.server.inspector.inspections import (
+    MAX_REQUEST_WITH_FILE,
+    InspectionHandlers,
+    OpenedFile,
+    check_transformer,
+    page_facts,
+    question_of,
+    run_folder,
+)
 from heedful.server.limits import UploadRoute
 
 TRACE = "/api/v1/traces/{id:str}"
@@ -29,23 +41,23 @@ def inspector_routes(
         engine: the engine with the models, which other apps of the server may use as well.
         page: the web page to serve.
         sample: source sentences and reference translations, on which the worth of heads is measured.
-        opened: a picture or sound that the page asks about first; None: it waits for a question.
+        opened: an image or audio that the page asks about first; None: it waits for a question.
     """
-    models, looks = ModelHandlers(engine, sample, opened), LookHandlers(engine, page)
-    experiments = ExperimentHandlers(engine, looks, sample)
+    models, inspections = ModelHandlers(engine, sample, opened), InspectionHandlers(engine, page)
+    experiments = ExperimentHandlers(engine, inspections, sample)
     return [
         Route("/", partial(show_page, page.html, page.policy)),
         Route("/api/v1/openapi.json", describe),
         Route("/api/v1/models", models.list_models),
-        Route("/api/v1/file", FileHandlers(opened).read),
+        Route("/api/v1/file", models.read_file),
         Route(f"{MODEL}/development", models.read_development),
-        UploadRoute(f"{MODEL}/heads", models.measure_heads, LONGEST_WITH_FILE),
-        UploadRoute("/api/v1/traces", looks.make, LONGEST_WITH_FILE),
-        Route(TRACE, looks.read),
-        Route(f"{TRACE}/tensors", looks.read_tensors),
-        Route(f"{TRACE}/attribution", looks.read_attribution),
-        Route(f"{TRACE}/neighbours", looks.read_neighbours),
-        Route(f"{TRACE}/export.html", looks.export),
+        UploadRoute(f"{MODEL}/heads", models.measure_heads, MAX_REQUEST_WITH_FILE),
+        UploadRoute("/api/v1/traces", inspections.make, MAX_REQUEST_WITH_FILE),
+        Route(TRACE, inspections.read),
+        Route(f"{TRACE}/tensors", inspections.read_tensors),
+        Route(f"{TRACE}/attribution", inspections.read_attribution),
+        Route(f"{TRACE}/neighbours", inspections.read_neighbours),
+        Route(f"{TRACE}/export.html", inspections.export),
         Route(f"{TRACE}/without", experiments.switch_off, methods=["POST"]),
         Route("/api/v1/costs", experiments.weigh, methods=["POST"]),
         Route("/api/v1/sweeps", experiments.sweep, methods=["POST"]),
@@ -54,12 +66,64 @@ def inspector_routes(
 
 
 async def show_page(html: str, policy: str, request: Request) -> Response:
-    """Answer a request for the inspector's web page, as HTML that loads nothing but itself."""
+    """The inspector's web page, as HTML that loads nothing but itself."""
     del request
     return HTMLResponse(html, headers={"Cache-Control": "no-cache", "Content-Security-Policy": policy})
 
 
 async def describe(request: Request) -> Response:
-    """Answer a request for the OpenAPI description of the inspector's API."""
+    """The OpenAPI description of the inspector's API."""
     del request
     return Response((files("heedful.server.inspector") / "openapi.json").read_bytes(), media_type="application/json")
+
+
+class ModelHandlers:
+    """Request handlers for the models of an engine: facts, training curves, attention heads at each checkpoint.
+
+    Args:
+        engine: the engine with the models.
+        sample: source sentences and reference translations, on which the worth of heads is measured.
+        opened: the file that the server was started with, or None.
+    """
+
+    def __init__(
+        self, engine: Engine, sample: tuple[Sequence[str], Sequence[str]], opened: OpenedFile | None = None
+    ) -> None:
+        self.engine = engine
+        self.sample = sample
+        self.opened = opened
+
+    async def list_models(self, request: Request) -> Response:
+        """The models, the size of the sample, and the name of the opened file."""
+        del request
+        models = [page_facts(model) for model in self.engine.models.values()]
+        name = self.opened and self.opened.name
+        return JSONResponse({"models": models, "sample": len(self.sample[0]), "file": name})
+
+    async def read_file(self, request: Request) -> Response:
+        """The file that the server was started with: its name, and its content in base64."""
+        del request
+        if self.opened is None:
+            raise UnknownError("the server was started without a file; choose one on the page")
+        return JSONResponse({"name": self.opened.name, "file": base64.b64encode(self.opened.content).decode()})
+
+    async def read_development(self, request: Request) -> Response:
+        """The training curves and checkpoints of a model's run; null for a model without a run."""
+        folder = run_folder(self.engine.model(request.path_params["name"]))
+        if folder is None:
+            return JSONResponse(None)
+        run = await self.engine.run(partial(read_run, folder))
+        return JSONResponse({"steps": run.steps, "best": run.best, "curves": run.curves})
+
+    async def measure_heads(self, request: Request) -> Response:
+        """Measures of attention heads at each checkpoint of a run, as server-sent events."""
+        question = question_of(await body(request))
+        model = self.engine.model(request.path_params["name"])
+        folder = run_folder(model)
+        if folder is None:
+            raise InputError("that model came without its run, so its checkpoints are not there")
+        check_transformer(model)
+        steps = snapshots(folder, question.input, question.target, self.engine.watch)
+        # The first checkpoint now, so that an input that does not fit is refused with a status and not in an event.
+        first = await self.engine.run(lambda: list(islice(steps, 1)))
+        return streamed(self.engine, (asdict(snapshot) for snapshot in chain(first, steps)))

@@ -17,35 +17,11 @@ from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.labelled import dominance_line
-from heedful.data.stores.media_store import MediaStore
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import MediaStore, PairStore
 from heedful.errors import InputError
-from heedful.evaluate.class_report import TRAINING, absence
+from heedful.metrics.classes import TRAINING, absence
 
-ENOUGH = 20  # examples that are not in the order of their classes by chance
-
-
-def class_counts(store: PairStore | MediaStore, classes: int, first: int = 0) -> np.ndarray:
-    """Count the targets of each class in a store, (C,); classes are numbered from `first`."""
-    return np.bincount(store.targets.astype(np.int64), minlength=first + classes)[first:]
-
-
-def balance_remarks(
-    train: np.ndarray, valid: np.ndarray | None, labels: Sequence[str], *, dominant: bool = True
-) -> list[str]:
-    """List remarks on the numbers of examples of each class.
-
-    Args:
-        train: The counts in the training set, (C,).
-        valid: The counts in the validation set, (C,); None: there is none.
-        labels: The names of the classes.
-        dominant: True to remark on a class that most examples belong to.
-    """
-    found = [dominance_line(dict(zip(labels, train.tolist(), strict=True)))] if dominant else []
-    for counts, where in ((train, TRAINING), (valid, "the validation set")):
-        if counts is not None:
-            found.append(absence([label for label, count in zip(labels, counts, strict=True) if not count], where))
-    return [line for line in found if line]
+MIN_SORTED = 20  # examples that are not in the order of their classes by chance
 
 
 def remarks_on_classes(
@@ -53,29 +29,30 @@ def remarks_on_classes(
 ) -> list[str]:
     """List remarks on the classes of prepared examples: one that dominates, those without an example, sorted rows.
 
-    Args:
-        examples: The examples.
-        data: Their settings, with the names of the classes.
-        first: The number of the first class. With 1, each example has many targets, of which 0 is no class: then only
-            classes without an example are remarked on.
+    Classes are numbered from `first`. With 1, each example has many targets, of which 0 is not a class: then only
+    classes without an example are remarked on.
     """
-    labels, valid = data.labels, examples.valid
-    train = np.sum([class_counts(store, len(labels), first) for store in examples.train], axis=0)
-    counts = None if valid is None else class_counts(valid, len(labels), first)
-    remarks = balance_remarks(train, counts, labels, dominant=first == 0)
-    return remarks if first else [*remarks, *order_remarks(data, examples.train, valid)]
+
+    def count(store: PairStore | MediaStore) -> np.ndarray:
+        return np.bincount(store.targets.astype(np.int64), minlength=first + len(data.labels))[first:]  # (C,)
+
+    train = np.sum([count(store) for store in examples.train], axis=0)
+    remarks = [] if first else [dominance_line(dict(zip(data.labels, train.tolist(), strict=True)))]
+    counts = {TRAINING: train}
+    if examples.valid is not None:
+        counts["the validation set"] = count(examples.valid)
+    for where, numbers in counts.items():
+        missing = [label for label, number in zip(data.labels, numbers, strict=True) if not number]
+        remarks.append(absence(missing, where))
+    if not first:
+        remarks += order_remarks(data, examples.train, examples.valid)
+    return [remark for remark in remarks if remark]
 
 
 def order_remarks(
     data: DataConfig, train: Sequence[PairStore | MediaStore], valid: PairStore | MediaStore | None
 ) -> list[str]:
-    """List the tables whose rows are sorted by class and of which `part` takes a piece, so that it lacks classes.
-
-    Args:
-        data: The settings of the data.
-        train: The training sets, one for each of `data.train`, with the class of each example in the order of the rows.
-        valid: The validation set; None: there is none.
-    """
+    """List the tables whose rows are sorted by class and of which `part` takes a piece, so that it lacks classes."""
     stores = [*zip(data.train, train, strict=True), *([(data.valid, valid)] if data.valid and valid else [])]
     pieces: dict[str, list[tuple[float, np.ndarray]]] = {}
     for corpus, store in stores:
@@ -85,7 +62,7 @@ def order_remarks(
     for source, parts in pieces.items():
         classes = np.concatenate([targets for _, targets in sorted(parts, key=lambda part: part[0])])
         changes = np.count_nonzero(np.diff(classes))
-        if len(classes) >= ENOUGH and 0 < changes < len(np.unique(classes)):
+        if len(classes) >= MIN_SORTED and 0 < changes < len(np.unique(classes)):
             remarks.append(
                 f"{source}: its rows are sorted by class, and part takes a piece of them, so that a piece lacks "
                 "classes; shuffle the rows"
@@ -98,29 +75,23 @@ def with_class_weights(recipe: Recipe, labels_in: Callable[[CorpusConfig], Itera
 
     "balanced" is n / (k n_c) for a class with n_c of n training examples of k classes (King & Zeng 2001), so that each
     class counts alike and the weights of all examples have the mean 1. A class without an example gets 1.
-
-    Args:
-        recipe: The recipe, with the names of its classes.
-        labels_in: Gives the class of each training example of a corpus, whose `weight` counts.
-
-    Raises:
-        InputError: A weight is for what is not a class.
+    `labels_in` gives the class of each training example of a corpus, whose `weight` counts.
     """
-    asked, labels = recipe.train.class_weights, recipe.data.labels
-    if asked is None:
+    weights, labels = recipe.train.class_weights, recipe.data.labels
+    if weights is None:
         return recipe
-    if asked == "balanced":
+    if weights == "balanced":
         counts: dict[str, float] = {}
         for corpus in recipe.data.train:
             for label, count in Counter(labels_in(corpus)).items():
                 counts[label] = counts.get(label, 0.0) + corpus.weight * count
-        asked = {label: sum(counts.values()) / (len(counts) * count) for label, count in counts.items()}
-    elif strangers := [label for label in asked if label not in labels]:
+        weights = {label: sum(counts.values()) / (len(counts) * count) for label, count in counts.items()}
+    elif strangers := [label for label in weights if label not in labels]:
         raise InputError(
             f"train.class_weights names {', '.join(map(repr, strangers))}, and the classes are {', '.join(labels)}; "
             "correct the name"
         )
-    weights = {label: asked.get(label, 1.0) for label in labels}
+    weights = {label: weights.get(label, 1.0) for label in labels}
     return replace(recipe, train=replace(recipe.train, class_weights=weights))
 
 

@@ -31,17 +31,15 @@ def texts_of(ids: np.ndarray, device: torch.device) -> PaddedTexts:
 
 
 def kinds(items: Iterable[Hashable]) -> np.ndarray:
-    """Number the items by their values, in the order of their first occurrence: equal items have equal numbers."""
+    """Number items in the order of their first occurrence: equal items have equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(item, len(numbers)) for item in items])
 
 
 def pairs_of_kinds(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Mark at (i, j) if the first side of pair i and the second side of pair j stand together in some pair of a batch.
+    """Mark at (i, j) if the first side of pair i and the second side of pair j are together in some pair of a batch.
 
-    Args:
-        first: (B,), numbers from 0 of the first sides, equal for equal ones.
-        second: (B,), those of the second sides.
+    `first` and `second` (B,) number the sides from 0, equal ones alike; see `kinds`.
     """
     together = np.zeros((first.max() + 1, second.max() + 1), dtype=np.bool_)
     together[first, second] = True
@@ -50,6 +48,7 @@ def pairs_of_kinds(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smoothing: float) -> Loss:
     """Cross-entropy of each query's own passage, on the diagonal, against passages that do not answer the query."""
+    # Another passage that answers the query as well is not a negative: it is left out of the softmax.
     own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
     candidates = own | ~answers
     logs = scores.masked_fill(~candidates, -torch.inf).log_softmax(-1)

@@ -1,4 +1,4 @@
-"""Data of pictures, sounds and videos: how their files are found, prepared, read and augmented.
+"""Data of images, audio and videos: how their files are found, prepared, read and augmented.
 
 B batch, N rows of pixels or frames.
 """
@@ -15,122 +15,86 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.batches import BatchPlan
 from heedful.data.preparation.media import check_media, prepare_media, read_files, skips_bad
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.media_files import MediaFile, media_files
-from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores import MediaStore
 from heedful.machine.process import map_on_cores
-from heedful.media.modality import medium_of, padded
-from heedful.random_numbers import AUGMENTATION, Chance
-from heedful.tasks.dataset import B, Dataset
+from heedful.media.modality import modality_of, padded
+from heedful.random_numbers import AUGMENTATION, KeyedGenerator
+from heedful.tasks.dataset import B, Dataset, Report
+from heedful.tasks.parts.batches import BatchesByLength
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.text.training import one_tokenizer
 
 CPU = torch.device("cpu")
 
 
-class MediaFiles(Dataset[B]):
-    """Base class of data of pictures, sounds or videos; a subclass defines targets of files, and makes batches."""
+class MediaFiles(BatchesByLength, Dataset[B]):
+    """Base class of data of images, audio or videos; a subclass defines targets of files, and makes batches."""
 
     reads_files = True
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples.tokenizers, examples.digest)
-        self.examples = examples
-        self.medium = medium_of(recipe)
-        lengths = [self.lengths(store) for store in examples.train]
-        self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
+        self.medium = modality_of(recipe)
+        self.plan_batches(examples, recipe)
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data."""
         check_media(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the files of a corpus, read as in training, to find errors early."""
         return read_files(corpus, recipe, DropReport(), skip=skips_bad(recipe, training=corpus in recipe.data.train))
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the files of a recipe, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         resolved = cls.resolve(recipe)
 
-        def target(file: MediaFile, corpus: CorpusConfig, tokenizers: TokenizerPair) -> list[int]:
-            return cls.target(file, corpus, resolved, tokenizers)
-
-        def made() -> TokenizerPair:
-            return cls.new_tokenizers(resolved, report)
-
-        return cls(resolved, prepare_media(resolved, folder, target, made, cls.load_tokenizers, report, tokenizers))
+        examples = prepare_media(
+            resolved,
+            folder,
+            lambda file, corpus, tokenizers: cls.target(file, corpus, resolved, tokenizers),
+            lambda: cls.new_tokenizers(resolved, report),
+            cls.load_tokenizers,
+            report,
+            tokenizers,
+        )
+        return cls(resolved, examples)
 
     @staticmethod
     @abstractmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair, /) -> list[int]:
-        """Return the targets of a file: the number of its class, or the tokens of its text.
-
-        Raises:
-            InputError: the target cannot be used.
-        """
+        """Return the targets of a file: the number of its class, or the tokens of its text."""
 
     @staticmethod
     def new_tokenizers(_recipe: Recipe, _report: Callable[[str], None], /) -> TokenizerPair:
-        """Load or train the tokenizers; there are none unless texts belong to the files: then `tokenizer_of_texts`."""
+        """Load or train the tokenizers: none, or `tokenizer_of_texts` where texts belong to the files."""
         return NoTokenizers()
 
     @staticmethod
     def load_tokenizers(_folder: Path, /) -> TokenizerPair:
-        """Load the tokenizers from the folder to which they were saved: those of texts by `TokenizerPair.load`."""
+        """Load the tokenizers from their folder: none, or `TokenizerPair.load` where texts belong to the files."""
         return NoTokenizers()
 
     @abstractmethod
     def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
         """Read the examples of a batch by their numbers, which count through all stores.
 
-        Args:
-            stores: the stores.
-            ids: the numbers.
-            epoch: the epoch, a key of what is random in training; None in validation: nothing is random.
-            device: where the batch goes.
+        The epoch is a key of what is random in training; None in validation: nothing is random.
         """
 
-    def lengths(self, store: MediaStore) -> np.ndarray:
-        """Numbers of positions that the model reads from both sides of each example, (n, 2)."""
-        return store.lengths
-
-    def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, with examples of similar length in each."""
-        return self.plan.epoch(number)
-
-    def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch in positions of its longest side, padding included."""
-        return self.plan.cells(ids)
-
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the examples of one batch of training."""
         return self.read(self.examples.train, ids, epoch, device)
 
-    def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation set in a fixed order, with examples of similar length in each."""
-        store = self.examples.valid
-        return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
-
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
-        """Read the examples of one batch of the validation set, without augmentation."""
         return self.read([self.valid], ids, None, device)
 
     @property
     def valid(self) -> MediaStore:
-        """The store of the validation or test set."""
         return self.examples.stores[-1]
-
-    def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
-        self.examples.check_unchanged()
 
     def inputs(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None
@@ -149,7 +113,7 @@ class MediaFiles(Dataset[B]):
         decoded = self.medium.read(store.content(index))
         if epoch is None:
             return self.medium.features(decoded)
-        return self.medium.augmented(decoded, Chance(self.recipe.train.seed, AUGMENTATION, epoch, number))
+        return self.medium.augmented(decoded, KeyedGenerator(self.recipe.train.seed, AUGMENTATION, epoch, number))
 
 
 def tokenizer_of_texts(recipe: Recipe, report: Callable[[str], None], /) -> TokenizerPair:
@@ -166,5 +130,5 @@ def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaSto
 def place_of(stores: Sequence[MediaStore], number: int) -> tuple[MediaStore, int]:
     """Find an example, numbered through several stores: its store, and its number there."""
     ends = list(accumulate(map(len, stores)))
-    chosen = int(np.searchsorted(ends, number, side="right"))
-    return stores[chosen], number - ([0, *ends])[chosen]
+    index = int(np.searchsorted(ends, number, side="right"))
+    return stores[index], number - ([0, *ends])[index]

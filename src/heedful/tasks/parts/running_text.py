@@ -24,42 +24,30 @@ class RunningText(Dataset[B]):
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what running text needs; see `heedful.data.preparation.text.check_documents`."""
         check_documents(recipe)
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Return the recipe unchanged after checking that its training and validation texts are not empty."""
+        """Check that the training and validation texts are not empty."""
         fewest_documents(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
         return recipe
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the lines of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         return document_lines(corpus, recipe.data)
 
     @abstractmethod
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> B:
-        """Read the windows of a text that begin at `starts`, as a batch on a device.
-
-        Args:
-            stream: the text.
-            starts: the places in it.
-            key: a seed and an epoch, from which what is random in the batch is drawn.
-            device: the device.
-        """
+        """Read the windows that begin at `starts`; `key`, a seed and an epoch, is for what is random in the batch."""
 
     def plan_of(self, stream: TokenStream) -> WindowPlan:
-        """Plan the windows into which a text is cut for batches."""
         return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, each as the starts of its windows."""
         return self.plan_of(self.text.train[0]).epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the windows of one batch from the training text."""
         return self.read(self.text.train[0], ids, (self.recipe.train.seed, epoch), device)
 
     def valid_plan(self) -> list[np.ndarray] | None:
@@ -71,5 +59,4 @@ class RunningText(Dataset[B]):
         return self.read(self.text.stores[-1], ids, (0, 0), device)
 
     def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
         self.text.check_unchanged()

@@ -1,4 +1,4 @@
-"""Tasks that learn to write a target text with an encoder-decoder, whatever the source is: text, pictures or sound.
+"""Tasks that learn to write a target text with an encoder-decoder, whatever the source is: text, images or audio.
 
 A task names its data and its metrics; the parts here are pairs of texts, the loss, and the texts that a model writes.
 
@@ -7,7 +7,7 @@ B batch, S source positions, T target tokens, F features of a position.
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,33 +17,29 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from heedful.architectures.architectures import model_class
+from heedful.architectures.backbone import model_class
 from heedful.architectures.model import SourceToTarget
 from heedful.config.decoding import MAX_EXTRA
 from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
-from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
+from heedful.data.batches import assemble, encode_with_bpe_dropout
 from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
 from heedful.data.readers.corpus import SentencePair, read_pairs
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
-from heedful.evaluate.texts import Texts
 from heedful.losses import Loss, cross_entropy, perplexity
+from heedful.metrics.texts import Texts
 from heedful.predictors.outputs import CutOutputs
 from heedful.predictors.predictor import AnyPredictor
 from heedful.predictors.translator import Translator
 from heedful.random_numbers import seed_of
-from heedful.tasks.dataset import Dataset
+from heedful.tasks.dataset import Dataset, Report
+from heedful.tasks.parts.batches import BatchesByLength
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
-NEARLY_ALL = 0.999  # the share of the training texts that the length limit has room for: a few may be mistakes
-SPARE = 1.25  # times what these need: other texts may be a little longer
-SOURCE_TOKENS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # what `decode.max_extra` counts from, by the source
-    "text": lambda lengths: lengths[:, 0].astype(np.int64) - 1,  # without <eos>
-    "audio": lambda lengths: lengths[:, 0].astype(np.int64),
-    "image": lambda lengths: np.zeros(len(lengths), np.int64),  # a caption has its limit, whatever it is of
-}
+LENGTH_QUANTILE = 0.999  # of the training texts the length limit has room for; the rest may be mistakes
+LENGTH_MARGIN = 1.25  # times what these need: other texts may be a little longer
 
 
 @dataclass(frozen=True)
@@ -60,12 +56,10 @@ class PairBatch:
 
     @property
     def tokens(self) -> int:
-        """Number of real tokens of source and target in the batch, <eos> included."""
         return self.source_tokens + self.target_tokens
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisor of the loss: the number of real target tokens in the batch."""
         return (self.target_tokens,)
 
 
@@ -95,6 +89,7 @@ def pair_batch(
 
 def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
     """Compute the cross-entropy of all real target tokens of a batch, <eos> included, for an encoder-decoder."""
+    # Teacher forcing: the decoder reads the reference, shifted by one, and all tokens are predicted at once.
     hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
     target = batch.target_out[batch.target_padding_mask]
     return cross_entropy(hidden[batch.target_padding_mask], model.output.weight, target, smoothing, model.output.bias)
@@ -103,89 +98,63 @@ def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
 def with_length_limit(recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
     """Fill in `decode.max_extra`, unless the recipe has it, so that outputs may be as long as training texts.
 
-    Args:
-        recipe: The recipe.
-        lengths: Of each training corpus the lengths of sources and targets (n, 2), each with its <eos>; without a
-            corpus nothing is filled in.
+    `lengths` are those of sources and targets of each training corpus (n, 2), each with its <eos>.
     """
     if recipe.decode.max_extra is not None or not lengths:
         return recipe
-    source = SOURCE_TOKENS[recipe.data.modality]
-    needed = np.concatenate([each[:, 1].astype(np.int64) - source(each) for each in lengths])
-    measured = SPARE * float(np.quantile(needed, NEARLY_ALL, method="higher"))
-    extra = min(max(EXTRA, math.ceil(measured)), MAX_EXTRA)
+    source, target = np.concatenate(lengths).astype(np.int64).T
+    # What the limit counts from: a text without its <eos>, the frames of audio. A caption has its limit, whatever the
+    # size of the image.
+    base = {"text": source - 1, "audio": source, "image": np.zeros_like(source)}[recipe.data.modality]
+    longest = LENGTH_MARGIN * float(np.quantile(target - base, LENGTH_QUANTILE, method="higher"))
+    extra = min(max(EXTRA, math.ceil(longest)), MAX_EXTRA)
     return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
 
 
-class Pairs(Dataset[PairBatch]):
+class Pairs(BatchesByLength, Dataset[PairBatch]):
     """Pairs of a source text and a target text; a subclass may define `read` for files of another kind."""
 
-    def __init__(self, recipe: Recipe, prepared: PreparedPairs) -> None:
-        lengths = [store.lengths for store in prepared.train]
-        super().__init__(with_length_limit(recipe, lengths), prepared.tokenizers, prepared.digest)
-        self.prepared = prepared
-        self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
+    def __init__(self, recipe: Recipe, examples: PreparedPairs) -> None:
+        recipe = with_length_limit(recipe, [store.lengths for store in examples.train])
+        super().__init__(recipe, examples.tokenizers, examples.digest)
+        self.plan_batches(examples, recipe)
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what source and target pairs need; see `check_pairs`."""
         check_pairs(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the source and target pairs of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         drops = DropReport()
         return some_pairs(cls.read(corpus, recipe.data, drops), corpus.source, drops)
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the pairs of a recipe, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         return cls(recipe, prepare_pairs(recipe, folder, report, cls.read, tokenizers))
 
     @staticmethod
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
-        """Read source and target pairs from two files line by line, or from two fields of one table or JSONL file."""
         return read_pairs(corpus, data, report)
-
-    def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, with pairs of similar length in each."""
-        return self.plan.epoch(number)
-
-    def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch in tokens of its longest side, padding included."""
-        return self.plan.cells(ids)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> PairBatch:
         """Assemble the pairs of one batch; with BPE dropout in the recipe, words are split into subwords anew."""
-        source, target = assemble(self.prepared.train, ids)
+        source, target = assemble(self.examples.train, ids)
         if rate := self.recipe.tokenizer.dropout:
             rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
             model = self.recipe.model
-            longest = [each or math.inf for each in (model.learned_positions, model.learned_target_positions)]
-            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng, longest[0])
-            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng, longest[1])
+            source_room, target_room = model.learned_positions or math.inf, model.learned_target_positions or math.inf
+            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng, source_room)
+            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng, target_room)
         return collate(source, target, device)
 
-    def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation set, in a fixed order."""
-        store = self.prepared.valid
-        return None if store is None else BatchPlan([store.lengths], [1.0], self.plan.tokens, seed=0).epoch(0)
-
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> PairBatch:
-        """Assemble the pairs of one batch of the validation set."""
-        return collate(*assemble(self.prepared.stores[-1:], ids), device)
+        return collate(*assemble(self.examples.stores[-1:], ids), device)
 
     @property
     def references(self) -> list[str]:
         """The target texts of the validation set."""
-        return [target for _, target in self.prepared.valid_text]
-
-    def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
-        self.prepared.check_unchanged()
+        return [target for _, target in self.examples.valid_text]
 
 
 class Written(NamedTuple):
@@ -206,27 +175,23 @@ class SequenceToSequence(Task[PairBatch]):
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
-        """Build an encoder-decoder for the vocabularies of source and target."""
         return model_class(recipe.model)(recipe.model, len(tokenizers.source), len(tokenizers.target))
 
     @staticmethod
     def use(model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
-        """Create the predictor that writes a target text for each source text."""
         return Translator(model, tokenizers, recipe.decode)
 
     def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
-        """Compute the loss of the target tokens of a batch."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute loss and perplexity per target token from mean losses."""
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def write(
         self, model: SourceToTarget, config: DecodeConfig, numbers: Sequence[int], run: Evaluation
     ) -> Iterator[Written]:
         """Decode the sources of validation examples, given by their numbers from 0, as the settings say."""
-        sources = [self.data.prepared.valid_text[number][0] for number in numbers]
+        sources = [self.data.examples.valid_text[number][0] for number in numbers]
         translator = Translator(model, self.tokenizers, config)
         for output in translator.translate_lines(sources, done=run.progress.advance):
             yield Written(output.text, output.complete, output.truncated)
@@ -252,11 +217,23 @@ class SequenceToSequence(Task[PairBatch]):
     def decoded(self, model: SourceToTarget, config: DecodeConfig, run: Evaluation) -> Texts:
         """Decode all sources of the validation set as the settings say; each process decodes its share."""
         references = self.data.references
-        own = list(run.reducer.share(range(len(references))))
+        own = list(run.reducer.shard(range(len(references))))
         run.progress.begin("texts", len(own))
-        outputs = [Written(*each) for each in run.reducer.in_order(list(self.write(model, config, own, run)))]
-        for line in self.remarks_on(model, outputs):
+        outputs = [
+            Written(*each) for each in run.reducer.all_gather_in_order(list(self.write(model, config, own, run)))
+        ]
+        cut = CutOutputs()
+        for output in outputs:
+            cut.count(output.complete)
+        if line := cut.line(self.recipe.decode, model.max_target_positions()):
             run.warn(line)
+        if truncated := sum(output.truncated for output in outputs):
+            limit = Translator(model, self.tokenizers, self.recipe.decode).longest_source - 1
+            run.warn(
+                f"texts longer than the {limit:,} tokens that the model reads, and cut to that: {truncated:,} of "
+                f"{len(outputs):,}"
+            )
+
         texts = texts_of([output.text for output in outputs], references, self.recipe, self.tokenizers)
         if texts.lowercase and any(text != text.lower() for text in references):
             run.warn(
@@ -264,23 +241,9 @@ class SequenceToSequence(Task[PairBatch]):
             )
         return texts
 
-    def remarks_on(self, model: SourceToTarget, outputs: Sequence[Written]) -> Iterator[str]:
-        """Yield remarks on outputs that were cut at their length limit, and on sources that the model cannot read."""
-        cut = CutOutputs()
-        for output in outputs:
-            cut.count(output.complete)
-        if line := cut.line(self.recipe.decode, model.max_target_positions()):
-            yield line
-        if truncated := sum(output.truncated for output in outputs):
-            limit = Translator(model, self.tokenizers, self.recipe.decode).longest_source - 1
-            yield (
-                f"texts longer than the {limit:,} tokens that the model reads, and cut to that: {truncated:,} of "
-                f"{len(outputs):,}"
-            )
-
 
 def texts_of(outputs: Sequence[str], references: Sequence[str], recipe: Recipe, tokenizers: TokenizerPair) -> Texts:
     """Put outputs together with their references, to be compared in the form and the case that a model learns."""
-    written = tokenizers.target.config
-    form = "NFKC" if written.normalization == "nfkc" else "NFC"
-    return Texts(outputs, references, recipe.data.target_language, written.lowercase, form)
+    target = tokenizers.target.config
+    form = "NFKC" if target.normalization == "nfkc" else "NFC"
+    return Texts(outputs, references, recipe.data.target_language, target.lowercase, form)

@@ -4,7 +4,7 @@ B batch, S tokens, T targets.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,15 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.batches import BatchPlan, assemble
-from heedful.data.preparation.examples import check_examples, prepare_examples
+from heedful.data.batches import assemble
+from heedful.data.preparation.pairs import check_examples, prepare_examples
 from heedful.data.preparation.prepared_data import PreparedData, at_least_one
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, ScoredText
-from heedful.data.stores.pair_store import PairStore, Rows
-from heedful.tasks.dataset import B, Dataset
+from heedful.data.stores import PairStore, Rows
+from heedful.tasks.dataset import B, Dataset, Report
+from heedful.tasks.parts.batches import BatchesByLength
 from heedful.text.sequences import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -66,40 +67,35 @@ def row_of(
     return row
 
 
-class TextRows(Dataset[B]):
+class TextRows(BatchesByLength, Dataset[B]):
     """Base class of data of two rows of tokens an example; a subclass says what the texts and the rows are."""
 
     def __init__(self, recipe: Recipe, examples: PreparedData[PairStore]) -> None:
         super().__init__(recipe, examples.tokenizers, examples.digest)
-        self.examples = examples
-        lengths = [self.lengths(store) for store in examples.train]
-        self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
+        self.plan_batches(examples, recipe)
 
     @classmethod
     def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what the examples need; see `heedful.data.preparation.examples.check_examples`."""
         check_examples(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the texts of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         return at_least_one(cls.texts(corpus, recipe), corpus.source, DropReport())
 
     @classmethod
-    def prepare(
-        cls, recipe: Recipe, folder: Path, report: Callable[[str], None], tokenizers: TokenizerPair | None = None
-    ) -> Any:
-        """Prepare the examples of a recipe, or open prepared ones."""
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         resolved = cls.resolve(recipe)
 
-        def rows(corpus: CorpusConfig, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-            return cls.rows(corpus, resolved, tokenizer, drops)
-
-        def texts(corpus: CorpusConfig) -> Iterator[str]:
-            return cls.texts(corpus, recipe)
-
-        return cls(resolved, prepare_examples(recipe, folder, texts, rows, report, tokenizers))
+        examples = prepare_examples(
+            recipe,
+            folder,
+            lambda corpus: cls.texts(corpus, recipe),
+            lambda corpus, tokenizer, drops: cls.rows(corpus, resolved, tokenizer, drops),
+            report,
+            tokenizers,
+        )
+        return cls(resolved, examples)
 
     @staticmethod
     @abstractmethod
@@ -113,35 +109,14 @@ class TextRows(Dataset[B]):
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Any:
-        """Collate padded rows of token ids, (B, S), and of targets, (B, T), into a batch on a device."""
         return collate(ids, targets, device)
 
-    @staticmethod
-    def lengths(store: PairStore) -> np.ndarray:
-        """Numbers of tokens that the model reads from both sides of each example, (n, 2): here the text's only."""
+    def lengths(self, store: PairStore) -> np.ndarray:
+        """The length of the text on both sides, as the model does not read the targets."""
         return np.repeat(store.lengths[:, :1], 2, axis=1)
 
-    def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, with examples of similar length in each."""
-        return self.plan.epoch(number)
-
-    def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch in tokens of its longest side, padding included."""
-        return self.plan.cells(ids)
-
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Assemble the examples of one batch; nothing in the batch is random."""
         return self.collate(*assemble(self.examples.train, ids), device)
 
-    def valid_plan(self) -> list[np.ndarray] | None:
-        """List the batches of the validation set in a fixed order, with examples of similar length in each."""
-        store = self.examples.valid
-        return None if store is None else BatchPlan([self.lengths(store)], [1.0], self.plan.tokens, seed=0).epoch(0)
-
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
-        """Assemble the examples of one batch of the validation set."""
         return self.collate(*assemble(self.examples.stores[-1:], ids), device)
-
-    def check_unchanged(self) -> None:
-        """Check that the prepared data has not changed since it was opened."""
-        self.examples.check_unchanged()

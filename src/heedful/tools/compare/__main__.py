@@ -7,7 +7,7 @@ from pathlib import Path
 from heedful.errors import Interrupted
 from heedful.storage.standard_streams import standard_streams
 from heedful.tools.compare.job import Job, end_with_parent
-from heedful.tools.compare.work import work
+from heedful.tools.compare.measure import work
 
 end_with_parent()
 try:

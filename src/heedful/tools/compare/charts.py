@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,19 +15,13 @@ CurvePoints = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves of one run by the name of the logged value, such as "loss" and "valid_bleu", against updates.
+    """Curves of one run by the name of the logged value, such as "loss" and "valid_bleu", against updates."""
 
-    Attributes:
-        values: for each name pairs of update and value.
-        seconds: pairs of update and training time in seconds until then; empty for a run that did not take the time.
-        flops_per_update: FLOPs of one update; None if unknown.
-        tokens_per_second: training speed of the whole run; None if unknown.
-    """
-
-    values: dict[str, CurvePoints]
+    values: dict[str, CurvePoints]  # for each name pairs of update and value
+    # pairs of update and training time in seconds until then; empty for a run that did not take the time
     seconds: CurvePoints
-    flops_per_update: float | None
-    tokens_per_second: float | None
+    flops_per_update: float | None  # FLOPs of one update; None if unknown
+    tokens_per_second: float | None  # training speed of the whole run; None if unknown
 
     def against(self, axis: str, name: str) -> CurvePoints:
         """Return a curve against "updates", "minutes" or "FLOPs"; empty if the run does not have it."""
@@ -46,7 +39,6 @@ class Curves:
 
 
 def read_curves(folder: Path, flops_per_update: float | None) -> Curves:
-    """Read the curves of a run from its log; without a log there are none."""
     values: dict[str, CurvePoints] = {}
     for record in records(folder / LOG):
         for name, value in record.items():
@@ -54,16 +46,11 @@ def read_curves(folder: Path, flops_per_update: float | None) -> Curves:
                 values.setdefault(name, []).append((record["update"], value))
     timings = [record for record in records(folder / TIMINGS) if record.get("seconds") is not None]
     seconds = [(record["update"], record["seconds"]) for record in timings]
-    return Curves(values, seconds, flops_per_update, mean_speed(timings))
-
-
-def mean_speed(timings: list[dict[str, Any]]) -> float | None:
-    """Return the training speed in tokens per second: the mean over the records, weighted by their time."""
-    clock = [0.0, *(record["seconds"] for record in timings)]
-    spans = np.diff(clock)
-    if not timings or spans.sum() <= 0:
-        return None
-    return float(np.average([record["tokens_per_second"] for record in timings], weights=spans))
+    # The speed is the mean over the records, weighted by their time.
+    spans = np.diff([0.0, *(clock for _, clock in seconds)])
+    speeds = [record["tokens_per_second"] for record in timings]
+    speed = float(np.average(speeds, weights=spans)) if timings and spans.sum() > 0 else None
+    return Curves(values, seconds, flops_per_update, speed)
 
 
 WIDTH, HEIGHT = 380, 260
@@ -97,53 +84,38 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Line chart with labelled axes.
-
-    Attributes:
-        title: what is drawn, for readers who cannot see it.
-        x_label: the name of the horizontal axis.
-        y_label: the name of the vertical axis.
-        series: the lines.
-        prefixed: True if the horizontal axis counts a unit in thousands, millions and so on, as in "GFLOPs".
-        names: for groups, the names below the places 0, 1 and so on; empty for an axis of numbers.
-    """
-
-    title: str
-    x_label: str
-    y_label: str
-    series: Sequence[Series]
-    prefixed: bool = False
+    title: str  # what is drawn, for readers who cannot see it
+    x_label: str  # the name of the horizontal axis
+    y_label: str  # the name of the vertical axis
+    series: Sequence[Series]  # the lines
+    prefixed: bool = False  # True if the horizontal axis counts a unit in thousands, millions and so on, as in "GFLOPs"
+    # for groups, the names below the places 0, 1 and so on; empty for an axis of numbers
     names: Sequence[str] = field(default=())
 
     def svg(self) -> str:
         """Draw the chart as an SVG element; series without points are left out."""
         drawn = [series for series in self.series if series.points]
-        xs = [x for series in drawn for x, _ in series.points]
-        x_axis = Axis.of_groups(len(self.names)) if self.names else Axis.over([0.0, *xs], LEFT, WIDTH - RIGHT)
-        y_axis = Axis.over(heights(drawn), HEIGHT - BOTTOM, TOP)
+        xs, ys = [0.0], []
+        for series in drawn:
+            spread = series.spread or [0.0] * len(series.points)
+            xs += [x for x, _ in series.points]
+            ys += [y + sign * half for (_, y), half in zip(series.points, spread, strict=True) for sign in (-1, 1)]
+        begin, end = LEFT, WIDTH - RIGHT
+        x_axis = Axis(-0.5, len(self.names) - 0.5, begin, end, 1) if self.names else Axis.over(xs, begin, end)
+        y_axis = Axis.over(ys, HEIGHT - BOTTOM, TOP)
+        unit, prefix = x_axis.scale if self.prefixed else (1.0, "")
+        ticks = enumerate(self.names) if self.names else [(tick, x_axis.written(tick, unit)) for tick in x_axis.ticks]
         parts = [
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self.title)}">',
             *grid(y_axis),
-            *self.x_ticks(x_axis),
+            *(label(x_axis.place(x), HEIGHT - BOTTOM + 16, text, "middle", "tick") for x, text in ticks),
             *(line for series in drawn for line in lines(series, x_axis, y_axis)),
-            label(WIDTH - RIGHT, HEIGHT - 6, f"{self.x_scale(x_axis)[1]}{self.x_label}", "end", "axis"),
+            label(WIDTH - RIGHT, HEIGHT - 6, f"{prefix}{self.x_label}", "end", "axis"),
             f'<text class="axis" x="{LEFT - 44}" y="{TOP}" transform="rotate(-90 {LEFT - 44} {TOP})" '
             f'text-anchor="end" dominant-baseline="hanging">{escape(self.y_label)}</text>',
             "</svg>",
         ]
         return "".join(parts)
-
-    def x_scale(self, axis: "Axis") -> tuple[float, str]:
-        """Return what the numbers of the horizontal axis are divided by, and the SI prefix for that."""
-        return axis.scale if self.prefixed else (1.0, "")
-
-    def x_ticks(self, axis: "Axis") -> list[str]:
-        """Draw the numbers, or the names of groups, below the horizontal axis."""
-        y = HEIGHT - BOTTOM + 16
-        if self.names:
-            return [label(axis.place(i), y, name, "middle", "tick") for i, name in enumerate(self.names)]
-        unit, _ = self.x_scale(axis)
-        return [label(axis.place(tick), y, axis.written(tick, unit), "middle", "tick") for tick in axis.ticks]
 
 
 @dataclass(frozen=True)
@@ -166,11 +138,6 @@ class Axis:
         step = round_step((high - low) / TICKS)
         return cls(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, begin, end, step)
 
-    @classmethod
-    def of_groups(cls, count: int) -> "Axis":
-        """Make an axis with a place for each of several groups."""
-        return cls(-0.5, count - 0.5, LEFT, WIDTH - RIGHT, 1)
-
     @property
     def ticks(self) -> list[float]:
         """Round numbers from the beginning to the end of the axis."""
@@ -180,10 +147,9 @@ class Axis:
     def scale(self) -> tuple[float, str]:
         """Power of ten by which the numbers on the axis become short, and its SI prefix."""
         largest = max(abs(self.low), abs(self.high))
-        return next((found for found in PREFIXES if largest >= 10 * found[0]), (1.0, ""))
+        return next((one for one in PREFIXES if largest >= 10 * one[0]), (1.0, ""))
 
     def place(self, value: float) -> float:
-        """Return the coordinate of a value on the page."""
         return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
 
     def written(self, value: float, unit: float = 1.0) -> str:
@@ -196,15 +162,6 @@ def round_step(rough: float) -> float:
     """Return the smallest of 1, 2, 5, 10 times a power of ten that is not below a number."""
     power = 10 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
-
-
-def heights(drawn: Sequence[Series]) -> list[float]:
-    """Return all values that a vertical axis has to hold, error bars included."""
-    values = []
-    for series in drawn:
-        spread = series.spread or [0.0] * len(series.points)
-        values += [y + sign * half for (_, y), half in zip(series.points, spread, strict=True) for sign in (-1, 1)]
-    return values
 
 
 def grid(axis: Axis) -> list[str]:
@@ -250,5 +207,4 @@ def drawn_as(style: int) -> tuple[int, str, str]:
 
 
 def label(x: float, y: float, text: str, anchor: str, kind: str) -> str:
-    """Draw a text."""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

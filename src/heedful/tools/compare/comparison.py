@@ -10,11 +10,10 @@ from heedful.data.preparation.prepared_data import text_digest
 from heedful.errors import HeedfulError, InputError
 from heedful.storage.manifest import MANIFEST
 from heedful.tasks import find_task
-from heedful.tools.compare.html import html_page
 from heedful.tools.compare.job import METHOD, Job, Result, run_process, write_bytes, write_json
-from heedful.tools.compare.markdown import markdown_page
+from heedful.tools.compare.pages import html_page, markdown_page
 from heedful.tools.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
-from heedful.tools.compare.setup import Budget, System, Terms, trained_on
+from heedful.tools.compare.setup import Budget, ComparisonSetup, System, trained_on
 from heedful.training.preflight import preflight
 
 PAGE, TEXT, NUMBERS = "report.html", "report.md", "report.json"
@@ -36,12 +35,10 @@ class Entry:
 
     @property
     def is_sound(self) -> bool:
-        """True if nothing has failed so far."""
         return self.error is None
 
     @property
     def loaded(self) -> Recipe:
-        """The recipe of a system that is sound."""
         assert self.recipe
         return self.recipe
 
@@ -60,17 +57,13 @@ class Outcome:
 
 
 class ComparisonRun:
-    """Run of a comparison in a folder, which goes on from where an earlier one was interrupted.
+    """Run of a comparison in the folder `out`, which resumes where an earlier one was interrupted.
 
-    Args:
-        systems: the systems.
-        budget: the budget of each.
-        out: the folder: data/ has the prepared data, runs/NAME the run of each system, results/NAME.json its numbers.
-        data: the folder of the data files; None: as each recipe says.
-        say: called with sentences about the progress.
+    In the folder data/ has the prepared data, runs/NAME the run of each system, and results/NAME.json its numbers. The
+    data files are in the folder `data`, or else where each recipe says.
     """
 
-    terms: Terms  # found by `check`
+    setup: ComparisonSetup  # found by `check`
 
     def __init__(self, systems: Sequence[System], budget: Budget, out: Path, data: Path | None, say: Say) -> None:
         self.entries = [Entry(system) for system in systems]
@@ -81,15 +74,15 @@ class ComparisonRun:
         self.prepared: Path | None = None  # the folder of prepared data; None if no system is trained here
 
     def run(self) -> Outcome:
-        """Run the comparison to its end, or until a signal.
-
-        Raises:
-            InputError: a system cannot be compared, so that none is trained, or the folder holds something else.
-            RunError: the report cannot be written.
-        """
         with claim(self.out):
             self.check()
-            self.refuse()
+            # The systems that can be compared are not trained as long as others cannot.
+            if failed := [entry for entry in self.entries if not entry.is_sound]:
+                summary = (
+                    f"{len(failed)} of {len(self.entries)} systems cannot be compared, and nothing is trained until "
+                    "they are corrected or left out"
+                )
+                raise InputError("\n  ".join([summary, *map(failure, failed)]))
             waiting = [entry for entry in self.entries if entry.is_sound and not self.is_done(entry)]
             report = self.write()
             for entry in waiting:
@@ -97,15 +90,11 @@ class ComparisonRun:
                 report = self.write()
                 if interrupted:
                     return Outcome(report, 128 + interrupted)
-            failed = any(not entry.is_sound for entry in self.entries)
-            return Outcome(report, HeedfulError.exit_code if failed else 0)
+            is_sound = all(entry.is_sound for entry in self.entries)
+            return Outcome(report, 0 if is_sound else HeedfulError.exit_code)
 
     def check(self) -> None:
-        """Check all systems, prepare the data that they share, and note the systems that cannot take part.
-
-        Raises:
-            InputError: no system can be compared, or the data cannot be prepared.
-        """
+        """Check all systems, prepare the data that they share, and note the systems that cannot take part."""
         for entry in self.entries:
             self.attempt(entry, self.load)
         sound = [entry for entry in self.entries if entry.is_sound and entry.recipe]
@@ -113,57 +102,36 @@ class ComparisonRun:
             raise InputError("\n  ".join(["none of these systems can be compared", *map(failure, self.entries)]))
         first = next((entry for entry in sound if not entry.system.is_trained), sound[0])
         recipes, is_trained = [entry.loaded for entry in sound], first.system.is_trained
-        self.terms = Terms.of(first.system.name, first.loaded, recipes, is_trained=is_trained)
+        self.setup = ComparisonSetup.of(first.system.name, first.loaded, recipes, is_trained=is_trained)
         for entry in sound:
             self.attempt(entry, self.agree)
         if not is_trained:
             self.prepare(first.loaded)
         for entry in sound:
             if entry.is_sound and entry.system.is_trained:
-                self.attempt(entry, lambda entry: self.terms.check_labels(entry.loaded))
-
-    def refuse(self) -> None:
-        """Refuse to train the systems that can be compared as long as others cannot.
-
-        Raises:
-            InputError: some cannot; the message says why of each.
-        """
-        if failed := [entry for entry in self.entries if not entry.is_sound]:
-            summary = (
-                f"{len(failed)} of {len(self.entries)} systems cannot be compared, and nothing is trained until they "
-                "are corrected or left out"
-            )
-            raise InputError("\n  ".join([summary, *map(failure, failed)]))
+                self.attempt(entry, lambda entry: self.setup.check_labels(entry.loaded))
 
     def agree(self, entry: Entry) -> None:
-        """Check that a system agrees to the terms of the comparison; a trained model may come from other data.
-
-        Raises:
-            InputError: it does not.
-        """
+        """Check that a system agrees to the setup of the comparison; a trained model may come from other data."""
         recipe, is_trained = entry.loaded, entry.system.is_trained
-        self.terms.check(recipe)
+        self.setup.check(recipe)
         if is_trained:
-            entry.shares_data = self.terms.data is not None and trained_on(recipe) == self.terms.data
+            entry.shares_data = self.setup.data is not None and trained_on(recipe) == self.setup.data
         else:
-            self.terms.check_data(recipe)
-        entry.recipe = self.terms.applied(recipe, is_trained=is_trained)
+            self.setup.check_data(recipe)
+        entry.recipe = self.setup.applied(recipe, is_trained=is_trained)
 
     def prepare(self, recipe: Recipe) -> None:
-        """Prepare the data of all systems that are to be trained, and check the sizes of their models.
-
-        Raises:
-            InputError: the data cannot be prepared.
-        """
+        """Prepare the data of all systems that are to be trained, and check the sizes of their models."""
         self.prepared = self.out / "data"
         task = find_task(recipe.task).prepare(recipe, self.prepared, self.say)
-        self.terms = replace(self.terms, labels=task.recipe.data.labels)
+        self.setup = replace(self.setup, labels=task.recipe.data.labels)
         for entry in self.entries:
             if entry.is_sound and not entry.system.is_trained:
                 self.attempt(entry, lambda entry: self.budget.check_size(entry.loaded, task.tokenizers))
 
     def attempt(self, entry: Entry, step: Callable[[Entry], object]) -> None:
-        """Perform a step for one system; an error becomes that system's own."""
+        """Perform a step for one system; an error is kept with the system."""
         try:
             step(entry)
         except HeedfulError as error:
@@ -184,10 +152,10 @@ class ComparisonRun:
     def is_done(self, entry: Entry) -> bool:
         """Read the result of a system, and return True if the system is trained and measured."""
         job = self.job(entry)
-        found = Result.read(job.result)
-        if not found.is_done(job):
+        result = Result.read(job.result)
+        if not result.is_done(job):
             return False
-        entry.result = found
+        entry.result = result
         self.say(f"{entry.system.name}: trained and measured before")
         return True
 
@@ -198,17 +166,16 @@ class ComparisonRun:
         write_json(path, job.to_json())
         self.say(f"{entry.system.name}: {'training' if job.trains else 'measuring'} {entry.system.source}")
         code, interrupted = run_process(path)
-        found = Result.read(job.result)
-        if found.is_done(job):
-            entry.result = found
+        result = Result.read(job.result)
+        if result.is_done(job):
+            entry.result = result
         elif not interrupted:
-            told = found.error if found.job == job.to_json() else None
-            entry.error = told or ended(code)
+            error = result.error if result.job == job.to_json() else None
+            entry.error = error or ended(code)
             self.say(failure(entry))
         return interrupted or 0
 
     def job(self, entry: Entry) -> Job:
-        """Return the job of the process that trains or loads a system."""
         name, trains = entry.system.name, not entry.system.is_trained
         return Job(
             recipe=entry.loaded,
@@ -216,28 +183,17 @@ class ComparisonRun:
             data=self.prepared if entry.shares_data else None,
             trains=trains,
             result=self.out / "results" / f"{name}.json",
-            inputs={
-                "data": self.terms.data,
-                "test": self.terms.test_digest,
-                "model": entry.model,
-                "method": METHOD,
-            },
+            inputs={"data": self.setup.data, "test": self.setup.test_digest, "model": entry.model, "method": METHOD},
         )
 
     def write(self) -> Report:
-        """Write the report on what is known so far, as HTML, Markdown and JSON.
-
-        Raises:
-            RunError: a file cannot be written.
-        """
-        report = gather([self.reported(entry) for entry in self.entries], self.terms.test_name, self.budget)
+        report = gather([self.reported(entry) for entry in self.entries], self.setup.test_name, self.budget)
         write_json(self.out / NUMBERS, report.to_json())
         write_bytes(self.out / TEXT, markdown_page(report).encode())
         write_bytes(self.out / PAGE, html_page(report).encode())
         return report
 
     def reported(self, entry: Entry) -> SystemReport:
-        """Return the report of one system."""
         system, measured = entry.system, entry.result.measured
         if not entry.is_sound or not entry.recipe:
             return SystemReport(system.name, str(system.source), entry.recipe, FAILED, entry.error)
@@ -250,12 +206,10 @@ class ComparisonRun:
 
 
 def failure(entry: Entry) -> str:
-    """Say in a sentence what has happened to a system."""
     return f"{entry.system.name}: {entry.error}"
 
 
 def ended(code: int) -> str:
-    """Say why the process of a system ended without a result, by its exit code."""
     if code == KILLED:
         return "its process was killed, which the system does when memory runs out; try a smaller train.batch_tokens"
     return f"its process ended with exit code {code} and left no result"

@@ -9,20 +9,21 @@ from typing import Any
 from heedful.config.keys import KEYS
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
-from heedful.evaluate import Comparison, Resampled
-from heedful.evaluate.class_report import absence
-from heedful.evaluate.metrics import lower_is_better
-from heedful.evaluate.significance import FEW, few_examples
+from heedful.metrics import Comparison, Resampled
+from heedful.metrics.bootstrap import MIN_EXAMPLES, few_examples
+from heedful.metrics.classes import absence
+from heedful.metrics.metric import lower_is_better
 from heedful.tasks import find_task
 from heedful.tasks.task import score_names
 from heedful.tools.compare.charts import PREFIXES, Chart, Curves, Series, read_curves
 from heedful.tools.compare.job import Measured
-from heedful.tools.compare.measure import Group, group_scores, largest_moves
+from heedful.tools.compare.measure import largest_moves
 from heedful.tools.compare.setup import TOLERANCE, Budget
-from heedful.tools.compare.statistics import SampleOutputs, TextSample, choose_samples, sample_of
+from heedful.tools.compare.statistics import Group, SampleOutputs, TextSample, choose_samples, group_scores, sample_of
 from heedful.training.logger import VALID
 from heedful.wording import counted, duration
 
+NONE = "–"
 DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
 AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
 UNREPORTED = tuple(  # settings that are alike, or reported elsewhere
@@ -42,30 +43,17 @@ UNREPORTED = tuple(  # settings that are alike, or reported elsewhere
 
 @dataclass(frozen=True)
 class SystemReport:
-    """Report of one system.
-
-    Attributes:
-        name: the name of the system.
-        source: the recipe, or the folder of the trained model.
-        recipe: the recipe with its budget; None if it cannot be read.
-        state: `DONE`, `FAILED`, or `WAITING` for its turn.
-        error: for a system that failed, what happened.
-        measured: the measurements of a system that is done.
-        curves: the curves of its training.
-        scores: the scores of single examples on the test set, by name, with 95 % intervals.
-        remarks: sentences about the training, such as why it ended.
-        shares_data: True if it was trained on the data of the first system; False also if that cannot be told.
-    """
-
     name: str
-    source: str
-    recipe: Recipe | None
-    state: str
-    error: str | None = None
+    source: str  # the recipe, or the folder of the trained model
+    recipe: Recipe | None  # the recipe with its budget; None if it cannot be read
+    state: str  # `DONE`, `FAILED`, or `WAITING` for its turn
+    error: str | None = None  # for a system that failed, what happened
     measured: Measured | None = None
     curves: Curves | None = None
+    # the scores of single examples on the test set, by name, with 95 % intervals
     scores: dict[str, Resampled] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)  # sentences about the training, such as why it ended
+    # True if it was trained on the data of the first system; False also if that is unknown
     shares_data: bool = True
 
 
@@ -80,43 +68,24 @@ class Pair:
 
 @dataclass(frozen=True)
 class Report:
-    """Report of a comparison so far.
-
-    Attributes:
-        systems: the systems, in the order of the command line.
-        task: the name of the task.
-        test: the test set, in words.
-        budget: the budget of every system.
-        score: the name of the first score on the test set; None before any system is done.
-        curve: the name of the validation score that is drawn, such as "valid_bleu".
-        pairs: comparisons of all pairs of systems.
-        by_length: scores by the length of the source in tokens.
-        by_move: scores by the distance over which words move in translation, where the data say it.
-        first: the first sentences of the test set with all outputs.
-        different: the sentences on which systems differ most.
-        settings: the settings in which the recipes differ, with the value of each system.
-    """
-
-    systems: list[SystemReport]
+    systems: list[SystemReport]  # the systems, in the order of the command line
     task: str
-    test: str
+    test: str  # the test set, in words
     budget: Budget
-    score: str | None
-    curve: str
+    score: str | None  # the name of the first score on the test set; None before any system is done
+    curve: str  # the name of the validation score that is drawn, such as "valid_bleu"
     pairs: list[Pair]
-    by_length: list[Group]
-    by_move: list[Group]
-    first: list[SampleOutputs]
-    different: list[SampleOutputs]
-    settings: dict[str, dict[str, str]]
+    by_length: list[Group]  # scores by the length of the source in tokens
+    by_move: list[Group]  # scores by the distance over which words move in translation, where the data say it
+    first: list[SampleOutputs]  # the first sentences of the test set with all outputs
+    different: list[SampleOutputs]  # the sentences on which systems differ most
+    settings: dict[str, dict[str, str]]  # the settings in which the recipes differ, with the value of each system
 
     @property
     def done(self) -> list[SystemReport]:
-        """Systems that are trained and measured."""
         return [system for system in self.systems if system.state == DONE]
 
     def to_json(self) -> dict[str, Any]:
-        """Convert every number of the report to JSON values."""
         return {
             "format": 1,
             "task": self.task,
@@ -146,7 +115,7 @@ def system_json(system: SystemReport) -> dict[str, Any]:
         **measured,
         "tokens_per_second": curves and curves.tokens_per_second,
         "test": {key: test[key] for key in ("count", "seconds", "tokens", "scores")} if test else None,
-        "intervals": {name: asdict(found) for name, found in system.scores.items()},
+        "intervals": {name: asdict(resampled) for name, resampled in system.scores.items()},
         "curves": {name: {axis: curves.against(axis, name) for axis in AXES} for name in curves.values}
         if curves
         else {},
@@ -154,29 +123,25 @@ def system_json(system: SystemReport) -> dict[str, Any]:
 
 
 def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report:
-    """Compute the report of a comparison from the reports of its systems.
-
-    Args:
-        systems: the reports of all systems; at least one has a recipe.
-        test: the test set, in words.
-        budget: the budget of every system.
-    """
     done = {system.name: system.measured.test for system in systems if system.measured}
-    samples = {name: sample for name, found in done.items() if (sample := sample_of(found))}
+    samples = {name: sample for name, result in done.items() if (sample := sample_of(result))}
     texts = {name: sample for name, sample in samples.items() if isinstance(sample, TextSample)}
     recipes = {system.name: system.recipe for system in systems if system.recipe and system.state != FAILED}
     recipe = next(iter(recipes.values()), None) or next(system.recipe for system in systems if system.recipe)
     score = next((name for system in systems for name in system.scores), None)
-    lengths = next((found.lengths for found in done.values() if found.lengths), [])
+    lengths = next((result.lengths for result in done.values() if result.lengths), [])
     moves = largest_moves(recipe) if texts else None
     first, different = choose_samples(done, texts)
+    # The curve is of the first score that a log has, the one that chose the best checkpoint before all others.
+    names = [f"{VALID}{name}" for name in (recipe.train.best, *score_names(find_task(recipe.task), recipe)) if name]
+    logged = {name for system in systems if system.curves for name in system.curves.values}
     return Report(
         systems=list(systems),
         task=recipe.task,
         test=test,
         budget=budget,
         score=score,
-        curve=drawn_score(recipe, systems),
+        curve=next((name for name in names if name in logged), names[0]),
         pairs=[
             Pair(a, b, samples[b].against(samples[a]))
             for a, b in combinations(samples, 2)
@@ -188,13 +153,6 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
         different=different,
         settings=differing(recipes),
     )
-
-
-def drawn_score(recipe: Recipe, systems: Sequence[SystemReport]) -> str:
-    """Return the name of the validation score in the logs that is drawn as a curve."""
-    names = [name for system in systems if system.curves for name in system.curves.values]
-    wanted = [f"{VALID}{name}" for name in (recipe.train.best, *score_names(find_task(recipe.task), recipe)) if name]
-    return next((name for name in wanted if name in names), wanted[0])
 
 
 def report_system(
@@ -216,16 +174,15 @@ def report_system(
 
 def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
     """Return the settings in which recipes differ, with the value of each; "–" where a recipe has no such key."""
-    flat = {name: told_settings(recipe) for name, recipe in recipes.items()}
+    flat = {}
+    for name, recipe in recipes.items():
+        settings = {
+            key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNREPORTED)
+        }
+        flat[name] = settings | {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
     keys = dict.fromkeys(key for settings in flat.values() for key in settings)
-    table = {key: {name: settings.get(key, "–") for name, settings in flat.items()} for key in keys}
+    table = {key: {name: settings.get(key, NONE) for name, settings in flat.items()} for key in keys}
     return {key: values for key, values in table.items() if len(set(values.values())) > 1}
-
-
-def told_settings(recipe: Recipe) -> dict[str, str]:
-    """Return the settings that the report tells, by dotted key, as text."""
-    told = {key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNREPORTED)}
-    return told | {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
 
 
 def shown(value: object) -> str:
@@ -240,7 +197,6 @@ def shown(value: object) -> str:
     return str(value)
 
 
-NONE = "–"
 OF_100 = ("BLEU", "chrF2")  # scores from 0 to 100; most others go from 0 to 1
 OF_TOKENS = ("loss", "perplexity")  # scores of each token, not comparable where tokens differ
 METHOD = (
@@ -266,28 +222,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """Section of a report: a title, paragraphs, and what they are about.
-
-    Attributes:
-        title: the title.
-        text: the paragraphs before everything else.
-        table: a table; None if there is none.
-        charts: charts, whose series have the colours of the systems.
-        samples: sentences with the outputs of all systems.
-    """
-
     title: str
     text: list[str] = field(default_factory=list)
     table: Table | None = None
-    charts: list[Chart] = field(default_factory=list)
-    samples: list[SampleOutputs] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)  # charts, whose series have the colours of the systems
+    samples: list[SampleOutputs] = field(default_factory=list)  # sentences with the outputs of all systems
 
 
 def sections(report: Report) -> list[Section]:
     """Write the sections of a report, without those that have nothing to show."""
-    found = [
-        overview(report),
-        failures(report),
+    failed = [[system.name, system.error or ""] for system in report.systems if system.error]
+    others = [
+        Section("Failed", table=Table(["system", "what happened"], failed) if failed else None),
         significance(report),
         curves(report),
         grouped(report, report.by_length, "Score by length", "source length in tokens", BY_LENGTH),
@@ -296,8 +242,8 @@ def sections(report: Report) -> list[Section]:
         Section("First sentences of the test set", samples=report.first),
         settings(report),
     ]
-    kept = [section for section in found[1:] if section.table or section.charts or section.samples]
-    return [found[0], *kept, Section("How this was measured", [*METHOD, *machine(report)])]
+    others = [section for section in others if section.table or section.charts or section.samples]
+    return [overview(report), *others, Section("How this was measured", [*METHOD, *machine(report)])]
 
 
 BY_LENGTH = "Sentences of the test set in groups of about the same number; bars show 95 % intervals."
@@ -315,8 +261,10 @@ def overview(report: Report) -> Section:
     """Write the table of all systems: what they reach and what they cost."""
     shown = [system for system in report.systems if system.state != FAILED]
     rows, strong = score_rows(shown)
-    costs = [[name, *(cost(system, of) for system in shown)] for name, of in COSTS]
-    rows += [row for row in costs if set(row[1:]) - {NONE}]
+    spent = [costs(system) for system in shown]
+    for name in dict.fromkeys(name for of_system in spent for name in of_system):
+        values = [of_system.get(name) for of_system in spent]
+        rows += [[name, *(value or NONE for value in values)]] if any(values) else []
     waiting = [system.name for system in shown if system.state == WAITING]
     remarks = [f"{system.name} {remark}." for system in shown for remark in system.remarks]
     remarks += other_data(report) + absent_classes(report)
@@ -337,7 +285,6 @@ def other_data(report: Report) -> list[str]:
 
 
 def introduction(report: Report) -> list[str]:
-    """Say what is compared, on what, and with which budget."""
     budget = report.budget
     limits = [
         counted(budget.updates, "updates") if budget.updates else "",
@@ -361,8 +308,8 @@ def verdict(report: Report) -> list[str]:
     doubtful = [
         other
         for pair in report.pairs
-        for found in pair.comparisons
-        if found.name == name and not found.is_significant and best[0] in (pair.baseline, pair.system)
+        for comparison in pair.comparisons
+        if comparison.name == name and not comparison.is_significant and best[0] in (pair.baseline, pair.system)
         for other in (pair.baseline, pair.system)
         if other not in best
     ]
@@ -373,15 +320,22 @@ def verdict(report: Report) -> list[str]:
 
 def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tuple[int, int]]]:
     """Write a row for each score on the test set; the best of each row stands out."""
-    names = dict.fromkeys(name for system in systems for name in (*system.scores, *all_scores(system)))
+    plain = [system.measured.test.scores if system.measured else {} for system in systems]  # without intervals, too
+    names = dict.fromkeys(name for system, own in zip(systems, plain, strict=True) for name in (*system.scores, *own))
     rows, strong = [], set()
-    for number, name in enumerate(names):
-        values = [score_value(system, name) for system in systems]
+    for row, name in enumerate(names):
+        values, cells = [], []
+        for system, own in zip(systems, plain, strict=True):
+            resampled = system.scores.get(name)
+            value = resampled.value if resampled else own.get(name)
+            values.append(value)
+            cells.append(interval(name, resampled) if resampled else NONE if value is None else number(value))
+        rows.append([name, *cells])
         known = [value for value in values if value is not None]
-        best = best_of(name, known)
-        is_told = len(known) > 1 and (name not in OF_TOKENS or all(system.shares_data for system in systems))
-        rows.append([name, *(score_cell(system, name) for system in systems)])
-        strong |= {(number, i) for i, value in enumerate(values, start=1) if value == best and is_told}
+        is_comparable = name not in OF_TOKENS or all(system.shares_data for system in systems)
+        if len(known) > 1 and is_comparable:
+            best = best_of(name, known)
+            strong |= {(row, column) for column, value in enumerate(values, start=1) if value == best}
     return rows, strong
 
 
@@ -390,28 +344,9 @@ def best_of(name: str, values: Sequence[float]) -> float:
     return min(values) if lower_is_better(name) else max(values)
 
 
-def all_scores(system: SystemReport) -> dict[str, float]:
-    """Return all scores of a system on the test set, also those without intervals."""
-    return system.measured.test.scores if system.measured else {}
-
-
-def score_value(system: SystemReport, name: str) -> float | None:
-    """Return a score of a system; None if it has none."""
-    return system.scores[name].value if name in system.scores else all_scores(system).get(name)
-
-
-def score_cell(system: SystemReport, name: str) -> str:
-    """Format a score of a system with its interval, if that is known."""
-    if name in system.scores:
-        return interval(name, system.scores[name])
-    value = all_scores(system).get(name)
-    return NONE if value is None else number(value)
-
-
-def interval(name: str, found: Resampled) -> str:
-    """Format a score with half of its interval."""
+def interval(name: str, resampled: Resampled) -> str:
     digits = decimals(name)
-    return f"{found.value:.{digits}f} ± {found.interval:.{digits}f}"
+    return f"{resampled.value:.{digits}f} ± {resampled.interval:.{digits}f}"
 
 
 def decimals(name: str) -> int:
@@ -420,64 +355,47 @@ def decimals(name: str) -> int:
 
 
 def number(value: float) -> str:
-    """Format a score without an interval."""
     return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
 
 
 def scaled(value: float, unit: str) -> str:
     """Format a large number with three digits and an SI prefix, as in 1.23 TFLOPs."""
     value = float(f"{value:.3g}")
-    size, prefix = next((found for found in PREFIXES if value >= found[0]), (1.0, ""))
+    size, prefix = next((one for one in PREFIXES if value >= one[0]), (1.0, ""))
     return f"{value / size:.3g} {prefix}{unit}"
 
 
-def speed(tokens: float | None, seconds: float | None) -> float | None:
-    """Return a speed per second; None if something is not known."""
-    return tokens / seconds if tokens and seconds else None
-
-
-def total_flops(measured: Measured) -> float | None:
-    """Return the FLOPs of the whole training; None if unknown."""
-    return (measured.flops_per_update or 0) * (measured.updates or 0) or None
-
-
-def cost(system: SystemReport, of: Callable[[SystemReport, Measured], str | None]) -> str:
-    """Format one cost of a system; a dash if it is not known."""
-    found = of(system, system.measured) if system.measured else None
-    return found or NONE
-
-
 def optional(value: float | None, text: Callable[[float], str]) -> str | None:
-    """Format a number that may be unknown."""
     return None if value is None else text(value)
 
 
-def tokens_per_second(value: float) -> str:
-    """Format a speed in tokens per second."""
-    return f"{value:,.0f} tokens/s"
+def costs(system: SystemReport) -> dict[str, str | None]:
+    """What a system costs, in words; None for what is not known."""
+    measured, curves = system.measured, system.curves
+    if measured is None:
+        return {}
+    test, flops = measured.test, measured.flops_per_update
+    training_speed = curves.tokens_per_second if curves else None
+    testing_speed = test.tokens / test.seconds if test.tokens and test.seconds else None
 
+    def speed(value: float) -> str:
+        return f"{value:,.0f} tokens/s"
 
-COSTS: tuple[tuple[str, Callable[[SystemReport, Measured], str | None]], ...] = (
-    ("parameters", lambda _, one: f"{one.parameters:,}"),
-    ("training: precision", lambda _, one: one.precision),
-    ("training: updates", lambda _, one: optional(one.updates, lambda updates: f"{updates:,}")),
-    ("training: time", lambda _, one: optional(one.seconds, duration)),
-    (
-        "training: speed",
-        lambda system, _: optional(system.curves and system.curves.tokens_per_second, tokens_per_second),
-    ),
-    ("training: FLOPs of an update", lambda _, one: optional(one.flops_per_update, lambda x: scaled(x, "FLOPs"))),
-    ("training: FLOPs in all", lambda _, one: optional(total_flops(one), lambda x: scaled(x, "FLOPs"))),
-    ("training: peak memory", lambda _, one: optional(one.peak_memory, lambda x: scaled(x, "B"))),
-    ("testing: speed", lambda _, one: optional(speed(one.test.tokens, one.test.seconds), tokens_per_second)),
-    ("testing: FLOPs of an example", lambda _, one: scaled(one.flops_per_example, "FLOPs")),
-)
+    def with_prefix(unit: str) -> Callable[[float], str]:
+        return lambda value: scaled(value, unit)
 
-
-def failures(report: Report) -> Section:
-    """Write what happened to the systems that failed."""
-    rows = [[system.name, system.error or ""] for system in report.systems if system.error]
-    return Section("Failed", table=Table(["system", "what happened"], rows) if rows else None)
+    return {
+        "parameters": f"{measured.parameters:,}",
+        "training: precision": measured.precision,
+        "training: updates": optional(measured.updates, "{:,}".format),
+        "training: time": optional(measured.seconds, duration),
+        "training: speed": optional(training_speed, speed),
+        "training: FLOPs of an update": optional(flops, with_prefix("FLOPs")),
+        "training: FLOPs in all": optional((flops or 0) * (measured.updates or 0) or None, with_prefix("FLOPs")),
+        "training: peak memory": optional(measured.peak_memory, with_prefix("B")),
+        "testing: speed": optional(testing_speed, speed),
+        "testing: FLOPs of an example": scaled(measured.flops_per_example, "FLOPs"),
+    }
 
 
 def absent_classes(report: Report) -> list[str]:
@@ -491,21 +409,24 @@ def significance(report: Report) -> Section:
     """Write the table of differences between all pairs of systems, with p-values."""
     rows = []
     for pair in report.pairs:
-        for found in pair.comparisons:
-            difference = found.system.value - found.baseline.value
-            told = "equal" if not difference else "more than chance" if found.is_significant else "may be chance"
-            signed = f"{difference:+.{decimals(found.name)}f}"
-            rows.append([f"{pair.system} – {pair.baseline}", found.name, signed, f"{found.p_value:.4f}", told])
+        for comparison in pair.comparisons:
+            difference = comparison.system.value - comparison.baseline.value
+            judgement = (
+                "equal" if not difference else "more than chance" if comparison.is_significant else "may be chance"
+            )
+            signed = f"{difference:+.{decimals(comparison.name)}f}"
+            rows.append(
+                [f"{pair.system} – {pair.baseline}", comparison.name, signed, f"{comparison.p_value:.4f}", judgement]
+            )
     head = ["pair", "score", "difference", "p-value", "at p < 0.05"]
     text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
     counts = [system.measured.test.count for system in report.done if system.measured]
-    if counts and min(counts) < FEW:
+    if counts and min(counts) < MIN_EXAMPLES:
         text.append(f"{few_examples(min(counts)).capitalize()}.")
     return Section("Differences", text, Table(head, rows) if rows else None)
 
 
 def curves(report: Report) -> Section:
-    """Draw loss and scores during training against updates, minutes and FLOPs."""
     names = dict.fromkeys(["loss", f"{VALID}loss", report.curve])
     charts = [chart for name in names for axis in AXES if (chart := curve_chart(report, name, axis))]
     text = ["Losses are in nats, label smoothing included where a recipe has it."]
@@ -526,7 +447,6 @@ def curve_chart(report: Report, name: str, axis: str) -> Chart | None:
 
 
 def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text: str) -> Section:
-    """Write and draw the scores of groups of sentences."""
     if not groups or report.score is None:
         return Section(title)
     names = [f"{group.low}–{group.high}" if group.low < group.high else str(group.low) for group in groups]
@@ -535,26 +455,21 @@ def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text
         [name, f"{group.count:,}", *(interval(report.score, group.scores[system.name]) for system in ordered)]
         for name, group in zip(names, groups, strict=True)
     ]
-    series = [
-        Series(
-            system.name,
-            report.systems.index(system),
-            [(i + beside(place, len(ordered)), group.scores[system.name].value) for i, group in enumerate(groups)],
-            [group.scores[system.name].interval for group in groups],
-        )
-        for place, system in enumerate(ordered)
-    ]
+    series = []
+    for place, system in enumerate(ordered):
+        offset, scores = offset_in_group(place, len(ordered)), [group.scores[system.name] for group in groups]
+        points = [(i + offset, score.value) for i, score in enumerate(scores)]
+        series.append(Series(system.name, report.systems.index(system), points, [score.interval for score in scores]))
     chart = Chart(f"{report.score} by {axis}", axis, report.score, series, names=names)
     return Section(title, [text], Table([axis, "sentences", *(system.name for system in ordered)], rows), [chart])
 
 
-def beside(place: int, count: int) -> float:
-    """Return where a system stands in a group, so that the bars of several systems do not cover one another."""
+def offset_in_group(place: int, count: int) -> float:
+    """The offset of a system in a group, so that the bars of several systems do not cover one another."""
     return 0.3 * ((place + 0.5) / count - 0.5)
 
 
 def settings(report: Report) -> Section:
-    """Write the table of settings in which the recipes differ."""
     ordered = [system.name for system in report.systems if system.recipe and system.state != FAILED]
     rows = [[key, *(values[name] for name in ordered)] for key, values in report.settings.items()]
     alike = "All other settings are alike"
@@ -565,15 +480,11 @@ def settings(report: Report) -> Section:
 
 
 def machine(report: Report) -> list[str]:
-    """Say on which machine the systems were measured."""
-    found = []
+    lines = []
     for system in report.done:
         if system.measured:
             facts = system.measured.environment
-            cpu = facts.get("processor", facts["machine"])
-            place = facts["gpu"] if facts["device"] == "cuda" else f"a CPU ({cpu})"
-            threads = counted(int(facts["threads"]), "threads")
-            found.append(
-                f"Machine: {place}, {threads} of {counted(int(facts['cores']), 'cores')}, torch {facts['torch']}."
-            )
-    return list(dict.fromkeys(found))
+            place = facts["gpu"] if facts["device"] == "cuda" else f"a CPU ({facts.get('processor', facts['machine'])})"
+            threads, cores = counted(int(facts["threads"]), "threads"), counted(int(facts["cores"]), "cores")
+            lines.append(f"Machine: {place}, {threads} of {cores}, torch {facts['torch']}.")
+    return list(dict.fromkeys(lines))

@@ -1,10 +1,10 @@
-"""What is compared: systems, budgets, and the terms of a fair comparison: task, data, test set, classes."""
+"""What is compared: systems, budgets, and what they have in common: task, data, test set, classes."""
 
 import os
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,17 +31,11 @@ STEP = 8
 
 @dataclass(frozen=True)
 class Budget:
-    """Equal budget of all systems; None for whatever each recipe decides by itself.
+    """Equal budget of all systems; None for whatever each recipe decides by itself."""
 
-    Attributes:
-        updates: updates of the training, in place of `train.max_updates`.
-        minutes: minutes of training, validation not counted, in place of `train.max_minutes`.
-        parameters: number of parameters that every system must have, up to the share `TOLERANCE`.
-    """
-
-    updates: int | None = None
-    minutes: float | None = None
-    parameters: int | None = None
+    updates: int | None = None  # updates of the training, in place of `train.max_updates`
+    minutes: float | None = None  # minutes of training, validation not counted, in place of `train.max_minutes`
+    parameters: int | None = None  # number of parameters that every system must have, up to the share `TOLERANCE`
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -50,15 +44,9 @@ class Budget:
         return tuple(f"{key}={value}" for key, value in limits if value is not None)
 
     def allows(self, size: int) -> bool:
-        """True if a number of parameters is that of the budget, up to `TOLERANCE`."""
         return self.parameters is None or abs(size - self.parameters) <= TOLERANCE * self.parameters
 
     def check_size(self, recipe: Recipe, tokenizers: TokenizerPair) -> int:
-        """Return the number of parameters of a recipe's model, after checking that it is the budget's.
-
-        Raises:
-            InputError: the number differs by more than `TOLERANCE`; the message proposes another width.
-        """
         size = model_size(recipe, tokenizers)
         if self.parameters is None or self.allows(size):
             return size
@@ -70,14 +58,7 @@ class Budget:
         )
 
     def remarks(self, recipe: Recipe, updates: int | None, seconds: float | None, size: int) -> list[str]:
-        """Say in sentences where a trained system differs from this budget, and why.
-
-        Args:
-            recipe: the recipe of the system.
-            updates: updates of its training; None if unknown.
-            seconds: time of its training; None if unknown.
-            size: number of its parameters.
-        """
+        """Say in sentences where a trained system differs from this budget, and why."""
         remarks = [] if self.allows(size) else [f"has {size:,} of --parameters {self.parameters:,}"]
         timely = self.minutes is None or (seconds is not None and seconds >= 60 * self.minutes)
         enough = self.updates is None or updates == self.updates
@@ -100,18 +81,14 @@ def model_size(recipe: Recipe, tokenizers: TokenizerPair) -> int:
     return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers)).total
 
 
-def nearest_width(recipe: Recipe, tokenizers: TokenizerPair, wanted: int) -> tuple[int, int]:
-    """Find the `model.d_model` that brings a model nearest to a number of parameters, all other keys unchanged.
-
-    Returns:
-        The width, and the number of parameters of a model that wide.
-    """
+def nearest_width(recipe: Recipe, tokenizers: TokenizerPair, parameters: int) -> tuple[int, int]:
+    """Find the `model.d_model` that brings a model nearest to a number of parameters, all other keys unchanged."""
     coarse = with_widths(recipe, range(STEP, WIDEST, STEP))
-    above = bisect(coarse, wanted, key=lambda candidate: model_size(candidate, tokenizers))
+    above = bisect(coarse, parameters, key=lambda candidate: model_size(candidate, tokenizers))
     between = [1, *(one.model.d_model for one in coarse), WIDEST][above : above + 2]
     fine = with_widths(recipe, range(between[0], between[1] + 1))
     sizes = {one.model.d_model: model_size(one, tokenizers) for one in fine}
-    width = min(sizes, key=lambda width: abs(sizes[width] - wanted))
+    width = min(sizes, key=lambda width: abs(sizes[width] - parameters))
     return width, sizes[width]
 
 
@@ -125,44 +102,22 @@ UNSAID = DataConfig.target_language  # of a recipe that names no language
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Terms of a comparison, which its first system sets.
+class ComparisonSetup:
+    """What all systems of a comparison have in common; the first one sets it."""
 
-    Attributes:
-        system: the name of that system.
-        task: the task.
-        data: SHA-256 of its training data; None if its files are not here, as may be for a trained model.
-        test: the test set, with absolute paths.
-        test_digest: SHA-256 of the test set.
-        test_name: the test set, in words.
-        language: the target language, by which texts are scored.
-        labels: the classes that are told apart; empty for a task without classes.
-    """
-
-    system: str
+    system: str  # the name of that system
     task: str
-    data: str | None
-    test: CorpusConfig
-    test_digest: str
-    test_name: str
-    language: str
-    labels: tuple[str, ...]
+    data: str | None  # SHA-256 of its training data; None if its files are not here, as may be for a trained model
+    test: CorpusConfig  # the test set, with absolute paths
+    test_digest: str  # SHA-256 of the test set
+    test_name: str  # the test set, in words
+    language: str  # the target language, by which texts are scored
+    labels: tuple[str, ...]  # the classes that are distinguished; empty for a task without classes
 
     @classmethod
-    def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "Terms":
-        """Find the terms of a comparison.
-
-        Args:
-            system: the name of the first system.
-            recipe: its recipe.
-            recipes: those of all systems, of which the first that names a test set or a language decides.
-            is_trained: True if it is a trained model, whose training data need not be here.
-
-        Raises:
-            InputError: no recipe names a test set or validation set, or the files of either cannot be read.
-        """
+    def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "ComparisonSetup":
         test, name = test_set(recipes)
-        named = (found for one in recipes if (found := one.data.target_language) != UNSAID)
+        languages = (one.data.target_language for one in recipes if one.data.target_language != UNSAID)
         return cls(
             system=system,
             task=recipe.task,
@@ -170,16 +125,12 @@ class Terms:
             test=test,
             test_digest=test_digest(recipe, test),
             test_name=name,
-            language=next(named, UNSAID),
+            language=next(languages, UNSAID),
             labels=recipe.data.labels,
         )
 
     def check(self, recipe: Recipe) -> None:
-        """Check that a system has the task of the terms, and writes their language.
-
-        Raises:
-            InputError: it has another.
-        """
+        """Check that a system has the task of the comparison, and writes its language."""
         if recipe.task != self.task:
             raise InputError(
                 f'its task is "{recipe.task}", and that of {self.system} is "{self.task}"; compare one task'
@@ -191,11 +142,7 @@ class Terms:
             )
 
     def check_data(self, recipe: Recipe) -> None:
-        """Check that a system that is to be trained has the training data and the test set of the terms.
-
-        Raises:
-            InputError: something differs.
-        """
+        """Check that a system that is to be trained has the training data and the test set of the comparison."""
         if data_digest(recipe) != self.data:
             raise InputError(
                 f"its training text, validation text or tokenizer differ from those of {self.system}; give all recipes "
@@ -205,11 +152,7 @@ class Terms:
             raise InputError(f"its test set (data.test) differs from that of {self.system}; name the same or none")
 
     def check_labels(self, recipe: Recipe) -> None:
-        """Check that a trained classifier or tagger tells apart the classes of the terms.
-
-        Raises:
-            InputError: it tells others apart, or the same in another order.
-        """
+        """Check that a trained classifier or tagger has the classes of the comparison."""
         if recipe.data.labels != self.labels:
             raise InputError(
                 f"it tells apart {', '.join(recipe.data.labels)}, and {self.system} {', '.join(self.labels)}; compare "
@@ -223,15 +166,13 @@ class Terms:
 
 
 def test_set(recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:
-    """Return the test set that recipes name, or else their validation set, and its name in words.
-
-    Raises:
-        InputError: no recipe names either.
-    """
+    """Return the test set that recipes name, or else their validation set, and its name in words."""
     for part, name in (("test", "the test set"), ("valid", "the validation set (no recipe names a test set)")):
         for recipe in recipes:
             if corpus := getattr(recipe.data, part):
-                return absolute(corpus, recipe), f"{name}, {corpus.source}"
+                sides = {side: getattr(corpus, side) for side in ("source", "target") if getattr(corpus, side)}
+                paths = {side: os.path.join(recipe.data.root, path) for side, path in sides.items()}
+                return replace(corpus, **paths), f"{name}, {corpus.source}"
     raise InputError("there is nothing to test the systems on; set data.test in one of the recipes")
 
 
@@ -244,16 +185,7 @@ def trained_on(recipe: Recipe) -> str | None:
 
 
 def test_digest(recipe: Recipe, test: CorpusConfig) -> str:
-    """Return the SHA-256 of a test set and of how a recipe reads it."""
     return data_digest(replace(recipe, data=replace(recipe.data, train=(test,), valid=None)))
-
-
-def absolute(corpus: CorpusConfig, recipe: Recipe) -> CorpusConfig:
-    """Return a corpus with paths that do not depend on the root of a recipe's data."""
-    paths = {
-        side: os.path.join(recipe.data.root, path) for side in ("source", "target") if (path := getattr(corpus, side))
-    }
-    return replace(corpus, **paths)
 
 
 NAME = r"[\w][\w.-]*"
@@ -261,17 +193,11 @@ NAME = r"[\w][\w.-]*"
 
 @dataclass(frozen=True)
 class System:
-    """System of a comparison: its name, its recipe or trained model, and the settings that are its own.
+    """System of a comparison: its name, its recipe or trained model, and the settings that are its own."""
 
-    Attributes:
-        name: the name in the report, and of the folder of its run.
-        source: a recipe (a TOML file, or a folder with a config.toml), or the folder of a run or of a model.
-        overrides: settings of the recipe to change, as "key=value".
-    """
-
-    name: str
-    source: Path
-    overrides: tuple[str, ...] = ()
+    name: str  # the name in the report, and of the folder of its run
+    source: Path  # a recipe (a TOML file, or a folder with a config.toml), or the folder of a run or of a model
+    overrides: tuple[str, ...] = ()  # settings of the recipe to change, as "key=value"
 
     @property
     def is_trained(self) -> bool:
@@ -279,17 +205,13 @@ class System:
         return self.source.is_dir() and not (self.source / FILE).is_file()
 
     def recipe(self, data: Path | None) -> Recipe:
-        """Load the recipe of a system, or the recipe that its model was trained with.
-
-        Args:
-            data: the folder of the data files; None: as the recipe says.
-
-        Raises:
-            InputError: the recipe or the model cannot be read, or settings of a trained model are to be changed.
-        """
         if not self.source.exists():
             remedy = f"name a TOML file, a folder with {FILE}, or the folder of a run or a model"
-            raise InputError(f"{self.source}: there is no such recipe; {likely(self.source, remedy, _is_system)}")
+
+            def is_system(path: Path) -> bool:
+                return is_recipe(path) or (path.is_dir() and model_in(path) is not None)
+
+            raise InputError(f"{self.source}: there is no such recipe; {likely(self.source, remedy, is_system)}")
         if not self.is_trained:
             return load_recipe(self.source, self.overrides, data)
         if self.overrides:
@@ -300,20 +222,8 @@ class System:
         return recipe if data is None else replace(recipe, data=replace(recipe.data, root=str(data.absolute())))
 
 
-def _is_system(path: Path) -> bool:
-    return is_recipe(path) or (path.is_dir() and model_in(path) is not None)
-
-
 def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[System]:
-    """Parse the systems and the settings of a comparison as they stand on the command line.
-
-    Args:
-        arguments: for each system RECIPE or NAME=RECIPE; without a name, that of the file or folder is taken.
-        settings: KEY=VALUE, a setting of all recipes, or NAME:KEY=VALUE, a setting of one system.
-
-    Raises:
-        InputError: two systems have one name, or a setting is for a system that there is not.
-    """
+    """Parse systems, RECIPE or NAME=RECIPE, and their settings, KEY=VALUE for all or NAME:KEY=VALUE for one."""
     named = [parse_system(argument) for argument in arguments]
     counts = Counter(name for name, _ in named)
     if twice := [name for name, count in counts.items() if count > 1]:
@@ -322,28 +232,19 @@ def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[Sys
         owner = owner_of(setting)
         if owner and owner not in counts:
             raise InputError(f"--set {setting}: there is no system {owner}; there are {', '.join(counts)}")
-    systems = [System(name, source) for name, source in named]
-    return [replace(system, overrides=tuple(settings_of(system, settings))) for system in systems]
-
-
-def settings_of(system: System, settings: Sequence[str]) -> Iterator[str]:
-    """Iterate over the settings of a system, as "key=value"; those of all recipes are not for trained models."""
-    owners = (system.name,) if system.is_trained else ("", system.name)
-    for setting in settings:
-        owner = owner_of(setting)
-        if owner in owners:
-            yield setting.removeprefix(f"{owner}:") if owner else setting
+    systems = []
+    for name, source in named:
+        system = System(name, source)
+        owners = (name,) if system.is_trained else ("", name)  # a trained model has no settings of all recipes
+        own = [setting.removeprefix(f"{name}:") for setting in settings if owner_of(setting) in owners]
+        systems.append(replace(system, overrides=tuple(own)))
+    return systems
 
 
 def parse_system(argument: str) -> tuple[str, Path]:
-    """Parse RECIPE or NAME=RECIPE to a name and a path.
-
-    Raises:
-        InputError: the name cannot be that of a folder.
-    """
-    given = re.fullmatch(rf"({NAME})=(.+)", argument)
-    if given and not Path(argument).exists():
-        return given[1], Path(given[2])
+    parts = re.fullmatch(rf"({NAME})=(.+)", argument)
+    if parts and not Path(argument).exists():
+        return parts[1], Path(parts[2])
     source = Path(argument)
     absolute = source.absolute()
     name = absolute.parent.name if absolute.name == FILE else absolute.name.removesuffix(".toml")
@@ -354,5 +255,5 @@ def parse_system(argument: str) -> tuple[str, Path]:
 
 def owner_of(setting: str) -> str:
     """Return the name of the system that a setting NAME:KEY=VALUE is for; empty for a setting of all systems."""
-    found = re.match(rf"({NAME}):", setting.partition("=")[0])
-    return found[1] if found else ""
+    owner = re.match(rf"({NAME}):", setting.partition("=")[0])
+    return owner[1] if owner else ""

@@ -1,4 +1,4 @@
-"""Statistics of test results: confidence intervals, significance, scores of parts, and samples side by side."""
+"""Statistics of test results: confidence intervals, significance, scores of groups, and samples side by side."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from heedful.evaluate import LOWER_CASED, Comparison, Resampled, Scoring, is_lower_cased, paired_bootstrap, score
-from heedful.evaluate.significance import Draws, compare_draws, draw_outcomes, mean_outcomes
+from heedful.metrics import LOWER_CASED, Comparison, Resampled, Scoring, is_lower_cased, paired_bootstrap, score
+from heedful.metrics.bootstrap import BootstrapScores, bootstrap_scores, compare_bootstraps, mean_scores
 from heedful.tools.compare.job import TestResult
 
 METRICS = ("bleu", "chrf")  # of translations
@@ -23,27 +23,25 @@ class Sample(ABC):
         """Compare the system with a baseline by paired bootstrap, a comparison for each score."""
 
     def intervals(self) -> dict[str, Resampled]:
-        """Estimate the 95 % interval of each score, by name."""
-        return {found.name: found.system for found in self.against(self)}
+        return {comparison.name: comparison.system for comparison in self.against(self)}
 
 
 @dataclass(frozen=True)
 class DrawnSample(Sample):
     """Results of which only the scores on resamples of the whole test set are known."""
 
-    draws: Draws
+    draws: BootstrapScores
 
     def against(self, baseline: "DrawnSample") -> list[Comparison]:
-        """Compare the system with a baseline that was drawn alike."""
-        return compare_draws(baseline.draws, self.draws)
+        return compare_bootstraps(baseline.draws, self.draws)
 
 
 class TextSample(Sample):
     """Results that are texts, each of which can be scored."""
 
     @abstractmethod
-    def part(self, chosen: Sequence[int]) -> "TextSample":
-        """Return the results of some of the texts."""
+    def part(self, indices: Sequence[int]) -> "TextSample":
+        """The results of some of the texts."""
 
     @abstractmethod
     def each(self) -> list[float]:
@@ -60,26 +58,24 @@ class Translations(TextSample):
     metrics: tuple[str, ...] = METRICS
 
     def against(self, baseline: "Translations") -> list[Comparison]:
-        """Compare the system with a baseline, as `heedful evaluate --against` does."""
         return compare_translations(baseline, self)
 
-    def part(self, chosen: Sequence[int]) -> "Translations":
+    def part(self, indices: Sequence[int]) -> "Translations":
         """Return translations of some of the sentences, with the first metric only: each metric is slow to compute."""
-        outputs, references = (tuple(texts[i] for i in chosen) for texts in (self.outputs, self.references))
+        outputs, references = (tuple(texts[i] for i in indices) for texts in (self.outputs, self.references))
         return Translations(outputs, references, self.language, self.metrics[:1])
 
     def each(self) -> list[float]:
         """Score each translation by chrF, which unlike BLEU says something about single sentences."""
         settings = Scoring(metrics=("chrf",), language=self.language)
         pairs = zip(self.outputs, self.references, strict=True)
-        return [score([output], [[wanted]], settings)[0].value for output, wanted in pairs]
+        return [score([output], [[reference]], settings)[0].value for output, reference in pairs]
 
 
 @cache  # a report is written after every system, and most of it has been computed before
 def compare_translations(baseline: Translations, system: Translations) -> list[Comparison]:
-    """Compare two systems by paired bootstrap, with the metrics of both and the references of the second."""
-    metrics = tuple(dict.fromkeys([*system.metrics, *baseline.metrics]))
-    settings = Scoring(metrics=metrics, language=system.language)
+    """Compare two systems with the metrics of both and the references of the second."""
+    settings = Scoring(metrics=tuple(dict.fromkeys([*system.metrics, *baseline.metrics])), language=system.language)
     return paired_bootstrap(baseline.outputs, system.outputs, [system.references], settings)
 
 
@@ -90,15 +86,12 @@ class ScoredTexts(TextSample):
     figures: dict[str, list[float]]
 
     def against(self, baseline: "ScoredTexts") -> list[Comparison]:
-        """Compare the system with a baseline, as `heedful evaluate --against` does."""
-        return compare_draws(*(draw_outcomes(mean_outcomes(one.figures)) for one in (baseline, self)))
+        return compare_bootstraps(*(bootstrap_scores(mean_scores(one.figures)) for one in (baseline, self)))
 
-    def part(self, chosen: Sequence[int]) -> "ScoredTexts":
-        """Return the scores of some of the texts."""
-        return ScoredTexts({name: np.array(values)[list(chosen)].tolist() for name, values in self.figures.items()})
+    def part(self, indices: Sequence[int]) -> "ScoredTexts":
+        return ScoredTexts({name: np.array(values)[list(indices)].tolist() for name, values in self.figures.items()})
 
     def each(self) -> list[float]:
-        """Return the first score of each text."""
         return next(iter(self.figures.values()))
 
 
@@ -114,42 +107,71 @@ def sample_of(test: TestResult) -> Sample | None:
         return Translations(outputs, references, test.language, metrics_of(outputs, references))
     if test.figures:
         return ScoredTexts(test.figures)
-    return DrawnSample(Draws(**test.draws)) if test.draws else None
+    return DrawnSample(BootstrapScores(**test.draws)) if test.draws else None
+
+
+MAX_GROUPS = 5
+MIN_SENTENCES = 20  # of a group
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences of a test set with similar values of a property, and the score of each system on them."""
+
+    low: int  # the smallest value of the property
+    high: int  # the largest value
+    count: int  # number of sentences
+    scores: dict[str, Resampled]  # the score on the group with its 95 % interval, by system
+
+
+def group_scores(values: Sequence[int], samples: Mapping[str, TextSample], score: str) -> list[Group]:
+    """Divide a test set into groups of about equal size by a property of its sentences, and score each group."""
+    groups = []
+    for sentences in divided(values):
+        scores = {name: sample.part(sentences).intervals()[score] for name, sample in samples.items()}
+        inside = [values[i] for i in sentences]
+        groups.append(Group(min(inside), max(inside), len(sentences), scores))
+    return groups
+
+
+def divided(values: Sequence[int]) -> list[list[int]]:
+    """Divide sentences by a property into at most `MAX_GROUPS` groups; sentences with equal values stay together.
+
+    A group of fewer than `MIN_SENTENCES` sentences is joined to the one before it, the first to the one after it.
+    """
+    count = min(MAX_GROUPS, len(values) // MIN_SENTENCES)
+    if count < 2:
+        return []
+    bounds = np.unique(np.quantile(values, np.arange(1, count) / count, method="higher"))
+    places = np.searchsorted(bounds, values, side="right")
+    groups: list[list[int]] = []
+    for place in range(len(bounds) + 1):
+        group = np.flatnonzero(places == place).tolist()
+        if groups and min(len(group), len(groups[-1])) < MIN_SENTENCES:
+            groups[-1] += group
+        else:
+            groups.append(group)
+    return groups if len(groups) > 1 else []
 
 
 FIRST = 4
 MOST_DIFFERENT = 8
-LONGEST = 1000  # characters of a text that are shown
+MAX_CHARACTERS = 1000  # of a text that is shown
 
 
 @dataclass(frozen=True)
 class SampleOutputs:
-    """A sentence of the test set with the outputs of all systems.
-
-    Attributes:
-        number: number of the sentence in the test set, from 1.
-        source: the source text.
-        reference: the expected text.
-        outputs: the output of each system, by name.
-        scores: the score of each output, by the name of the system.
-    """
-
-    number: int
+    number: int  # number of the sentence in the test set, from 1
     source: str
-    reference: str
-    outputs: dict[str, str]
-    scores: dict[str, float]
+    reference: str  # the expected text
+    outputs: dict[str, str]  # the output of each system, by name
+    scores: dict[str, float]  # the score of each output, by the name of the system
 
 
 def choose_samples(
     tests: Mapping[str, TestResult], samples: Mapping[str, TextSample]
 ) -> tuple[list[SampleOutputs], list[SampleOutputs]]:
-    """Choose sentences to show: the first of the test set, and those whose scores differ most between the systems.
-
-    Args:
-        tests: the test results of systems that write texts, by name.
-        samples: the same results as samples.
-    """
+    """Choose sentences to show: the first of the test set, and those whose scores differ most between the systems."""
     each = {name: sample.each() for name, sample in samples.items()}
     count = min((len(scores) for scores in each.values()), default=0)
 
@@ -163,16 +185,14 @@ def choose_samples(
 
 
 def sample_at(index: int, tests: Mapping[str, TestResult], each: Mapping[str, list[float]]) -> SampleOutputs:
-    """Return a sentence of the test set with the outputs of all systems."""
     texts = {name: test.texts for name, test in tests.items() if test.texts}
     first = next(iter(texts.values()))
+
+    def beginning(text: str) -> str:
+        return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 2]} …"
+
     outputs = {name: beginning(own["output"][index]) for name, own in texts.items()}
     scores = {name: own[index] for name, own in each.items()}
     return SampleOutputs(
         index + 1, beginning(first["source"][index]), beginning(first["reference"][index]), outputs, scores
     )
-
-
-def beginning(text: str) -> str:
-    """Return a text or, of a long document, the beginning."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2]} …"

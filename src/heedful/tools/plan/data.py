@@ -12,18 +12,18 @@ import torch
 from heedful.config.schema import Recipe
 from heedful.data.passages import SentenceStore
 from heedful.data.preparation.pairs import PreparedPairs
-from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_digest, nothing_made
+from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_digest, read_only
 from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import decode_lines, open_bytes
 from heedful.data.readers.filters import DropReport
-from heedful.data.stores.pair_store import PairStore
+from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
 from heedful.storage.paths import no_folder
 from heedful.tasks import Task, find_task
 from heedful.tasks.language_model import TextWindows
 from heedful.tasks.masked_lm import Passages
-from heedful.tasks.model_size import Unwritten, vocabulary_sizes
+from heedful.tasks.model_size import SizeOnly, vocabulary_sizes
 from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.task import Batch
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -33,7 +33,7 @@ TOKEN = 7  # any id of a real token
 SENTENCE = 32  # tokens of a sentence in the passages for BERT
 
 
-class PlannedTokenizer(Unwritten):
+class PlannedTokenizer(SizeOnly):
     """Placeholder tokenizer whose words, from which random tokens are drawn, have the highest ids."""
 
     @property
@@ -42,64 +42,37 @@ class PlannedTokenizer(Unwritten):
         return len(self) // 2
 
 
-def longest_sentence(recipe: Recipe) -> int:
-    """Return the tokens, with <eos>, of the longest sentence that the filters and the model allow."""
-    return min(recipe.data.filters.max_tokens, recipe.model.learned_positions or recipe.data.filters.max_tokens)
-
-
 def task_on_paper(recipe: Recipe, length: int) -> Task:
     """Create the task of a recipe with data for a full batch, but without any text.
 
-    Args:
-        recipe: the recipe.
-        length: tokens of each sentence on both sides, for encoder-decoders; other models fill `data.max_length`.
-
-    Raises:
-        InputError: batches of the task cannot be known without its data, or its tokenizer cannot be read.
+    `length` is that of each sentence on both sides, for encoder-decoders; other models fill `data.max_length`.
     """
     kind = find_task(recipe.task)
     tokenizers = TokenizerPair(*map(PlannedTokenizer, vocabulary_sizes(recipe)))
-    data = kind.dataset
+    data, batch_tokens, width = kind.dataset, recipe.train.batch_tokens, recipe.data.max_length
+    nothing_else = ((1.0,), None, "", DropReport())
     if issubclass(data, Pairs):
-        return kind(data(recipe, pairs(recipe, tokenizers, length)))
-    if issubclass(data, TextWindows):
-        return kind(data(recipe, prepared(tokenizers, stream(recipe))))
-    if issubclass(data, Passages):
-        return kind(data(recipe, prepared(tokenizers, sentences(recipe))))
+        count = max(1, batch_tokens // length)
+        pairs = PairStore(
+            ids=np.full(2 * count * length, TOKEN, np.uint16),
+            lengths=np.full((count, 2), length, np.int32),
+            offsets=2 * length * np.arange(count),
+            files=(),
+        )
+        return kind(data(recipe, PreparedPairs(tokenizers, (pairs,), *nothing_else, [])))
+    if issubclass(data, TextWindows):  # of a language model
+        size = max(batch_tokens, width) + 2 * width
+        text = TokenStream(np.full(size, TOKEN, np.uint16), np.array([0, size]), size, files=())
+        return kind(data(recipe, PreparedData(tokenizers, (text,), *nothing_else)))
+    if issubclass(data, Passages):  # of a masked language model, in two documents
+        count = max(batch_tokens, width) * 3 // SENTENCE + 2
+        ids, bounds = np.full(SENTENCE * count, TOKEN, np.uint16), SENTENCE * np.arange(count + 1)
+        sentences = SentenceStore(ids, bounds, np.array([0, count // 2, count]), files=())
+        return kind(data(recipe, PreparedData(tokenizers, (sentences,), *nothing_else)))
     raise InputError(
         f'task = "{recipe.task}": the batches depend on the examples; prepare the data (a run does that first), and '
         "give it with --prepared RUN/data"
     )
-
-
-def prepared(tokenizers: TokenizerPair, store: TokenStream | SentenceStore) -> PreparedData:
-    """Make prepared data of a store of running text."""
-    return PreparedData(tokenizers, (store,), (1.0,), None, "", DropReport())
-
-
-def pairs(recipe: Recipe, tokenizers: TokenizerPair, length: int) -> PreparedPairs:
-    """Make the prepared pairs of one batch, with sentences of one length."""
-    count = max(1, recipe.train.batch_tokens // length)
-    store = PairStore(
-        ids=np.full(2 * count * length, TOKEN, np.uint16),
-        lengths=np.full((count, 2), length, np.int32),
-        offsets=2 * length * np.arange(count),
-        files=(),
-    )
-    return PreparedPairs(tokenizers, (store,), (1.0,), None, "", DropReport(), [])
-
-
-def stream(recipe: Recipe) -> TokenStream:
-    """Make a text for the windows of one batch of a language model."""
-    size = max(recipe.train.batch_tokens, recipe.data.max_length) + 2 * recipe.data.max_length
-    return TokenStream(np.full(size, TOKEN, np.uint16), np.array([0, size]), size, files=())
-
-
-def sentences(recipe: Recipe) -> SentenceStore:
-    """Make a text for the passages of a batch of a masked language model, in two documents."""
-    size = max(recipe.train.batch_tokens, recipe.data.max_length) * 3 // SENTENCE + 2
-    bounds = SENTENCE * np.arange(size + 1)
-    return SentenceStore(np.full(SENTENCE * size, TOKEN, np.uint16), bounds, np.array([0, size // 2, size]), files=())
 
 
 CHUNK = 1 << 24  # bytes
@@ -110,72 +83,43 @@ SUBWORD = 4.0
 
 @dataclass(frozen=True)
 class DataVolume:
-    """Volume of the training data on this machine.
-
-    Attributes:
-        files: the number of files.
-        bytes: the size of their text, decompressed: of the `part` of each corpus that is read.
-        lines: the lines of this text.
-        tokens: an estimate of its tokens.
-        how: in words, how the tokens were estimated.
-    """
-
-    files: int
-    bytes: int
-    lines: int
-    tokens: int
-    how: str
+    files: int  # the number of files
+    bytes: int  # the size of their text, decompressed: of the `part` of each corpus that is read
+    lines: int  # the lines of this text
+    tokens: int  # an estimate of its tokens
+    how: str  # in words, how the tokens were estimated
 
 
 def data_volume(recipe: Recipe) -> DataVolume | None:
-    """Measure the training text of a recipe; None where a file is not on this machine, and for pictures and sounds.
-
-    Raises:
-        InputError: a file is a pipe or a device or cannot be read, or the tokenizer of the recipe cannot be read.
-    """
+    """Measure the training text of a recipe; None where a file is not on this machine, and for pictures and sounds."""
     if recipe.data.modality != "text":
         return None
-    if not all(corpus_is_here(corpus.source, recipe) for corpus in recipe.data.train):
+    if not all((Path(recipe.data.root) / corpus.source).exists() for corpus in recipe.data.train):
         return None
     files = [(file, corpus.part) for corpus in recipe.data.train for file in text_files(corpus, recipe.data)]
     if not files or not all(file.is_file() for file, _ in files):
         return None
     size = lines = 0.0
     for file, (begin, end) in files:
-        whole = bytes_and_lines(file)
-        size += (end - begin) * whole[0]
-        lines += (end - begin) * whole[1]
+        whole_size = whole_lines = 0
+        with open_bytes(file) as stream:
+            while chunk := stream.read(CHUNK):
+                whole_size += len(chunk)
+                whole_lines += chunk.count(b"\n")
+        size += (end - begin) * whole_size
+        lines += (end - begin) * whole_lines
     ratio, how = bytes_per_token(recipe, [file for file, _ in files])
     return DataVolume(len(files), round(size), round(lines), round(size / ratio), how)
 
 
-def corpus_is_here(source: str, recipe: Recipe) -> bool:
-    """True if the file or folder that a corpus names is on this machine."""
-    return (Path(recipe.data.root) / source).exists()
-
-
-def bytes_and_lines(file: Path) -> tuple[int, int]:
-    """Count the bytes and the lines of a text file, decompressed.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    size = lines = 0
-    with open_bytes(file) as opened:
-        while chunk := opened.read(CHUNK):
-            size += len(chunk)
-            lines += chunk.count(b"\n")
-    return size, lines
-
-
 def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
-    """Estimate the bytes of a token, and say how: by the recipe's tokenizer if it is trained, else by its kind.
-
-    Raises:
-        InputError: the tokenizer or a file cannot be read.
-    """
+    """Estimate the bytes of a token, and say how: by the recipe's tokenizer if it is trained, else by its kind."""
     folder = Path(recipe.tokenizer.path) if recipe.tokenizer.path else None
-    lines = [line for file in files for line in first_lines(file)]
+    lines: list[str] = []
+    for file in files:
+        with open_bytes(file) as stream:
+            decoded = decode_lines(stream, str(file), bad_utf8="replace")
+            lines += [line or "" for line in islice(decoded, SAMPLE_LINES)]
     if folder is None or not folder.is_dir() or not lines:
         guess = BYTES_PER_TOKEN.get(recipe.tokenizer.kind, SUBWORD)
         return guess, f"{guess:g} bytes a token, a guess"
@@ -184,59 +128,28 @@ def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
     return sum(len(line.encode()) for line in lines) / max(1, tokens), "by the tokenizer, from the first lines"
 
 
-def first_lines(file: Path) -> list[str]:
-    """Read the first lines of a text file.
-
-    Raises:
-        InputError: the file cannot be read, or is no text.
-    """
-    with open_bytes(file) as opened:
-        return [line or "" for line in islice(decode_lines(opened, str(file), bad_utf8="replace"), SAMPLE_LINES)]
-
-
 SAMPLE_BATCHES = 32  # batches of an epoch that are looked at
 
 
 @dataclass(frozen=True)
 class PlannedBatches:
-    """Batches of a recipe, real or made up.
-
-    Attributes:
-        task: the task.
-        typical: a batch with about as many tokens as the others.
-        largest: a batch with the longest texts.
-        tokens: the mean number of real tokens of a batch.
-        epoch: the number of batches of an epoch; None where there is no data.
-        origin: in words, where the batches come from.
-    """
-
     task: Task
-    typical: Batch
-    largest: Batch
-    tokens: float
-    epoch: int | None
-    origin: str
+    typical: Batch  # a batch with about as many tokens as the others
+    largest: Batch  # a batch with the longest texts
+    tokens: float  # the mean number of real tokens of a batch
+    epoch: int | None  # the number of batches of an epoch; None without data
+    origin: str  # in words, where the batches come from
 
 
 def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBatches:
-    """Return the batches of a recipe from prepared data, or make some up.
-
-    Args:
-        recipe: the recipe.
-        length: tokens of a typical sentence of a translator, for batches that are made up.
-        prepared: the folder of the prepared data.
-
-    Raises:
-        InputError: there is no such data, it is of another recipe, `length` is more than the recipe allows, or batches
-            of this task cannot be made up.
-    """
+    """Take the batches of a recipe from prepared data, or make some up, of sentences of a length if it translates."""
     if prepared is not None:
         return real_batches(recipe, prepared)
     if not issubclass(find_task(recipe.task).dataset, Pairs):
         task = task_on_paper(recipe, length)
         batch = largest_of(task, task.data.epoch(0))
         return PlannedBatches(task, batch, batch, batch.tokens, None, f"texts of {recipe.data.max_length} tokens")
-    longest = longest_sentence(recipe)
+    longest = min(recipe.data.filters.max_tokens, recipe.model.learned_positions or recipe.data.filters.max_tokens)
     if length > longest:
         raise InputError(f"--length {length}: this recipe's sentences have {longest} tokens at most")
     task, extreme = task_on_paper(recipe, length), task_on_paper(recipe, longest)
@@ -247,15 +160,10 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
 
 
 def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
-    """Look at some batches of prepared data.
-
-    Raises:
-        InputError: there is no such data, or it was prepared from another recipe or other files.
-    """
     kind = find_task(recipe.task)
     recipe = kind.dataset.resolve(recipe)
     check_prepared(recipe, prepared)
-    with nothing_made():
+    with read_only():
         task = kind.prepare(recipe, prepared, lambda _: None)
     epoch = task.data.epoch(0)
     some = [epoch[i] for i in np.linspace(0, len(epoch) - 1, min(SAMPLE_BATCHES, len(epoch))).round().astype(int)]
@@ -266,11 +174,7 @@ def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
 
 
 def check_prepared(recipe: Recipe, prepared: Path) -> None:
-    """Check that a folder holds the prepared data of a recipe, so that nothing has to be prepared.
-
-    Raises:
-        InputError: it does not.
-    """
+    """Check that a folder holds the prepared data of a recipe, so that nothing has to be prepared."""
     try:
         digest = json.loads((prepared / REPORT).read_text(encoding="utf-8"))["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -283,10 +187,10 @@ def check_prepared(recipe: Recipe, prepared: Path) -> None:
 
 def largest_of(task: Task, epoch: Sequence[np.ndarray]) -> Batch:
     """Find the batch that needs the most memory: of those with the fewest, and so the longest, texts the fullest."""
+
+    def cells(batch: Batch) -> int:
+        """The number of values in the largest tensor of a batch, padding included."""
+        return max(value.numel() for value in vars(batch).values() if isinstance(value, torch.Tensor))
+
     longest = sorted(epoch, key=len)[:SAMPLE_BATCHES]
     return max((task.data.batch(ids, 0, CPU) for ids in longest), key=cells)
-
-
-def cells(batch: Batch) -> int:
-    """Return the number of values in the largest tensor of a batch, padding included."""
-    return max(value.numel() for value in vars(batch).values() if isinstance(value, torch.Tensor))

@@ -29,24 +29,13 @@ BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an
 
 @dataclass(frozen=True)
 class Accelerator:
-    """Accelerator as its data sheet describes it.
-
-    Attributes:
-        name: its name.
-        flops: dense FLOPs per second in the precision of the run: bfloat16, unless `find_accelerator` is asked for
-            float32.
-        float32: dense FLOPs per second in float32, without TF32.
-        memory: bytes.
-        link: bytes per second that it can send to others in its node, in one direction.
-        source: where the numbers come from.
-    """
-
     name: str
+    # dense FLOPs per second in the precision of the run: bfloat16, unless `find_accelerator` is asked for float32
     flops: float
-    float32: float
-    memory: float
-    link: float
-    source: str = "data sheet"
+    float32: float  # dense FLOPs per second in float32, without TF32
+    memory: float  # bytes
+    link: float  # bytes per second that it can send to others in its node, in one direction
+    source: str = "data sheet"  # where the numbers come from
 
 
 ACCELERATORS = {
@@ -58,44 +47,20 @@ ACCELERATORS = {
 }
 
 
-def at_hand(name: str) -> str:
-    """Return the name of an accelerator, with `CPU` for `HERE` on a machine without a GPU."""
-    return CPU if name == HERE and not torch.cuda.is_available() else name
-
-
 def find_accelerator(name: str, precision: str) -> Accelerator:
-    """Find an accelerator by its name, or measure this machine's, with its speed in a precision of training.
-
-    Raises:
-        InputError: there is no accelerator of that name here.
-    """
+    """Find an accelerator by its name, with its speed in a precision of training; this machine's is measured now."""
     dtype = torch.float32 if precision == "float32" else torch.bfloat16
     if name == CPU:
-        return this_machine(dtype)
+        flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
+        return Accelerator("this machine's CPU", flops, flops, total_memory(), 1e9, "measured now")
     if name == HERE:
-        return this_gpu(dtype)
+        flops = matmul_speed(GPU_SIZE, GPU_SIZE, GPU_SIZE, dtype, torch.device("cuda", 0))
+        properties = torch.cuda.get_device_properties(0)
+        return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
     if name not in ACCELERATORS:
         raise InputError(f"--gpu {name}: known are {', '.join(ACCELERATORS)}, and {HERE} and {CPU} for this machine")
-    found = ACCELERATORS[name]
-    return replace(found, flops=found.float32) if precision == "float32" else found
-
-
-def this_machine(dtype: torch.dtype) -> Accelerator:
-    """Measure the FLOPs per second of this machine's CPU in products of matrices, for a fraction of a second."""
-    flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
-    return Accelerator("this machine's CPU", flops, flops, total_memory(), 1e9, "measured now")
-
-
-def this_gpu(dtype: torch.dtype) -> Accelerator:
-    """Measure the FLOPs per second of this machine's first GPU in products of matrices."""
-    flops = matmul_speed(GPU_SIZE, GPU_SIZE, GPU_SIZE, dtype, torch.device("cuda", 0))
-    properties = torch.cuda.get_device_properties(0)
-    return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
-
-
-def link_of(accelerator: Accelerator, count: int) -> float:
-    """Return the bytes per second that each of some accelerators can send to the others: within a node, or between."""
-    return accelerator.link if count <= NODE else min(accelerator.link, BETWEEN_NODES)
+    accelerator = ACCELERATORS[name]
+    return replace(accelerator, flops=accelerator.float32) if precision == "float32" else accelerator
 
 
 USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, communication and fragmentation
@@ -103,90 +68,53 @@ USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, co
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a training over GPUs, with the memory of one of them in bytes.
+    """Layout of a training over GPUs, with the memory of one of them in bytes."""
 
-    Attributes:
-        name: "replicated" (DDP) or "sharded" (FSDP2).
-        weights: the float32 weights that it keeps.
-        working: the weights that compute, where they are others: a bfloat16 copy, or the gathered weights of blocks.
-        optimizer: the state of the optimiser.
-        gradients: the gradients, in float32.
-        batch: what the largest batch takes: activations and work space.
-        total: the most at a time.
-        fits: True if that is no more than the usable share of its memory.
-        checkpointed: the total with activation checkpointing, an estimate; None in models that are no stacks of blocks.
-        volume: bytes that it sends in an update.
-        communication: seconds for that, with nothing computed at the same time.
-    """
-
-    name: str
-    weights: float
+    name: str  # "replicated" (DDP) or "sharded" (FSDP2)
+    weights: float  # the float32 weights that it keeps
+    # the weights that compute, where they are others: a bfloat16 copy, or the gathered weights of blocks
     working: float
     optimizer: float
     gradients: float
-    batch: float
-    total: float
-    fits: bool
+    batch: float  # what the largest batch takes: activations and work space
+    total: float  # the most at a time
+    fits: bool  # True if that is no more than the usable share of its memory
+    # the total with activation checkpointing, an estimate; None in models that are not stacks of blocks
     checkpointed: float | None
-    volume: float
-    communication: float
+    volume: float  # bytes that it sends in an update
+    communication: float  # seconds for that, with nothing computed at the same time
 
 
-def replicated(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float) -> Layout:
-    """Lay out a training with all weights on each GPU; gradients are summed in float32 once an update (ring)."""
-    volume = 2 * (gpus - 1) / gpus * memory.gradients
-    return Layout(
-        name="replicated",
-        weights=memory.weights,
-        working=memory.replica,
-        optimizer=memory.optimizer,
-        gradients=memory.gradients,
-        batch=memory.work,
-        total=memory.peak,
-        fits=memory.peak <= USABLE * accelerator.memory,
-        checkpointed=checkpointed(recipe, memory, memory.peak),
-        volume=volume,
-        communication=volume / link,
-    )
+def layouts_of(
+    recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int
+) -> tuple[Layout, ...]:
+    """Lay out a training with all weights on each GPU, and with an equal share of everything on each (FSDP2)."""
+    single = recipe.train.precision == "float32"
+    weights, optimizer, gradients = memory.weights, memory.optimizer, memory.gradients
 
+    # Activation checkpointing, an estimate: each block keeps its input, and one all of its activations.
+    inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * (4 if single else 2)
+    saved = max(0.0, memory.activations - (inputs + memory.activations / memory.depth)) if memory.depth else None
 
-def sharded(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int) -> Layout:
-    """Lay out a training with an equal share of weights, gradients and optimiser state on each GPU (FSDP2).
+    # Replicated, gradients are summed in float32 once an update (ring).
+    replicated = ("replicated", weights, memory.replica, optimizer, gradients)
 
-    Gathered at a time are two blocks, of which one computes, and whatever is in no block, such as embeddings, in the
-    precision of the run; one block's gradients are whole before they are shared out. Weights are gathered for the
-    forward and for the backward pass of each batch, and gradients are summed after each.
-    """
-    size = 1.0 if recipe.train.precision == "float32" else 0.5  # of gathered weights, relative to float32
-    outside = memory.weights - memory.blocks
-    working = 0.0 if gpus == 1 else size * (2 * memory.block + outside) + memory.block
-    weights, optimizer, gradients = (part / gpus for part in (memory.weights, memory.optimizer, memory.gradients))
-    total = weights + working + optimizer + gradients + memory.work
-    moved = size * 2 * memory.weights + memory.gradients
-    volume = batches * (gpus - 1) / gpus * moved
-    return Layout(
-        name="sharded",
-        weights=weights,
-        working=working,
-        optimizer=optimizer,
-        gradients=gradients,
-        batch=memory.work,
-        total=total,
-        fits=total <= USABLE * accelerator.memory,
-        checkpointed=checkpointed(recipe, memory, total),
-        volume=volume,
-        communication=volume / link,
-    )
+    # Sharded, what is gathered at a time are two blocks, of which one computes, and whatever is in no block, such as
+    # embeddings, in the precision of the run; one block's gradients are whole before they are shared out. Weights are
+    # gathered for the forward and for the backward pass of each batch, and gradients are summed after each.
+    size = 1.0 if single else 0.5  # of gathered weights, relative to float32
+    working = 0.0 if gpus == 1 else size * (2 * memory.block + weights - memory.blocks) + memory.block
+    sharded = ("sharded", weights / gpus, working, optimizer / gpus, gradients / gpus)
 
-
-def checkpointed(recipe: Recipe, memory: Memory, total: float) -> float | None:
-    """Estimate the memory with activation checkpointing: each block keeps its input, and one all of its activations."""
-    if not memory.depth:
-        return None
-    bytes_of_number = 4 if recipe.train.precision == "float32" else 2
-    inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * bytes_of_number
-    kept = inputs + memory.activations / memory.depth
-    return total - max(0.0, memory.activations - kept)
+    layouts = []
+    for parts, total, volume in (
+        (replicated, memory.peak, 2 * (gpus - 1) / gpus * gradients),
+        (sharded, sum(sharded[1:]) + memory.work, batches * (gpus - 1) / gpus * (size * 2 * weights + gradients)),
+    ):
+        fits = total <= USABLE * accelerator.memory
+        checkpointed = None if saved is None else total - saved
+        layouts.append(Layout(*parts, memory.work, total, fits, checkpointed, volume, volume / link))
+    return tuple(layouts)
 
 
 UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
@@ -194,190 +122,119 @@ ON_CPU = 0.5
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """Circumstances of a run that its recipe does not know.
+class Hardware:
+    """What a recipe does not know of the run: the GPUs, their links, the disk, and how often something fails."""
 
-    Attributes:
-        gpus: the number of GPUs, of which each has a process.
-        gpu: the name of an accelerator, see `heedful.tools.plan.plan`; by default this machine's GPU, or else its CPU.
-        utilisation: the share of the peak FLOPs that is used; None: an assumption by the size of the model.
-        length: tokens of a typical sentence of a translator, where there is no prepared data.
-        link: bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes.
-        disk: bytes per second at which a checkpoint is written.
-        failure_hours: GPU hours between two failures, an assumption.
-    """
-
-    gpus: int = 1
-    gpu: str = HERE
-    utilisation: float | None = None
-    length: int = 27
+    gpus: int = 1  # each has a process
+    gpu: str = HERE  # one of ACCELERATORS, HERE or CPU
+    utilisation: float | None = None  # share of the peak FLOPs; None: an assumption by the size of the model
+    length: int = 27  # tokens of a typical sentence of a translator, where there is no prepared data
+    # bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes
     link: float | None = None
-    disk: float = 1e9
-    failure_hours: float = 50_000.0
+    disk: float = 1e9  # bytes per second at which a checkpoint is written
+    failure_hours: float = 50_000.0  # GPU hours between two failures, an assumption
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work of a run, and of each of its updates.
-
-    Attributes:
-        updates: the number of updates of the run.
-        batches: the batches of an update.
-        batches_per_gpu: the most batches of an update that one GPU computes.
-        tokens: real tokens of an update.
-        flops: FLOPs of an update on all GPUs, forward, backward and optimiser.
-        flops_per_gpu: those of the GPU with the most batches.
-        epochs: passes over the prepared data; None where there is none.
-        origin: in words, where the batches come from.
-    """
-
     updates: int
     batches: int
-    batches_per_gpu: int
-    tokens: float
-    flops: float
-    flops_per_gpu: float
-    epochs: float | None
-    origin: str
+    batches_per_gpu: int  # the most batches of an update that one GPU computes
+    tokens: float  # real tokens of an update
+    flops: float  # FLOPs of an update on all GPUs, forward, backward and optimiser
+    flops_per_gpu: float  # those of the GPU with the most batches
+    epochs: float | None  # passes over the prepared data; None where there is none
+    origin: str  # in words, where the batches come from
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a run at an assumed utilisation, without validation.
+    """Speed of a run at an assumed utilisation, without validation."""
 
-    Attributes:
-        utilisation: the share of the accelerator's peak FLOPs.
-        layout: the layout whose communication is reckoned with.
-        seconds: seconds of an update: computing, then communication.
-        tokens_per_second: real tokens per second on all GPUs.
-        hours: hours of the whole run.
-        gpu_hours: the same times the number of GPUs.
-    """
-
-    utilisation: float
-    layout: str
-    seconds: float
-    tokens_per_second: float
+    utilisation: float  # the share of the accelerator's peak FLOPs
+    layout: str  # the layout whose communication is reckoned with
+    seconds: float  # seconds of an update: computing, then communication
+    tokens_per_second: float  # real tokens per second on all GPUs
     hours: float
-    gpu_hours: float
+    gpu_hours: float  # the same times the number of GPUs
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Checkpoints of a run.
-
-    Attributes:
-        bytes: the size of one, with the state of the optimiser.
-        model: the size of the final model.
-        kept: the most that are on disk at a time: the last ones, the best one, and the one that is being written.
-        disk: the space that these and the final model take.
-        seconds: the time to write one.
-        interval: seconds between two that lose the least time, by Young's formula sqrt(2 x write x time to a failure).
-    """
-
-    bytes: int
-    model: int
-    kept: int
-    disk: int
-    seconds: float
+    bytes: int  # the size of one, with the state of the optimiser
+    model: int  # the size of the final model
+    kept: int  # the most that are on disk at a time: the last ones, the best one, and the one that is being written
+    disk: int  # the space that these and the final model take
+    seconds: float  # the time to write one
+    # seconds between two that lose the least time, by Young's formula sqrt(2 x write x time to a failure)
     interval: float
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a run; sizes are in bytes, and each part gives the unit of its times.
-
-    Attributes:
-        name: the name of the recipe.
-        shape: the shape of the model in words.
-        parameters: the number of its weights.
-        precision: the precision of training.
-        gpus: the number of GPUs.
-        accelerator: one of them, or this machine's CPU.
-        link: bytes per second that each GPU can send to the others.
-        memory: the memory of one process.
-        layouts: all weights on each GPU, and a share of them on each.
-        work: the work of an update.
-        speed: the times of training.
-        checkpoints: the sizes and times of saving.
-        data: the volume of the training text; None where it is not here.
-    """
+    """Plan of a run; sizes are in bytes, and each part gives the unit of its times."""
 
     name: str
     shape: str
     parameters: int
     precision: str
     gpus: int
-    accelerator: Accelerator
-    link: float
+    accelerator: Accelerator  # one of them, or this machine's CPU
+    link: float  # bytes per second that each GPU can send to the others
     memory: Memory
-    layouts: tuple[Layout, ...]
+    layouts: tuple[Layout, ...]  # all weights on each GPU, and a share of them on each
     work: Work
     speed: Speed
     checkpoints: Checkpoints
-    data: DataVolume | None
+    data: DataVolume | None  # the volume of the training text; None where it is not here
 
 
 @own_random_numbers()
-def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | None = None) -> Plan:
-    """Plan a run.
-
-    Args:
-        recipe: the recipe.
-        circumstances: what the recipe does not know.
-        prepared: the folder of the prepared data, `data` in the folder of a run; None: batches are made up.
-
-    Raises:
-        InputError: the recipe cannot work, the batches cannot be known, or there is no such accelerator.
-    """
-    circumstances = replace(circumstances, gpu=at_hand(circumstances.gpu))
-    check_circumstances(recipe, circumstances)
+def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) -> Plan:
+    """Plan a run with batches of prepared data, `data` in the folder of a run, or with batches that are made up."""
+    if hardware.gpu == HERE and not torch.cuda.is_available():
+        hardware = replace(hardware, gpu=CPU)
+    check_hardware(recipe, hardware)
     check(import_task(recipe.task), recipe)
-    on_cpu = circumstances.gpu == CPU
-    recipe = replace(recipe, train=replace(recipe.train, precision=precision_of(recipe, on_cpu)))
-    accelerator = find_accelerator(circumstances.gpu, recipe.train.precision)
-    batches = batches_of(recipe, circumstances.length, prepared)
+    on_cpu = hardware.gpu == CPU
+    if recipe.train.precision == "auto":  # on a CPU what is faster on this machine
+        precision = choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
+        recipe = replace(recipe, train=replace(recipe.train, precision=precision))
+    accelerator = find_accelerator(hardware.gpu, recipe.train.precision)
+    batches = batches_of(recipe, hardware.length, prepared)
     recipe = replace(recipe, data=batches.task.recipe.data)
     update = UpdateOnPaper(batches.task, recipe, CPU_DEVICE if on_cpu else GPU)
-    per_gpu = math.ceil(recipe.train.accumulate / circumstances.gpus)
+    per_gpu = math.ceil(recipe.train.accumulate / hardware.gpus)
     memory = update.memory(batches.largest, accumulates=per_gpu > 1)
     parameters = sum(parameter.numel() for parameter in update.model.parameters())
-    link = circumstances.link or link_of(accelerator, circumstances.gpus)
-    layouts = (
-        replicated(recipe, memory, circumstances.gpus, accelerator, link),
-        sharded(recipe, memory, circumstances.gpus, accelerator, link, per_gpu),
-    )
-    work = work_of(recipe, batches, update, circumstances.gpus)
-    speed = speed_of(work, layouts, parameters, accelerator, circumstances)
+    in_a_node = hardware.gpus <= NODE
+    link = hardware.link or (accelerator.link if in_a_node else min(accelerator.link, BETWEEN_NODES))
+    layouts = layouts_of(recipe, memory, hardware.gpus, accelerator, link, per_gpu)
+    work = work_of(recipe, batches, update, hardware.gpus)
+    speed = speed_of(work, layouts, parameters, accelerator, hardware)
     work, speed = within_minutes(recipe.train.max_minutes, work, speed)
     return Plan(
         name=recipe.name,
         shape=recipe.model.shape(),
         parameters=parameters,
         precision=recipe.train.precision,
-        gpus=circumstances.gpus,
+        gpus=hardware.gpus,
         accelerator=accelerator,
         link=link,
         memory=memory,
         layouts=layouts,
         work=work,
         speed=speed,
-        checkpoints=checkpoints_of(recipe, memory.optimizer, parameters, circumstances),
+        checkpoints=checkpoints_of(recipe, memory.optimizer, parameters, hardware),
         data=data_volume(recipe),
     )
 
 
-def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
-    """Check that a recipe can be planned for a number of GPUs.
-
-    Raises:
-        InputError: an update has fewer batches than there are GPUs, several GPUs are asked for on the CPU, or the
-            recipe is one of word vectors, whose gradients are sparse.
-    """
-    train, gpus = recipe.train, circumstances.gpus
+def check_hardware(recipe: Recipe, hardware: Hardware) -> None:
+    train, gpus = recipe.train, hardware.gpus
     if recipe.model.family == "word_vectors":
         raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
-    if circumstances.gpu == CPU and gpus > 1:
+    if hardware.gpu == CPU and gpus > 1:
         raise InputError(f"--gpus {gpus}: a CPU is one machine; leave --gpus out, or name the GPUs, such as --gpu h100")
     if train.accumulate < gpus:
         size = max(1, train.batch_tokens * train.accumulate // gpus)
@@ -387,15 +244,7 @@ def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
         )
 
 
-def precision_of(recipe: Recipe, on_cpu: bool) -> str:
-    """Return the precision of a recipe; for "auto" bfloat16 on a GPU, and on the CPU what is faster on this machine."""
-    if recipe.train.precision != "auto":
-        return recipe.train.precision
-    return choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
-
-
 def work_of(recipe: Recipe, batches: PlannedBatches, update: UpdateOnPaper, gpus: int) -> Work:
-    """Count the work of an update, from a typical batch."""
     train = recipe.train
     passes, step = update.flops(batches.typical)
     passes = passes * batches.tokens / batches.typical.tokens
@@ -417,15 +266,15 @@ def work_of(recipe: Recipe, batches: PlannedBatches, update: UpdateOnPaper, gpus
 
 
 def speed_of(
-    work: Work, layouts: tuple[Layout, ...], parameters: int, accelerator: Accelerator, circumstances: Circumstances
+    work: Work, layouts: tuple[Layout, ...], parameters: int, accelerator: Accelerator, hardware: Hardware
 ) -> Speed:
     """Compute the speed of a run in the first layout that fits, or in the first of all if none does."""
-    assumed = ON_CPU if circumstances.gpu == CPU else next(share for size, share in UTILISATION if parameters < size)
-    utilisation = circumstances.utilisation or assumed
+    assumed = ON_CPU if hardware.gpu == CPU else next(share for size, share in UTILISATION if parameters < size)
+    utilisation = hardware.utilisation or assumed
     layout = next((layout for layout in layouts if layout.fits), layouts[0])
     seconds = work.flops_per_gpu / (utilisation * accelerator.flops) + layout.communication
     hours = work.updates * seconds / 3600
-    return Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * circumstances.gpus)
+    return Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * hardware.gpus)
 
 
 def within_minutes(minutes: float | None, work: Work, speed: Speed) -> tuple[Work, Speed]:
@@ -437,10 +286,9 @@ def within_minutes(minutes: float | None, work: Work, speed: Speed) -> tuple[Wor
     return work, replace(speed, hours=speed.hours * share, gpu_hours=speed.gpu_hours * share)
 
 
-def checkpoints_of(recipe: Recipe, optimizer: int, parameters: int, circumstances: Circumstances) -> Checkpoints:
-    """Compute the size of checkpoints and how often to write one."""
-    model, kept = 4 * parameters, recipe.train.keep_last + 2
+def checkpoints_of(recipe: Recipe, optimizer: int, parameters: int, hardware: Hardware) -> Checkpoints:
+    model, count = 4 * parameters, recipe.train.keep_last + 2
     size = model + optimizer
-    seconds = size / circumstances.disk
-    to_failure = 3600 * circumstances.failure_hours / circumstances.gpus
-    return Checkpoints(size, model, kept, kept * size + model, seconds, math.sqrt(2 * seconds * to_failure))
+    seconds = size / hardware.disk
+    to_failure = 3600 * hardware.failure_hours / hardware.gpus
+    return Checkpoints(size, model, count, count * size + model, seconds, math.sqrt(2 * seconds * to_failure))

@@ -17,7 +17,7 @@ from heedful.losses import Loss
 from heedful.machine.speed import count_flops, taken_apart
 from heedful.nn.attention import Attention
 from heedful.nn.meta_device import meta_device
-from heedful.nn.stack import stacks
+from heedful.nn.named_stacks import stacks
 from heedful.tasks import Task
 from heedful.tasks.task import Batch
 from heedful.training.training_step import TrainingStep
@@ -55,7 +55,7 @@ class Paper(TorchDispatchMode):
             if self.device == CPU:
                 self._swap(module)
             elif isinstance(module, Attention):
-                module.kernel = memory_efficient
+                module.attention_fn = memory_efficient
             for parameter in module.parameters(recurse=False):
                 self._count(parameter)
             for name, buffer in module.named_buffers(recurse=False):
@@ -75,7 +75,6 @@ class Paper(TorchDispatchMode):
             recurrent._init_flat_weights()
 
     def copy(self, tensor: Tensor) -> Tensor:
-        """Copy a tensor to paper, and count it."""
         blank = tensor.to("meta")
         copied = FakeTensor(self._fake, blank, CPU) if self.device == CPU else blank
         self._count(copied)
@@ -135,7 +134,6 @@ class Paper(TorchDispatchMode):
 
 
 def is_on_paper(tensor: Tensor) -> bool:
-    """True for a tensor without memory."""
     return tensor.is_meta or isinstance(tensor, FakeTensor)
 
 
@@ -152,7 +150,7 @@ def memory_efficient(
     k: Float[Tensor, "B G S K"],
     v: Float[Tensor, "B G S U"],
     bias: Float[Tensor, "#B #H #T S"],
-    rate: float = 0.0,
+    p: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
     """Attention as CUDA's memory-efficient kernel computes it, which keeps no attention weights for the backward pass.
 
@@ -162,37 +160,23 @@ def memory_efficient(
     if groups > 1:
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     bias = bias.expand(q.size(0), q.size(1), q.size(2), k.size(2))
-    return aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, rate)[0]
+    return aten._scaled_dot_product_efficient_attention(q, k, v, bias, True, p)[0]
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of a training process, in bytes.
-
-    Attributes:
-        weights: the float32 weights, and buffers such as tables of positions.
-        replica: the bfloat16 copy that computes, in `precision = "bfloat16"`.
-        optimizer: the state of the optimiser.
-        gradients: the float32 gradients of all trained weights.
-        activations: what the forward pass of a batch keeps for its backward pass.
-        work: the most that a batch takes beside all of these but the activations, which are part of it.
-        peak: the most at any time of an update. In an update of a single batch the gradients grow while the activations
-            go, so that it is less than the sum of the others.
-        block: the float32 weights of the largest block of a stack; 0 without stacks.
-        blocks: the float32 weights of all blocks.
-        depth: the number of blocks.
-    """
-
-    weights: int
-    replica: int
-    optimizer: int
-    gradients: int
-    activations: int
-    work: int
+    weights: int  # the float32 weights, and buffers such as tables of positions
+    replica: int  # the bfloat16 copy that computes, in `precision = "bfloat16"`
+    optimizer: int  # the state of the optimiser
+    gradients: int  # the float32 gradients of all trained weights
+    activations: int  # what the forward pass of a batch keeps for its backward pass
+    work: int  # the most that a batch takes next to all of these but the activations, which are part of it
+    # the most at any time of an update. In an update of a single batch the gradients grow while the activations go,
+    # so that it is less than the sum of the others.
     peak: int
-    block: int
-    blocks: int
-    depth: int
+    block: int  # the float32 weights of the largest block of a stack; 0 without stacks
+    blocks: int  # the float32 weights of all blocks
+    depth: int  # the number of blocks
 
     @property
     def states(self) -> int:
@@ -201,14 +185,6 @@ class Memory:
 
 
 class UpdateOnPaper:
-    """Training step of a recipe's model on paper.
-
-    Args:
-        task: the task.
-        recipe: the recipe, with a precision chosen.
-        device: the device, see `Paper`.
-    """
-
     def __init__(self, task: Task, recipe: Recipe, device: torch.device) -> None:
         self.recipe = replace(recipe, train=replace(recipe.train, compile=False))
         self.task = task
@@ -222,7 +198,12 @@ class UpdateOnPaper:
         self.paper.move(self.step.precision.replica)
         self.replica = self.paper.live - self.weights
         self.after_forward = 0
-        self.optimizer = self.first_step()
+        # The optimiser's state comes into being with its first step.
+        with self.paper:
+            for parameter in self.trained:
+                parameter.grad = torch.empty_like(parameter)
+            self.step.step(1.0, 1)
+        self.optimizer = self.paper.live - self.weights - self.replica
 
     def objective(self, model: torch.nn.Module, batch: Batch) -> Sequence[Loss]:
         """Compute the loss of a batch, and note how much memory there is in use after the forward pass."""
@@ -230,27 +211,11 @@ class UpdateOnPaper:
         self.after_forward = self.paper.live
         return terms
 
-    def first_step(self) -> int:
-        """Make the optimiser's first step, with which its state comes into being; return the size of the state."""
-        with self.paper:
-            for parameter in self.trained:
-                parameter.grad = torch.empty_like(parameter)
-            self.step.step(1.0, 1)
-        return self.paper.live - self.weights - self.replica
-
     @property
     def trained(self) -> list[torch.nn.Parameter]:
-        """The weights that are trained."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     def memory(self, batch: Batch, *, accumulates: bool) -> Memory:
-        """Find the memory of an update.
-
-        Args:
-            batch: the largest batch.
-            accumulates: True if an update has more batches than one in this process, so that the gradients of the first
-                are there while the others are computed.
-        """
         paper, before = self.paper, self.paper.live
         with taken_apart(), paper:
             paper.peak = before
@@ -286,5 +251,4 @@ class UpdateOnPaper:
 
 
 def size_of(parameter: torch.nn.Parameter) -> int:
-    """Return the size of weights in float32, in bytes."""
     return 4 * parameter.numel()

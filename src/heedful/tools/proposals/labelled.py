@@ -53,7 +53,6 @@ class LabelSurvey:
 
     @property
     def examples(self) -> int:
-        """The number of labelled examples."""
         return self.labels.total()
 
     @property
@@ -63,22 +62,16 @@ class LabelSurvey:
 
 
 def lookalikes_among(labels: Iterable[str]) -> list[list[str]]:
-    """Groups of labels that differ only in capitals or blanks, or are the same number, such as 1 and 1.0."""
-    groups: dict[str | Decimal, list[str]] = defaultdict(list)
-    for label in labels:
-        groups[sense_of(label)].append(label)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def sense_of(label: str) -> str | Decimal:
-    """The number that a label is, or the label without capitals and blanks; of two labels with one sense, one slipped.
+    """Groups of labels that differ only in capitals or blanks, or are the same number, such as 1 and 1.0.
 
     A whole number that begins with 0 or + is a code rather than a number.
     """
-    written = "".join(label.split()).casefold()
-    if re.fullmatch(r"-?(0|[1-9]\d*)([.]\d+)?(e[+-]?\d+)?", written, re.ASCII):
-        return Decimal(written)
-    return written
+    groups: dict[str | Decimal, list[str]] = defaultdict(list)
+    for label in labels:
+        plain = "".join(label.split()).casefold()
+        is_number = re.fullmatch(r"-?(0|[1-9]\d*)([.]\d+)?(e[+-]?\d+)?", plain, re.ASCII)
+        groups[Decimal(plain) if is_number else plain].append(label)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def text_of(example: Example) -> str:
@@ -87,11 +80,7 @@ def text_of(example: Example) -> str:
 
 
 def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
-    """Survey the labelled examples of a corpus, read once; memory grows with the number of different texts.
-
-    Raises:
-        InputError: The examples cannot be read, or there are none.
-    """
+    """Survey the labelled examples of a corpus, read once; memory grows with the number of different texts."""
     tally, labels = TextStatistics(), Counter[str]()
     groups: dict[int, set[str]] = {}
     numbers: dict[str, int] = {}  # the number of each label, in order of appearance
@@ -135,40 +124,25 @@ def find_contradictions(hashes: np.ndarray, labels: np.ndarray, lines: np.ndarra
 
 
 SIZE = Size("tiny", math.inf, 128, 512, 2, 2, dropout=0.1, lr=1e-3, warmup=100, passes=4)
-MOST_TOKENS = 4096  # in a batch, at most
+MAX_TOKENS = 4096  # in a batch
 LENGTHS = (64, 256)  # tokens of a text: the smallest and the largest
-FEWEST_UPDATES = 300
+MIN_UPDATES = 300
 SAVES = 20  # checkpoints in a run, each after a validation
 KNOWN_LENGTHS = 0.95  # the share of the texts that is read whole
 
 
-def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], texts: Texts) -> str:
-    """Write a first recipe, in TOML, for a classifier or a regression, from a survey of the labelled text.
-
-    Args:
-        found: The survey of the labelled text.
-        task: "classification" or "regression".
-        labels: The classes in order; none for a regression.
-        texts: Name, corpora and handling of bad UTF-8 for the recipe.
-    """
-    spaceless = found.side.is_spaceless
-    length = max_length(found.side.tokens, pairs=found.is_pairs)
-    values = vars(SIZE) | {"size": SIZE.name, "more_dropout": 2 * SIZE.dropout, "task": task, "max_length": length}
-    values |= {
-        "kind": "character" if spaceless else "wordpiece",
-        "vocab_size": room_for(found.side.alphabet) if spaceless else pieces(found.side),
-    }
-    values |= schedule(int(np.minimum(found.side.tokens, length).sum()))
+def propose_labelled(survey: LabelSurvey, task: str, labels: tuple[str, ...], texts: Texts) -> str:
+    """Write a first recipe, in TOML, for a classifier with these classes, in order, or for a regression without."""
+    length = max_length(survey.side.tokens, pairs=survey.is_pairs)
     classes = f"labels = {quoted(labels)} # the classes\n" if labels else ""
-    return filled(LABEL_TEMPLATE, texts, values, seen=f"{found.examples:,} labelled texts", classes=classes)
+    values = settings(survey.side, task, length)
+    return filled(LABEL_TEMPLATE, texts, values, seen=f"{survey.examples:,} labelled texts", classes=classes)
 
 
 def max_length(tokens: np.ndarray, *, pairs: bool) -> int:
     """Choose the maximum text length in tokens: the estimated 95 % quantile plus a margin, within 64 to 256.
 
-    Args:
-        tokens: Estimated numbers of tokens of the texts or pairs.
-        pairs: True adds a separator token for the second text.
+    Pairs of texts have a separator between them.
     """
     longest = np.quantile(tokens, KNOWN_LENGTHS) * (1.3 if LENGTHS[0] < np.median(tokens) else 1.5) + 2 + pairs
     return int(min(LENGTHS[1], max(LENGTHS[0], 32 * math.ceil(longest / 32))))
@@ -179,11 +153,18 @@ def pieces(side: Side) -> int:
     return min(8000, max(1000, 1000 * round(int(side.words.sum()) / 15_000)))
 
 
-def schedule(tokens: int) -> dict[str, object]:
-    """Choose batch size, number of updates, warm-up and validation interval by the tokens of the training text."""
-    batch = batch_size(tokens, 150, MOST_TOKENS)
-    every = save_interval(max(FEWEST_UPDATES, SIZE.passes * tokens / batch), SAVES)
-    return {
+def settings(side: Side, task: str, length: int) -> dict[str, object]:
+    """Choose the tokenizer, the batch size and the number of updates, by the tokens of the training text."""
+    tokens = int(np.minimum(side.tokens, length).sum())
+    batch = batch_size(tokens, 150, MAX_TOKENS)
+    every = save_interval(max(MIN_UPDATES, SIZE.passes * tokens / batch), SAVES)
+    return vars(SIZE) | {
+        "size": SIZE.name,
+        "more_dropout": 2 * SIZE.dropout,
+        "task": task,
+        "max_length": length,
+        "kind": "character" if side.is_spaceless else "wordpiece",
+        "vocab_size": room_for(side.alphabet) if side.is_spaceless else pieces(side),
         "batch_tokens": batch,
         "max_updates": SAVES * every,
         "warmup": min(SIZE.warmup, 2 * every),
@@ -230,24 +211,19 @@ WINDOW = 384  # tokens of a question with a piece of its passage, as in Devlin e
 def propose_tagger(side: Side, tags: tuple[str, ...], texts: Texts) -> str:
     """Write a first recipe, in TOML, for a tagger, from a survey of the sentences and their tags."""
     tags_line = f"labels = {quoted(tags)} # the tags\n"
-    return proposed(side, "tagging", max_length(side.tokens, pairs=False), texts, "tagged sentences", tags_line)
+    return propose_windows(side, "tagging", max_length(side.tokens, pairs=False), texts, "tagged sentences", tags_line)
 
 
 def propose_answers(side: Side, texts: Texts) -> str:
     """Write a first recipe, in TOML, for answers cut from passages, from a survey of the questions with these."""
-    return proposed(side, "span_qa", WINDOW, texts, "questions on passages", "")
+    return propose_windows(side, "span_qa", WINDOW, texts, "questions on passages", "")
 
 
-def proposed(side: Side, task: str, length: int, texts: Texts, seen: str, classes: str) -> str:
-    """Write a first recipe, in TOML, for a task with an answer for each token."""
-    values = vars(SIZE) | {"size": SIZE.name, "more_dropout": 2 * SIZE.dropout, "task": task, "max_length": length}
-    values |= {
-        "kind": "character" if side.is_spaceless else "wordpiece",
-        "vocab_size": room_for(side.alphabet) if side.is_spaceless else pieces(side),
-    }
-    values |= schedule(int(np.minimum(side.tokens, length).sum()))
-    values["batch_tokens"] = max(int(str(values["batch_tokens"])), min(MOST_TOKENS, 4 * length))
-    return filled(SENTENCE_TEMPLATE, texts, values, seen=f"{len(side.characters):,} {seen}", classes=classes)
+def propose_windows(side: Side, task: str, length: int, texts: Texts, content: str, classes: str) -> str:
+    """Write a first recipe, in TOML, for a task with an answer for each token; a batch has at least four windows."""
+    values = settings(side, task, length)
+    values["batch_tokens"] = max(int(str(values["batch_tokens"])), min(MAX_TOKENS, 4 * length))
+    return filled(SENTENCE_TEMPLATE, texts, values, seen=f"{len(side.characters):,} {content}", classes=classes)
 
 
 SENTENCE_TEMPLATE = Template(

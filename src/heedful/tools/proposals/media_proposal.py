@@ -33,54 +33,44 @@ SIZES = (  # by number of files
     Size("base", math.inf, 384, 1536, 6, 12, dropout=0.1, lr=1e-3, warmup=5000, passes=50, gpu_memory=24),
 )
 SECONDS = 2 * 3600.0  # that training may take without a GPU
-LEAST_PASSES = 10  # from which a size is trained well
+MIN_PASSES = 10  # from which a size is trained well
 BATCH = (16, 128)  # files
-FEWEST_UPDATES = 400
+MIN_UPDATES = 400
 SAVES = 10  # checkpoints in a run, each after a validation
 PATCHES = ((40, 4), (96, 8))  # up to which side of a picture a patch is so large
 LARGE = {True: (224, 16), False: (128, 16)}  # side and patch of larger pictures, with and without a GPU
-MOST_RATE = 16_000  # samples a second that speech needs
+MAX_RATE = 16_000  # samples a second that speech needs
 
 
-def propose_pictures(found: MediaSurvey[PictureFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
-    """Write a first recipe, in TOML, for a classifier of pictures, from a survey of them.
-
-    Args:
-        found: The survey of the pictures.
-        labels: The classes in order.
-        machine: The machine that training will run on.
-        texts: Name and corpora for the recipe.
-    """
-    image = image_config(found.facts, machine)
+def propose_pictures(survey: MediaSurvey[PictureFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
+    """Write a first recipe, in TOML, for a classifier of pictures, from a survey of them."""
+    image = image_config(survey.facts, machine)
     values = {"task": "image_classification", **of_image(image), "zoom": zoom(image), "tokens": image.tokens}
-    values |= settings(len(found.facts), image.tokens, image.tokens, machine)
-    return filled(PICTURES, texts, values, seen=f"{len(found.facts):,} pictures", **of_data(found, labels))
+    values |= settings(len(survey.facts), image.tokens, image.tokens, machine)
+    return filled(PICTURES, texts, values, seen=f"{len(survey.facts):,} pictures", **of_data(survey, labels))
 
 
-def propose_sounds(found: MediaSurvey[SoundFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
+def propose_sounds(survey: MediaSurvey[SoundFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
     """Write a first recipe, in TOML, for a classifier of sounds, from a survey of them; arguments as for pictures."""
-    audio = audio_config(found.facts)
+    audio = audio_config(survey.facts)
     values = {"task": "audio_classification", **of_audio(audio)}
-    values |= settings(len(found.facts), typical_tokens(found.facts, audio), audio.longest, machine)
-    return filled(SOUNDS, texts, values, seen=f"{len(found.facts):,} sounds", **of_data(found, labels))
+    values |= settings(len(survey.facts), typical_tokens(survey.facts, audio), audio.longest, machine)
+    return filled(SOUNDS, texts, values, seen=f"{len(survey.facts):,} sounds", **of_data(survey, labels))
 
 
-def propose_videos(found: MediaSurvey[VideoFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
+def propose_videos(survey: MediaSurvey[VideoFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
     """Write a first recipe, in TOML, for a classifier of videos, from a survey of them; arguments as for pictures."""
-    image, video = image_config(found.facts, machine), video_config(found.facts)
+    image = image_config(survey.facts, machine)
+    # As many frames are read as most videos have, but no more than the default.
+    usual = round(float(np.median([one.frames for one in survey.facts])))
+    whole = max(1, usual // VideoConfig.tubelet) * VideoConfig.tubelet
+    video = VideoConfig(frames=min(VideoConfig.frames, whole))
     longest = video.tokens(video.frames, image)
-    typical = round(float(np.mean([video.tokens(video.read(one.frames), image) for one in found.facts])))
+    typical = round(float(np.mean([video.tokens(video.read(one.frames), image) for one in survey.facts])))
     values = {"task": "video_classification", **of_image(image), "zoom": zoom(image), "tokens": longest}
     values |= {"frames": video.frames, "tubelet": video.tubelet}
-    values |= settings(len(found.facts), typical, longest, machine)
-    return filled(VIDEOS, texts, values, seen=f"{len(found.facts):,} videos", **of_data(found, labels))
-
-
-def video_config(facts: Sequence[VideoFacts]) -> VideoConfig:
-    """Choose how many frames of a video are read: as many as most videos have, but no more than the default."""
-    usual = round(float(np.median([one.frames for one in facts])))
-    whole = max(1, usual // VideoConfig.tubelet) * VideoConfig.tubelet
-    return VideoConfig(frames=min(VideoConfig.frames, whole))
+    values |= settings(len(survey.facts), typical, longest, machine)
+    return filled(VIDEOS, texts, values, seen=f"{len(survey.facts):,} videos", **of_data(survey, labels))
 
 
 def zoom(image: ImageConfig) -> float:
@@ -89,7 +79,6 @@ def zoom(image: ImageConfig) -> float:
 
 
 def image_config(facts: Sequence[PictureFacts], machine: Machine) -> ImageConfig:
-    """Choose size, channels and patches of pictures, and how far training shifts them."""
     height, width, patch = picture_size(facts, machine)
     shift = max(1, round(min(height, width) / 16))
     channels = 1 if all(one.is_grey for one in facts) else 3
@@ -97,25 +86,22 @@ def image_config(facts: Sequence[PictureFacts], machine: Machine) -> ImageConfig
 
 
 def of_image(image: ImageConfig) -> Keys:
-    """Values of [image] for a template."""
     keys = ("patch", "channels", "shift")
     return {"image_size": list(image.size)} | {key: getattr(image, key) for key in keys}
 
 
 def audio_config(facts: Sequence[SoundFacts]) -> AudioConfig:
-    """Choose the rate and the spectrum of sounds, and the longest clip."""
-    rate = min(MOST_RATE, Counter(one.rate for one in facts).most_common(1)[0][0])
+    rate = min(MAX_RATE, Counter(one.rate for one in facts).most_common(1)[0][0])
     return AudioConfig(
         rate=rate,
         window=max(2, rate // 40),
         hop=max(1, rate // 100),
-        mels=min(80 if rate >= MOST_RATE else 40, max(1, rate // 80)),
+        mels=min(80 if rate >= MAX_RATE else 40, max(1, rate // 80)),
         max_seconds=math.ceil(2 * max(one.seconds for one in facts) + 0.01) / 2,
     )
 
 
 def of_audio(audio: AudioConfig) -> Keys:
-    """Values of [audio] for a template."""
     return {key: getattr(audio, key) for key in ("rate", "window", "hop", "mels", "max_seconds")}
 
 
@@ -138,21 +124,14 @@ def picture_size(facts: Sequence[PictureFacts], machine: Machine) -> tuple[int, 
 
 
 def settings(files: int, typical: int, longest: int, machine: Machine) -> dict[str, object]:
-    """Choose the size of the model, the batches and the number of updates.
-
-    Args:
-        files: The number of files.
-        typical: Positions in the stack that most files have.
-        longest: Positions that a file may have.
-        machine: The machine that training will run on.
-    """
+    """Choose the size of the model, the batches and the number of updates."""
 
     def work(size: Size) -> float:
-        return 6 * size.layers * size.block * typical * files * LEAST_PASSES
+        return 6 * size.layers * size.block * typical * files * MIN_PASSES
 
     size = choose(SIZES, files, machine, SECONDS, work)
     batch = min(BATCH[1], max(BATCH[0], files // 32))
-    every = save_interval(max(FEWEST_UPDATES, size.passes * files / batch), SAVES)
+    every = save_interval(max(MIN_UPDATES, size.passes * files / batch), SAVES)
     return vars(size) | {
         "size": size.name,
         "more_dropout": 2 * size.dropout,
@@ -165,9 +144,9 @@ def settings(files: int, typical: int, longest: int, machine: Machine) -> dict[s
     }
 
 
-def of_data(found: MediaSurvey[Any], labels: Sequence[str]) -> dict[str, str]:
+def of_data(survey: MediaSurvey[Any], labels: Sequence[str]) -> dict[str, str]:
     """Write the keys of [data] that a survey of files with classes decides."""
-    return {"told": f"labels = {quoted(labels)} # the classes\n", "bad": of_bad(found.bad)}
+    return {"target": f"labels = {quoted(labels)} # the classes\n", "bad": of_bad(survey.bad)}
 
 
 def of_bad(bad: Sequence[str]) -> str:
@@ -183,7 +162,7 @@ task = $task
 
 [data]
 bad_utf8 = $bad_utf8
-$told$bad
+$target$bad
 $corpora
 """
 )
@@ -271,34 +250,26 @@ PROPOSALS: dict[Kind, Callable[[MediaSurvey[Any], Sequence[str], Machine, Texts]
 SPARE = 1.5  # tokens of the longest text, times the estimate
 
 
-def propose_captions(found: MediaSurvey[PictureFacts], language: str | None, machine: Machine, texts: Texts) -> str:
-    """Write a first recipe, in TOML, for a model that writes captions of pictures, from a survey of these.
-
-    Args:
-        found: The survey of the pictures and their texts.
-        language: Code of the language of the texts; None: it is not known.
-        machine: The machine that training will run on.
-        texts: Name and corpora for the recipe.
-    """
-    image, side = image_config(found.facts, machine), found.side
+def propose_captions(survey: MediaSurvey[PictureFacts], language: str | None, machine: Machine, texts: Texts) -> str:
+    """Write a first recipe, in TOML, for a model that writes captions of pictures, from a survey of these."""
+    image, side = image_config(survey.facts, machine), survey.side
     values = {"task": "captioning", **of_image(image), **of_text(side)}
-    values |= settings(len(found.facts), image.tokens + typical_text(side), image.tokens, machine)
-    seen = f"{len(found.facts):,} pictures with texts"
-    return filled(CAPTIONS, texts, values, seen=seen, told=of_language(language), bad=of_bad(found.bad))
+    values |= settings(len(survey.facts), image.tokens + typical_text(side), image.tokens, machine)
+    seen = f"{len(survey.facts):,} pictures with texts"
+    return filled(CAPTIONS, texts, values, seen=seen, target=of_language(language), bad=of_bad(survey.bad))
 
 
-def propose_transcripts(found: MediaSurvey[SoundFacts], language: str | None, machine: Machine, texts: Texts) -> str:
+def propose_transcripts(survey: MediaSurvey[SoundFacts], language: str | None, machine: Machine, texts: Texts) -> str:
     """Write a first recipe, in TOML, for a recogniser of speech, from a survey of sounds; arguments as for captions."""
-    audio, side = audio_config(found.facts), found.side
+    audio, side = audio_config(survey.facts), survey.side
     values = {"task": "speech_recognition", **of_audio(audio), **of_text(side)}
-    typical = typical_tokens(found.facts, audio) + typical_text(side)
-    values |= settings(len(found.facts), typical, audio.longest, machine)
-    seen = f"{len(found.facts):,} sounds with texts"
-    return filled(TRANSCRIPTS, texts, values, seen=seen, told=of_language(language), bad=of_bad(found.bad))
+    typical = typical_tokens(survey.facts, audio) + typical_text(side)
+    values |= settings(len(survey.facts), typical, audio.longest, machine)
+    seen = f"{len(survey.facts):,} sounds with texts"
+    return filled(TRANSCRIPTS, texts, values, seen=seen, target=of_language(language), bad=of_bad(survey.bad))
 
 
 def of_text(side: Side) -> Keys:
-    """Choose the tokenizer, and how long a text may be."""
     longest = 10 * math.ceil(SPARE * float(side.tokens.max()) / 10)
     return {
         "kind": "character" if side.is_spaceless else "bpe",
@@ -308,7 +279,6 @@ def of_text(side: Side) -> Keys:
 
 
 def typical_text(side: Side) -> int:
-    """Mean number of tokens of a text."""
     return round(float(side.tokens.mean()))
 
 

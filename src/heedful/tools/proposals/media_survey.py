@@ -37,7 +37,7 @@ GROUPS = (
     *("speaker", "speaker_id", "speakerid", "client_id", "user", "user_id", "subject", "subject_id", "patient"),
     *("patient_id", "person", "singer", "reader", "group", "session", "说话人", "发言人"),
 )  # columns of who speaks or is seen
-UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "nolabel")  # folders that are no class
+UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "nolabel")  # folders that are not a class
 FILES = 0.9  # share of the values of a column of files that end like those of a kind
 
 
@@ -76,17 +76,7 @@ class Target(NamedTuple):
 
 
 def target_of(columns: Sequence[Column], files: str, wanted: str | None, name: str) -> Target:
-    """Find the column of a table with the class of each file or, if there is none, with a text about each file.
-
-    Args:
-        columns: All columns.
-        files: The name of the column of files.
-        wanted: The name of the column that the user asks for, if so.
-        name: The table, for messages.
-
-    Raises:
-        InputError: There is no such column, or several.
-    """
+    """Find the column of a table with the class of each file or, if there is none, with a text about each file."""
     rest = [column for column in columns if column.name != files]
     if wanted is not None:
         known = [column.name for column in rest]
@@ -100,11 +90,11 @@ def target_of(columns: Sequence[Column], files: str, wanted: str | None, name: s
     groups = [column for column in rest if column.name.strip().lower() in GROUPS and wanted is None]
     classes = [column for column in rest if column.is_label and column not in (*texts, *groups)]
     classes = [column for column in classes if column.is_called_label] or ([] if texts else classes)
-    found = classes or texts or rest * (wanted is not None)
-    if len(found) != 1:
+    fitting = classes or texts or rest * (wanted is not None)
+    if len(fitting) != 1:
         what = "classes" if classes else "classes or the texts"
         raise InputError(f"{name}: it has {listed(columns)}; say with --target-field which of them has the {what}")
-    [column] = found
+    [column] = fitting
     other = (texts if classes else [])[:1]
     is_clear = column.is_called_label or not column.is_label
     words = "unsure" if not classes and column.is_label and 2 * column.spaces <= column.rows else "likely"
@@ -122,14 +112,11 @@ def parts_of_folder(folder: Path, data: DataConfig) -> FolderParts:
     """Choose for each part, train, valid and test, a folder of classes; without them the folder itself has the classes.
 
     Folders with the usual names of parts are parts if they hold folders with files; other folders are not read then.
-
-    Raises:
-        InputError: Parts are there, but no folders of classes in them.
     """
     children = visible_folders(folder)
     holding = [path for path in children if files_below(path, data)]
-    known = {part: [path for path in holding if path.name.lower() in names] for part, names in NAMES.items()}
-    named = {part: paths[0] for part, paths in known.items() if paths}
+    by_part = {part: [path for path in holding if path.name.lower() in names] for part, names in NAMES.items()}
+    named = {part: paths[0] for part, paths in by_part.items() if paths}
     if named and len(named) == len(holding) and not any(map(visible_folders, named.values())):
         raise InputError(
             f"{folder}: {', '.join(path.name for path in named.values())} are parts, not classes; put the files of "
@@ -147,7 +134,6 @@ def parts_of_folder(folder: Path, data: DataConfig) -> FolderParts:
 
 
 def is_unlabelled(folder: Path) -> bool:
-    """True if a folder holds files without a class, by its name."""
     return folder.name.lower() in UNLABELLED
 
 
@@ -163,10 +149,8 @@ def other_kinds(folder: Path, kind: Kind) -> dict[str, int]:
 
 
 NAME_PARTS = re.compile(r"[_.-]+")
-MOST_GROUPS = 0.5  # of the files: more groups, and a part of their names is a number of the file
-
-
-MOST_ALONE = 0.1  # of the files: so many may have no group, such as a recording whose name is of another form
+MAX_GROUPS = 0.5  # of the files: more groups, and a part of their names is a number of the file
+MAX_ALONE = 0.1  # of the files: so many may have no group, such as a recording whose name is of another form
 
 
 class Groups(NamedTuple):
@@ -177,33 +161,21 @@ class Groups(NamedTuple):
 
 
 def groups_of(files: Sequence[MediaFile], folder: Path | None, kind: str, column: Mapping[int, str] | None) -> Groups:
-    """Find the groups of files: by a column of their table, by folders below their class, or by names of sounds.
-
-    Args:
-        files: The files.
-        folder: The folder of the classes; None for a table.
-        kind: "image", "audio" or "video"; names of sounds often say who speaks.
-        column: The groups by the line of a table that has such a column.
-    """
-    tried = []
+    """Find the groups of files: by a column of their table, by folders below their class, or by names of sounds."""
+    groupings: list[tuple[str, list[str | None]]] = []
     if column is not None:
-        tried.append(("speaker or group as the table says", [column.get(file.line or 0) for file in files]))
+        groupings.append(("speaker or group as the table says", [column.get(file.line or 0) for file in files]))
     if folder:
-        tried.append(("folder below its class", [below_class(file, folder) for file in files]))
+        parts = [file.path.relative_to(folder).parts for file in files]  # class, perhaps a folder, and name
+        groupings.append(("folder below its class", [part[1] if len(part) > 2 else None for part in parts]))
     if kind == "audio":
-        tried.append(("speaker as the names of the files say", named_speakers(files)))
-    for what, names in tried:
-        found, alone = set(filter(None, names)), names.count(None)
-        if len(found) >= FEWEST_GROUPS and alone <= MOST_ALONE * len(files):
+        groupings.append(("speaker as the names of the files say", named_speakers(files)))
+    for what, names in groupings:
+        groups, alone = set(filter(None, names)), names.count(None)
+        if len(groups) >= FEWEST_GROUPS and alone <= MAX_ALONE * len(files):
             rest = f", and {counted(alone, 'files')} without one" if alone else ""
-            return Groups(names, f"{what}, {len(found):,} of them such as {min(found)!r}{rest}")
+            return Groups(names, f"{what}, {len(groups):,} of them such as {min(groups)!r}{rest}")
     return Groups([None] * len(files), None)
-
-
-def below_class(file: MediaFile, folder: Path) -> str | None:
-    """The first folder below the folder of a file's class; None if it lies there itself."""
-    parts = file.path.relative_to(folder).parts
-    return parts[1] if len(parts) > 2 else None
 
 
 def named_speakers(files: Sequence[MediaFile]) -> list[str | None]:
@@ -221,9 +193,9 @@ def named_speakers(files: Sequence[MediaFile]) -> list[str | None]:
         for name, file in zip(column, files, strict=True):
             if name is not None:
                 classes[name].add(file.target)
-        shared = sum(len(found) > 1 for found in classes.values())
+        shared = sum(len(of_name) > 1 for of_name in classes.values())
         named = all(re.search(r"[^\W\d]", name) for name in classes) and not classes.keys() & {f.target for f in files}
-        if FEWEST_GROUPS <= len(classes) <= MOST_GROUPS * len(files) and named and 2 * shared > len(classes):
+        if FEWEST_GROUPS <= len(classes) <= MAX_GROUPS * len(files) and named and 2 * shared > len(classes):
             return column
     return nobody
 
@@ -255,11 +227,7 @@ def group_column(columns: Sequence[Column], taken: Sequence[str]) -> str | None:
 
 
 def column_of(corpus: CorpusConfig, data: DataConfig, column: str) -> dict[int, str]:
-    """Read a column of a table, by the line of each row.
-
-    Raises:
-        InputError: The table cannot be read.
-    """
+    """Read a column of a table, by the line of each row."""
     from heedful.data.readers.corpus import read_rows
 
     rows = read_rows(corpus, data, (corpus.source_field, column), label=column)
@@ -304,24 +272,16 @@ class SoundFacts:
 
 @dataclass(frozen=True)
 class MediaSurvey(Generic[F]):
-    """Survey of pictures, sounds or videos.
+    """Survey of pictures, sounds or videos."""
 
-    Attributes:
-        labels: The classes or texts, and how many files each has.
-        facts: The facts of each file that can be read.
-        digests: For each file a digest of its pixels or samples, or else of its bytes; None for a file that cannot be
-            read. Equal pictures and sounds in different formats share it, if nothing is lost in these.
-        bad: A message for each of these.
-        copies: Number of files that are equal to an earlier one.
-        torn: Two equal files of different classes or texts, in words; None if there are none.
-    """
-
-    labels: Counter[str]
-    facts: list[F]
+    labels: Counter[str]  # the classes or texts, and how many files each has
+    facts: list[F]  # the facts of each file that can be read
+    # for each file a digest of its pixels or samples, or else of its bytes; None for a file that cannot be read.
+    # Equal pictures and sounds in different formats share it, if nothing is lost in these.
     digests: list[str | None]
-    bad: list[str]
-    copies: int
-    torn: str | None
+    bad: list[str]  # a message for each of these
+    copies: int  # number of files that are equal to an earlier one
+    torn: str | None  # Two equal files of different classes or texts, in words; None if there are none
 
     @property
     def side(self) -> Side:
@@ -333,16 +293,7 @@ class MediaSurvey(Generic[F]):
 
 
 def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callable[[bytes], F]) -> MediaSurvey[F]:
-    """Survey the files of a corpus, each read once.
-
-    Args:
-        files: The files.
-        corpus: Named in messages.
-        look: Finds the facts of a file from its bytes, or raises an InputError.
-
-    Raises:
-        InputError: No file can be read.
-    """
+    """Survey the files of a corpus, each read once."""
     labels, facts, bad = Counter[str](), list[F](), list[str]()
     digests: list[str | None] = []
     first: dict[str, MediaFile] = {}
@@ -350,7 +301,10 @@ def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callabl
     for file in files:
         try:
             content = read_content(file, corpus)
-            facts.append(seen(file, corpus, content, look))
+            try:
+                facts.append(look(content))
+            except InputError as error:
+                raise InputError(f"{file.place(corpus)}: {error}") from error
         except InputError as error:
             bad.append(str(error))
             digests.append(None)
@@ -366,46 +320,21 @@ def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callabl
     return MediaSurvey(labels, facts, digests, bad, len(facts) - len(first), torn)
 
 
-def seen(file: MediaFile, corpus: CorpusConfig, content: bytes, look: Callable[[bytes], F]) -> F:
-    """Find the facts of a file; an error names the file.
-
-    Raises:
-        InputError: It cannot be read.
-    """
-    try:
-        return look(content)
-    except InputError as error:
-        raise InputError(f"{file.place(corpus)}: {error}") from error
-
-
 def look_at_picture(content: bytes) -> PictureFacts:
-    """Find the size of a picture, as it is seen, and whether it is grey; a large one of a mode with colours is not.
-
-    Raises:
-        InputError: The bytes are no picture, or damaged.
-    """
+    """Find the size of a picture, as it is seen, and whether it is grey; a large one of a mode with colours is not."""
     with images.opened(content, ImageConfig.max_pixels) as picture:
         whole = picture.size
         facts = facts_of_picture(picture)
         is_exact = picture.mode in EXACT_MODES and picture.size == whole
-        decoded = digest_of(str(whole).encode(), picture.convert("RGBA").tobytes()) if is_exact else ""
-        return PictureFacts(*facts, decoded=decoded)
-
-
-def digest_of(*parts: bytes) -> str:
-    """A digest of what is decoded of a file."""
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
+        if not is_exact:
+            return PictureFacts(*facts)
+        digest = blake2b(str(whole).encode(), digest_size=16)
+        digest.update(picture.convert("RGBA").tobytes())
+        return PictureFacts(*facts, decoded=digest.hexdigest())
 
 
 def look_at_video(content: bytes) -> VideoFacts:
-    """Find the number of frames of a video, and the facts of the first one.
-
-    Raises:
-        InputError: The bytes are no video, damaged, or have too many frames.
-    """
+    """Find the number of frames of a video, and the facts of the first one."""
     if kind := container_format(content[:HEAD]):
         return look_at_container(content, kind)
     with images.opened(content, ImageConfig.max_pixels, videos.FORMATS, "video") as picture:
@@ -418,11 +347,7 @@ def look_at_video(content: bytes) -> VideoFacts:
 
 
 def look_at_container(content: bytes, kind: str) -> VideoFacts:
-    """Find the facts of a video of a phone, a camera or a browser, all frames of which are decoded.
-
-    Raises:
-        InputError: The bytes are damaged, or have no frames, too many or too large ones.
-    """
+    """Find the facts of a video of a phone, a camera or a browser, all frames of which are decoded."""
     counts: list[int] = []
 
     def choose(count: int) -> tuple[int]:
@@ -445,23 +370,15 @@ def facts_of_picture(picture: Any) -> tuple[int, int, bool]:
     picture.load()  # which tells whether the file is whole, and turns a TIFF
     width, height = whole if reduced else picture.size
     sideways = picture.getexif().get(images.ORIENTATION) in SIDEWAYS
-    is_grey = picture.mode in GREY_MODES or (not is_large and has_no_colour(picture))
+    is_grey = picture.mode in GREY_MODES
+    if not is_grey and not is_large:
+        pixels = np.asarray(picture.convert("RGB"))
+        is_grey = bool((pixels == pixels[:, :, :1]).all())
     return (width, height, is_grey) if sideways else (height, width, is_grey)
 
 
-def has_no_colour(picture: Any) -> bool:
-    """True if the three channels of a picture of Pillow are equal."""
-    pixels = np.asarray(picture.convert("RGB"))
-    return bool((pixels == pixels[:, :, :1]).all())
-
-
 def listen_to_sound(content: bytes) -> SoundFacts:
-    """Find the length of a sound.
-
-    Raises:
-        InputError: The bytes are no sound, damaged, or hold no samples.
-    """
-    with audio.opened(content) as sound:
+    with audio.open_sound(content) as sound:
         frames = audio.frames_of(sound, content)
         count, silent = 0, True
         digest = blake2b(f"{sound.samplerate} {sound.channels}".encode(), digest_size=16)

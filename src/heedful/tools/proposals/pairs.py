@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import pairwise
 from string import Template
 from typing import Literal, TypeVar
 
@@ -32,7 +33,7 @@ SPACELESS = ("han", "kana")  # scripts that put no space between words
 MOSTLY_HAN = 0.95  # of the letters of Chinese; of Japanese a third to a half is kana
 MOST_CHARACTERS = FilterConfig.max_characters  # of a text that training keeps
 DIGIT = re.compile(r"\d")
-MOST_HELD_OUT = 1000  # texts of a part
+MAX_HELD_OUT = 1000  # texts of a part
 FEWEST_GROUPS = 3  # of a class that is in all three parts
 QUESTION = ("?", "？", "؟")
 
@@ -54,9 +55,9 @@ class Side:
 
     @property
     def is_spaceless(self) -> bool:
-        """True if spaces do not tell the words of the text apart; lines that training leaves out do not count."""
-        kept = self.characters <= MOST_CHARACTERS
-        characters, words = (lines[kept if kept.any() else ~kept].sum() for lines in (self.characters, self.words))
+        """True if spaces do not separate the words of the text; lines that training leaves out do not count."""
+        short = self.characters <= MOST_CHARACTERS
+        characters, words = (lines[short if short.any() else ~short].sum() for lines in (self.characters, self.words))
         return self.script in SPACELESS or bool(characters > 15 * words)
 
     @property
@@ -79,12 +80,10 @@ class Survey:
 
     @property
     def pairs(self) -> int:
-        """The number of pairs of lines."""
         return len(self.source.characters)
 
     @property
     def longest(self) -> int:
-        """The number of characters of the longest text."""
         return int(np.maximum(self.source.characters, self.target.characters).max())
 
     @property
@@ -113,7 +112,6 @@ class TextStatistics:
         self.letters_of_long: Counter[str] = Counter()  # texts that translators leave out
 
     def add(self, text: str) -> None:
-        """Add one text to the statistics."""
         self.characters.append(len(text))
         self.words.append(len(text.split()))
         self.questions.append(text.rstrip().endswith(QUESTION))
@@ -122,18 +120,13 @@ class TextStatistics:
         letters.update(text)
 
     def side(self) -> Side:
-        """Return the statistics of all texts that were added."""
         columns = (self.characters, self.words, self.questions, self.numbers)
         letters = self.letters or self.letters_of_long
         return Side(main_script(letters), len(letters), *map(np.array, columns))
 
 
 def survey(pairs: Iterable[SentencePair]) -> Survey:
-    """Survey a parallel text, whose pairs are read once; takes about 40 bytes of memory for each pair.
-
-    Raises:
-        InputError: There are no pairs.
-    """
+    """Survey a parallel text, whose pairs are read once; takes about 40 bytes of memory for each pair."""
     source, target = TextStatistics(), TextStatistics()
     lines, hashes, held_out = array("I"), array("Q"), array("Q")
     empty = copies = 0
@@ -155,15 +148,15 @@ def survey(pairs: Iterable[SentencePair]) -> Survey:
 
 def main_script(letters: Counter[str]) -> str | None:
     """The script of at least half of the letters, or None; Chinese with a few kana is han, and Japanese is kana."""
-    known = {letter: count for letter, count in letters.items() if letter.isalpha()}
+    alphabetic = {letter: count for letter, count in letters.items() if letter.isalpha()}
     counts = {
-        script: sum(count for letter, count in known.items() if is_written_in(letter, script))
+        script: sum(count for letter, count in alphabetic.items() if is_written_in(letter, script))
         for script in LETTER_NAMES
     }
     best = max(counts, key=lambda script: counts[script])
     if best == "kana" and counts["han"] > MOSTLY_HAN * counts["kana"]:
         best = "han"
-    return best if known and 2 * counts[best] >= sum(known.values()) else None
+    return best if alphabetic and 2 * counts[best] >= sum(alphabetic.values()) else None
 
 
 def can_be_held_out(pair: SentencePair) -> bool:
@@ -173,7 +166,6 @@ def can_be_held_out(pair: SentencePair) -> bool:
 
 
 def source_hash(source: str) -> int:
-    """A 64-bit hash of a source sentence."""
     return int.from_bytes(blake2b(source.encode("utf-8"), digest_size=8).digest(), "little")
 
 
@@ -193,7 +185,6 @@ class Split:
     valid: frozenset[int]
 
     def part(self, hashed: int) -> Part:
-        """Return the part, "train", "valid" or "test", of a text with the given near hash."""
         if hashed in self.test:
             return "test"
         return "valid" if hashed in self.valid else "train"
@@ -229,18 +220,8 @@ class Split:
 
 
 def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split:
-    """Choose which texts to hold out: one in `share` of the different texts, at most 1000, for each part asked for.
-
-    Args:
-        hashes: Near hashes of the different texts that can be held out, sorted, uint64, (n,).
-        valid: True to hold out validation text.
-        test: True to hold out test text.
-        share: One text in so many is held out for a part.
-
-    Raises:
-        InputError: There are too few texts.
-    """
-    size = min(MOST_HELD_OUT, len(hashes) // share)
+    """Choose which texts to hold out: one in `share` of the different texts, at most 1000, for each part asked for."""
+    size = min(MAX_HELD_OUT, len(hashes) // share)
     if size == 0:
         raise too_few(len(hashes), share)
     limits = [size * test, size * test + size * valid]
@@ -252,14 +233,6 @@ def split_by_class(members: Mapping[int, Collection[str]], share: int, fewest: i
 
     Of each class one group in `share` is held out for validation and as many for the test, at least one and about
     1000 of all classes; the groups of the rarest class are chosen first. No class loses its last group for training.
-
-    Args:
-        members: The classes of each group, such as near copies or the clips of a speaker, by the hash of the group.
-        share: One group in so many is held out for a part.
-        fewest: The number of groups that are enough; `share` by default.
-
-    Raises:
-        InputError: There are too few groups.
     """
     if len(members) < (fewest or share):
         raise too_few(len(members), share)
@@ -268,7 +241,7 @@ def split_by_class(members: Mapping[int, Collection[str]], share: int, fewest: i
         for label in members[group]:
             groups.setdefault(label, []).append(group)
     left = Counter({label: len(of_class) for label, of_class in groups.items()})
-    rate = min(1 / share, MOST_HELD_OUT / len(members))
+    rate = min(1 / share, MAX_HELD_OUT / len(members))
     held_out: dict[Part, set[int]] = {"test": set(), "valid": set()}
     for of_class in sorted(groups.values(), key=len):
         size = max(1, int(rate * len(of_class))) if len(of_class) >= FEWEST_GROUPS else 0
@@ -293,28 +266,26 @@ def only_trained(members: Mapping[int, Collection[str]], division: Split) -> lis
 
 
 def too_few(count: int, share: int) -> InputError:
-    """The error that there are too few different texts to hold some out."""
     return InputError(f"{count} different source texts are too few to hold some out; give at least {share}")
 
 
 BLOCK = 500  # lines that are looked at together, so that a shift in the middle of a text is seen
-FEWEST = 40  # lines from which anything can be concluded
+MIN_LINES = 40  # from which anything can be concluded
 RELATED = 0.3  # a correlation: of 500 lines of translations the best one is 0.8 to 1, of unrelated lines 0.1, at random
 
 
 def strangers(source: Side, target: Side) -> list[tuple[int, int]]:
-    """Return the ranges of lines in which the two sides of a parallel text do not seem to be translations.
-
-    Returns:
-        Pairs of the first line, from 0, and the line behind the last; none where all blocks go together, or where too
-        little differs between lines to tell.
-    """
+    """Return the ranges of lines in which the two sides of a parallel text do not seem to be translations."""
     count = len(source.characters)
     edges = np.linspace(0, count, max(1, count // BLOCK) + 1).astype(int)
     here, there = features(source), features(target)
     runs: list[tuple[int, int]] = []
-    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        if are_strangers(here[:, begin:end], there[:, begin:end]):
+    for begin, end in pairwise(edges.tolist()):
+        block = zip(here[:, begin:end], there[:, begin:end], strict=True)
+        varying = [(x, y) for x, y in block if np.ptp(x) > 0 and np.ptp(y) > 0]
+        if end - begin < MIN_LINES or not varying:
+            continue  # too little to decide
+        if max(np.corrcoef(x, y)[0, 1] for x, y in varying) < RELATED:
             follows = bool(runs) and runs[-1][1] == begin
             runs.append((runs.pop()[0] if follows else begin, end))
     return runs
@@ -325,22 +296,13 @@ def features(side: Side) -> np.ndarray:
     return np.stack([np.log1p(side.characters), np.log1p(side.words), side.questions, side.numbers]).astype(float)
 
 
-def are_strangers(here: np.ndarray, there: np.ndarray) -> bool:
-    """True if no feature of two sides, (4, n) each, is correlated; False if too little differs to tell."""
-    varies = (np.ptp(here, axis=1) > 0) & (np.ptp(there, axis=1) > 0)
-    if here.shape[1] < FEWEST or not varies.any():
-        return False
-    correlations = [np.corrcoef(x, y)[0, 1] for x, y in zip(here[varies], there[varies], strict=True)]
-    return max(correlations) < RELATED
-
-
 CPU_SECONDS = 4 * 3600  # the longest training without a GPU
 FEWEST_PASSES = 8  # over the data; a smaller model is better than fewer
 PAPER_BATCH = 25_000  # tokens in an update of the large models (Vaswani et al. 2017, section 5.1)
 BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # GiB of GPU memory, tokens
 SAVES = 40  # checkpoints in a run; every other time the model is validated as well
 LONGEST = 8000  # characters of a text that answers are learned to
-RARE = 10  # sentences, or one in a thousand: so many long sentences are no reason to raise the limit
+RARE = 10  # sentences, or one in a thousand: so many long sentences do not raise the limit
 
 
 @dataclass(frozen=True)
@@ -373,36 +335,36 @@ class ParallelTexts(Texts):
     target_language: str
 
 
-def propose_translator(found: Survey, machine: Machine, texts: ParallelTexts) -> str:
+def propose_translator(survey: Survey, machine: Machine, texts: ParallelTexts) -> str:
     """Write a first recipe, in TOML, for a translator, from a survey of the parallel text and the machine."""
     languages = (
         f"source_language = {quoted(texts.source_language)}\ntarget_language = {quoted(texts.target_language)}\n"
     )
     plain = {"task": "", "languages": languages, "filters": "", "selection": ""}
-    return proposed(found, machine, texts, plain | {"seen": f"{found.pairs:,} pairs of sentences"}, beam=4)
+    return proposed(survey, machine, texts, plain | {"seen": f"{survey.pairs:,} pairs of sentences"}, beam=4)
 
 
-def propose_replies(found: Survey, machine: Machine, task: str, texts: Texts) -> str:
+def propose_replies(survey: Survey, machine: Machine, task: str, texts: Texts) -> str:
     """Write a first recipe, in TOML, for replies, summaries or other answers to texts, from a survey of the pairs."""
     plain = {"task": f"task = {quoted(task)}\n", "languages": "", "filters": "", "selection": ""}
-    if found.longest > FilterConfig.max_characters:
-        limit = min(LONGEST, 1000 * math.ceil(found.longest / 1000))
+    if survey.longest > FilterConfig.max_characters:
+        limit = min(LONGEST, 1000 * math.ceil(survey.longest / 1000))
         rule = (
             "of more, the oldest turns are left out" if task == "dialogue" else "longer texts are left out of training"
         )
         plain["filters"] = f"max_characters = {limit} # {rule}\n"
     if task == "text_to_text":
         plain["selection"] = 'best = "loss" # few long answers are right word for word, as exact_match counts\n'
-    plain["seen"] = f"{found.pairs:,} pairs of texts"
-    return proposed(found, machine, texts, plain, beam=1 if task == "dialogue" else 4)
+    plain["seen"] = f"{survey.pairs:,} pairs of texts"
+    return proposed(survey, machine, texts, plain, beam=1 if task == "dialogue" else 4)
 
 
-def proposed(found: Survey, machine: Machine, texts: Texts, plain: dict[str, str], beam: int) -> str:
+def proposed(survey: Survey, machine: Machine, texts: Texts, plain: dict[str, str], beam: int) -> str:
     """Write a first recipe, in TOML, for an encoder-decoder; `plain` has the lines of one task only."""
-    tokens = int(found.trained_tokens.sum())
-    size = choose_size(found.pairs, tokens, machine)
-    values = vars(size) | {"size": size.name, "max_tokens": max_tokens(found.trained_tokens), "beam": beam}
-    values |= vocabulary(found, size) | schedule(tokens, size, machine)
+    tokens = int(survey.trained_tokens.sum())
+    size = choose_size(survey.pairs, tokens, machine)
+    values = vars(size) | {"size": size.name, "max_tokens": max_tokens(survey.trained_tokens), "beam": beam}
+    values |= vocabulary(survey, size) | schedule(tokens, size, machine)
     return filled(TEMPLATE, texts, values, **plain)
 
 
@@ -418,11 +380,11 @@ def max_tokens(tokens: np.ndarray) -> int:
     return int(min(1000, max(250, 50 * math.ceil(longest / 50))))
 
 
-def vocabulary(found: Survey, size: TranslatorSize) -> dict[str, object]:
+def vocabulary(survey: Survey, size: TranslatorSize) -> dict[str, object]:
     """Choose tokenizer settings for a translator: one vocabulary if both sides share a script, larger for Chinese."""
-    sides = (found.source, found.target)
+    sides = (survey.source, survey.target)
     alphabet = max((side.alphabet for side in sides if side.is_spaceless), default=0)
-    joint = found.source.script == found.target.script and found.source.is_spaceless == found.target.is_spaceless
+    joint = survey.source.script == survey.target.script and survey.source.is_spaceless == survey.target.is_spaceless
     return {
         "vocab_size": max(size.vocab_size, 1000 * math.ceil(2 * alphabet / 1000)),
         "joint": joint,

@@ -22,14 +22,10 @@ class Machine:
     bfloat16: bool  # computed in hardware, by the GPU if there is one
     gpu_memory: float | None = None  # GiB; None without a GPU
 
-    @property
-    def cpu_speed(self) -> float:
-        """Estimated floating-point operations a second of the CPU in training."""
-        return self.cores * CPU_SPEED * (2 if self.bfloat16 else 1)
-
     def budget(self, seconds: float) -> float:
         """Floating-point operations that training may take: what a CPU does in so many seconds, any number on a GPU."""
-        return seconds * self.cpu_speed if self.gpu_memory is None else math.inf
+        speed = self.cores * CPU_SPEED * (2 if self.bfloat16 else 1)
+        return seconds * speed if self.gpu_memory is None else math.inf
 
 
 @dataclass(frozen=True)
@@ -58,15 +54,7 @@ S = TypeVar("S", bound=Size)
 
 
 def choose(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, work: Callable[[S], float]) -> S:
-    """Choose the model size for an amount of text, or the largest smaller one that the machine can train well.
-
-    Args:
-        sizes: All sizes, the smallest first.
-        amount: The amount of text, in the unit of `Size.most`.
-        machine: The machine that training will run on.
-        seconds: How long training may take without a GPU.
-        work: Gives the floating-point operations that it takes at least to train a size well.
-    """
+    """Choose the model size for an amount of text, or the largest smaller one that the machine can train well."""
     enough = [size for number, size in enumerate(sizes) if number == 0 or amount > sizes[number - 1].most]
     memory, budget = machine.gpu_memory or 0, machine.budget(seconds)
     suitable = [size for size in enough if size.gpu_memory <= memory and work(size) <= budget]
@@ -103,7 +91,10 @@ class Corpora:
             ("[data.valid] # scored during training", self.valid),
             ("[data.test] # scored by `heedful evaluate`", self.test),
         )
-        return "\n\n".join("\n".join([heading, *map(toml_line, keys.items())]) for heading, keys in parts)
+        tables = []
+        for heading, keys in parts:
+            tables.append("\n".join([heading, *(f"{key} = {quoted(value)}" for key, value in keys.items())]))
+        return "\n\n".join(tables)
 
 
 @dataclass(frozen=True)
@@ -120,11 +111,6 @@ def filled(template: Template, texts: Texts, values: Keys, **plain: str) -> str:
     named = {key: value for key, value in vars(texts).items() if key != "corpora"}
     written = {key: quoted(value) for key, value in {**values, **named}.items()}
     return template.substitute(written, corpora=texts.corpora.tables(), **plain)
-
-
-def toml_line(item: tuple[str, object]) -> str:
-    """Write a key and its value as a line of TOML."""
-    return f"{item[0]} = {quoted(item[1])}"
 
 
 def quoted(value: object) -> str:

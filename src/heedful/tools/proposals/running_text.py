@@ -47,30 +47,20 @@ class TextSurvey:
 
     @property
     def script(self) -> str | None:
-        """The script of at least half of the letters of the text, or None if it is not known."""
         return main_script(self.letters)
 
     @property
     def is_spaceless(self) -> bool:
-        """True if spaces do not tell the words of the text apart, as in Chinese."""
+        """True if spaces do not separate the words of the text, as in Chinese."""
         return self.script in SPACELESS or self.characters > 15 * self.words
 
     @property
     def pieces(self) -> int:
-        """Estimated number of tokens of the text in a vocabulary of some thousand pieces."""
         return round(0.7 * self.characters if self.is_spaceless else 1.3 * self.words)
 
 
 def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
-    """Survey a file or a folder of running text, which is read once, a line at a time.
-
-    Args:
-        texts: The lines of the text, as `document_lines` gives them.
-        name: The name of the file or the folder, for messages.
-
-    Raises:
-        InputError: The text cannot be read, or there is none.
-    """
+    """Survey a file or a folder of running text, which is read once, a line at a time."""
     files: set[Path] = set()
     letters: Counter[str] = Counter()
     lines = paragraphs = sections = characters = words = longest = 0
@@ -93,27 +83,17 @@ def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
         raise InputError(f"{name}: there is no text in it; check the file")
     is_rows = all(ending_of(file) in READERS for file in files)
     return TextSurvey(
-        files=len(files),
-        is_rows=is_rows,
-        lines=lines,
-        paragraphs=paragraphs,
-        sections=sections,
-        characters=characters,
-        words=words,
-        letters=letters,
-        longest=longest,
-        longest_at=longest_at,
-        beginning=beginning,
+        len(files), is_rows, lines, paragraphs, sections, characters, words, letters, longest, longest_at, beginning
     )
 
 
 CPU_SECONDS = 3600  # the longest training without a GPU
-MOST_CHARACTERS = 2_000_000  # of a text that is read by characters: of more, pieces of words can be learned
-FEWEST_PASSES = 4  # over the text, where the size has as many; a smaller model is better than fewer
-FEWEST_UPDATES = 1000
+MAX_CHARACTERS = 2_000_000  # of a text that is read by characters: of more, pieces of words can be learned
+MIN_PASSES = 4  # over the text, where the size has as many; a smaller model is better than fewer
+MIN_UPDATES = 1000
 SAVES = 20  # checkpoints in a run, each after a validation
-ENOUGH_DOCUMENTS = 20  # from which passages of two can be taken
-ENOUGH_SECTIONS = 200  # so that the twentieth that is held out has several, although chapters differ in length
+MIN_DOCUMENTS = 20  # from which passages of two can be taken
+MIN_SECTIONS = 200  # so that the twentieth that is held out has several, although chapters differ in length
 
 
 @dataclass(frozen=True)
@@ -141,27 +121,34 @@ BERT_SIZES = (
 )
 
 
-def propose_gpt(found: TextSurvey, machine: Machine, texts: Texts) -> str:
+def propose_gpt(survey: TextSurvey, machine: Machine, texts: Texts) -> str:
     """Write a first recipe, in TOML, for a GPT, from a survey of the text and the machine."""
-    by_character = found.characters <= MOST_CHARACTERS
-    vocab_size = room_for(len(found.letters)) if by_character else pieces_for(found.characters)
-    tokens = found.characters if by_character else found.pieces
-    size = choose_size(GPT_SIZES, found.characters, tokens, vocab_size, machine)
+    by_character = survey.characters <= MAX_CHARACTERS
+    vocab_size = room_for(len(survey.letters)) if by_character else pieces_for(survey.characters)
+    tokens = survey.characters if by_character else survey.pieces
+    size = choose_size(GPT_SIZES, survey.characters, tokens, vocab_size, machine)
     values = {"kind": "character" if by_character else "bpe", "min_lr": float(f"{size.lr / 10:.1e}")}
     values |= sizes(size, tokens, vocab_size, machine)
-    return filled(GPT, texts, values, seen=f"{found.characters:,} characters of text")
+    return filled(GPT, texts, values, seen=f"{survey.characters:,} characters of text")
 
 
-def propose_bert(found: TextSurvey, machine: Machine, texts: Texts) -> str:
+def propose_bert(survey: TextSurvey, machine: Machine, texts: Texts) -> str:
     """Write a first recipe, in TOML, for a BERT, from a survey of the text and the machine."""
-    documents, count = documents_of(found)
-    several_sentences = not found.is_rows and found.characters / count >= 500
-    vocab_size = room_for(len(found.letters)) if found.is_spaceless else pieces_for(found.characters)
-    size = choose_size(BERT_SIZES, found.characters, found.pieces, vocab_size, machine)
-    values = {"kind": "character" if found.is_spaceless else "wordpiece", "documents": documents}
-    values |= {"next_sentence": count >= ENOUGH_DOCUMENTS and several_sentences}
-    values |= sizes(size, found.pieces, vocab_size, machine)
-    return filled(BERT, texts, values, seen=f"{found.characters:,} characters of text")
+    if survey.is_rows:
+        documents, count = "file", survey.lines
+    elif survey.sections >= MIN_SECTIONS:
+        documents, count = "section", survey.sections
+    elif survey.files < MIN_DOCUMENTS:
+        documents, count = "paragraph", survey.paragraphs
+    else:
+        documents, count = "file", survey.files
+    several_sentences = not survey.is_rows and survey.characters / count >= 500
+    vocab_size = room_for(len(survey.letters)) if survey.is_spaceless else pieces_for(survey.characters)
+    size = choose_size(BERT_SIZES, survey.characters, survey.pieces, vocab_size, machine)
+    values = {"kind": "character" if survey.is_spaceless else "wordpiece", "documents": documents}
+    values |= {"next_sentence": count >= MIN_DOCUMENTS and several_sentences}
+    values |= sizes(size, survey.pieces, vocab_size, machine)
+    return filled(BERT, texts, values, seen=f"{survey.characters:,} characters of text")
 
 
 def choose_size(
@@ -170,7 +157,7 @@ def choose_size(
     """Choose the GPT or BERT size that suits the amount of text, or a smaller one that the machine can train well."""
 
     def work(size: TextSize) -> float:
-        return min(size.passes, FEWEST_PASSES) * tokens * size.work(vocab_size)
+        return min(size.passes, MIN_PASSES) * tokens * size.work(vocab_size)
 
     return choose(among, characters, machine, CPU_SECONDS, work)
 
@@ -180,21 +167,12 @@ def pieces_for(characters: int) -> int:
     return min(8000, max(1000, 1000 * round(characters / 250_000)))
 
 
-def documents_of(found: TextSurvey) -> tuple[str, int]:
-    """Choose the value of `data.documents`, which says what a document is, and count the documents."""
-    if found.is_rows:
-        return "file", found.lines
-    if found.sections >= ENOUGH_SECTIONS:
-        return "section", found.sections
-    return ("paragraph", found.paragraphs) if found.files < ENOUGH_DOCUMENTS else ("file", found.files)
-
-
 def sizes(size: TextSize, tokens: int, vocab_size: int, machine: Machine) -> dict[str, object]:
     """Values for a recipe of a GPT or a BERT: sizes of model and vocabulary, and the number of updates.
 
     The updates make some passes over the text, but are not too few, and take no longer than the machine should.
     """
-    updates = max(FEWEST_UPDATES, size.passes * tokens / size.batch_tokens)
+    updates = max(MIN_UPDATES, size.passes * tokens / size.batch_tokens)
     affordable = machine.budget(CPU_SECONDS) / (size.work(vocab_size) * size.batch_tokens)
     every = save_interval(min(updates, affordable), SAVES)
     passes = SAVES * every * size.batch_tokens / tokens

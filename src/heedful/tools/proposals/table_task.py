@@ -39,7 +39,6 @@ class TaskChoice:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read."""
         return tuple(name for name in (self.source, self.pair, self.target) if name is not None)
 
     def options(self) -> list[str]:
@@ -65,32 +64,19 @@ class Candidate(NamedTuple):
 
 
 def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TableReading:
-    """Choose the task and the columns of a table that are still open, by the contents of the columns.
-
-    Args:
-        columns: All columns of the table.
-        wanted: The choices that are settled.
-        name: The file, for messages.
-
-    Raises:
-        InputError: A wanted column does not exist, or no reading suits the contents of the columns.
-    """
+    """Choose the task and the columns of a table that are still open, by the contents of the columns."""
     wanted = as_named(columns, wanted, name)
-    found = sorted(candidates(columns, wanted), key=lambda candidate: -candidate.weight)
-    if not found:
+    ranked = sorted(candidates(columns, wanted), key=lambda candidate: -candidate.weight)
+    if not ranked:
         raise nothing_suits(columns, wanted, name)
-    best, second = (*found, Candidate(0.0, TaskChoice()))[:2]
+    best, second = (*ranked, Candidate(0.0, TaskChoice()))[:2]
     is_close = best.weight - second.weight < CLOSE or (wanted.task is None and best.weight <= BARELY)
     certainty: Certainty = "unsure" if is_close else "certain" if best.weight >= NAMED else "likely"
     return TableReading(best.choice, second.choice if second.weight else None, certainty)
 
 
 def as_named(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
-    """Return the choices that are settled, with the names of columns as the table has them, whatever their case.
-
-    Raises:
-        InputError: There is not such a column.
-    """
+    """Return the choices that are settled, with the names of columns as the table has them, whatever their case."""
     known = [column.name for column in columns]
     meant = {}
     for key in ("source", "pair", "target"):
@@ -112,7 +98,9 @@ def candidates(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candid
                     is_scored_pair = len(texts) == 2 and task == "regression" and weight == SEEN
                     choice = TaskChoice(task, texts[0], texts[1] if len(texts) == 2 else None, column.name)
                     yield Candidate(weight - less + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
-                    if task == "classification" and may_be_answers(column):
+                    # A few different values may be texts to write, by the name or as most have several words.
+                    is_wordy = 2 * column.spaces > column.rows or column.name.strip().lower() in PAIR_NAMES
+                    if task == "classification" and is_wordy and not column.all_numbers:
                         yield Candidate(LEFT - less, replace(choice, task="text_to_text"))
     yield from translations(columns, wanted)
     yield from answered(columns, wanted)
@@ -124,33 +112,27 @@ def of_labels(column: Column, wanted: TaskChoice) -> Iterator[tuple[str, float]]
     """Yield the tasks for which a column can be the target, classification and regression, with their weights."""
     asked = wanted.target == column.name
     named = NAMED if column.is_called_label or asked else ENDING if column.ends_like_label else SEEN
+    weights: dict[str, float] = {}
     if column.is_score:
-        found = {"regression": named}
-        found |= {"classification": BARELY} if column.is_label else {}
+        weights = {"regression": named} | ({"classification": BARELY} if column.is_label else {})
     elif column.is_label and not column.is_note and (asked or not column.is_id):
-        found = {"classification": named}
-        found |= {"regression": BARELY} if column.all_numbers and len(column.values) > 2 else {}
+        may_be_score = column.all_numbers and len(column.values) > 2
+        weights = {"classification": named} | ({"regression": BARELY} if may_be_score else {})
     elif asked and column.all_numbers:
-        found = {"regression": named, "classification": BARELY}
+        weights = {"regression": named, "classification": BARELY}
     elif asked and wanted.task == "classification":
-        found = {"classification": named}
-    else:
-        found = {}
-    yield from ((task, weight) for task, weight in found.items() if wanted.task in (None, task))
+        weights = {"classification": named}
+    yield from ((task, weight) for task, weight in weights.items() if wanted.task in (None, task))
 
 
 def texts_of(columns: Sequence[Column], wanted: TaskChoice, *, most: int) -> list[tuple[list[str], float]]:
-    """The texts that a model may read: the columns, and how much less plausible they are than clear ones.
-
-    Args:
-        columns: The columns that may be texts.
-        wanted: The choices that are settled.
-        most: 2 for tasks that read pairs of texts, too; else 1.
-    """
+    """The texts that a model may read: the columns, and how much less plausible they are than clear ones."""
     if wanted.source:
         return [([wanted.source, *([wanted.pair] if wanted.pair else [])], 0.0)]
     texts = [column for column in columns if column.is_text and not column.is_note]
-    texts = texts or [column for column in columns if most == 2 and may_be_words(column)]
+    if not texts and most == 2:  # single words, as the pairs of words that people have compared
+        wordy = [column for column in columns if not (column.all_numbers or column.lists or column.is_note)]
+        texts = [column for column in wordy if len(column.values) > 1]
     if len(texts) <= most:
         return [([column.name for column in texts], 0.0)] if texts else []
     texts.sort(key=lambda column: -column.characters)
@@ -161,17 +143,6 @@ def texts_of(columns: Sequence[Column], wanted: TaskChoice, *, most: int) -> lis
         return [([column.name for column in columns if column.name in couple], 0.0)]
     named = [column for column in texts if column.name.strip().lower() in TEXT_NAMES]
     return [([column.name], 0.0) for column in named] if len(named) == 1 else [([column.name], 0.2) for column in texts]
-
-
-def may_be_answers(column: Column) -> bool:
-    """True if a column of few different values may hold texts to write, by its name or as most have several words."""
-    is_wordy = 2 * column.spaces > column.rows
-    return not column.all_numbers and (is_wordy or column.name.strip().lower() in PAIR_NAMES)
-
-
-def may_be_words(column: Column) -> bool:
-    """True if a column may hold single words, as the pairs of words that people have compared."""
-    return not (column.all_numbers or column.lists or column.is_note) and len(column.values) > 1
 
 
 def are_a_couple(first: Column, second: Column) -> bool:
@@ -254,15 +225,11 @@ def nothing_suits(columns: Sequence[Column], wanted: TaskChoice, name: str) -> I
 
 
 def one_class(columns: Sequence[Column]) -> Column | None:
-    """The column of labels, by its name or as it has none, where all labels are equal; None if there is no such."""
+    """The column of labels, by its name or as it has none, where all labels are equal; or None."""
     for column in columns:
-        short = not column.lists and column.characters <= LABEL_CHARACTERS * column.rows
-        if (
-            len(column.values) == 1
-            and column.rows > 1
-            and short
-            and (column.is_called_label or column.name.isdecimal())
-        ):
+        is_short = not column.lists and column.characters <= LABEL_CHARACTERS * column.rows
+        may_be_labels = is_short and (column.is_called_label or column.name.isdecimal())
+        if len(column.values) == 1 and column.rows > 1 and may_be_labels:
             return column
     return None
 

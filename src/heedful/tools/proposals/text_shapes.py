@@ -11,17 +11,17 @@ from typing import Any, Literal, NamedTuple
 from heedful.data.readers.columns import is_header, is_number
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes, read_lines
 from heedful.data.readers.rows import CHARACTERS, width
-from heedful.data.readers.squad import LONGEST_FILE
+from heedful.data.readers.squad import MAX_LINE_BYTES
 from heedful.data.readers.tagged import TREEBANK
 from heedful.errors import InputError
 
-LOOKED_AT = 500  # lines
-FEWEST_LINES = 3  # fewer do not show a shape
+SAMPLE_LINES = 500  # that are looked at
+MIN_LINES = 3  # fewer do not show a shape
 SHARE = 0.95  # of the lines that have the shape
-MOST_LABELS = 60  # of a file with a label at the beginning of each line
-LONGEST_SENTENCE = 100  # words, on average
-MOST_FIRST_WORDS, ENOUGH = 6, 20  # so few different words before so many lines may be labels
-FEWEST_NUMBERS = 10  # of a word vector
+MAX_LABELS = 60  # of a file with a label at the beginning of each line
+MAX_SENTENCE = 100  # words, on average
+MAX_FIRST_WORDS, MIN_LABELLED = 6, 20  # so few different words before so many lines may be labels
+MIN_NUMBERS = 10  # of a word vector
 
 JSON = re.compile(r"\s*(\[\s*[\[{\"]|\{\s*\")")
 TAG = re.compile(r"O|[BIESLU]-\S+")
@@ -57,19 +57,15 @@ class TextShape(NamedTuple):
 
 
 def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
-    """Recognise a data set in a file by its first lines; None for running text, and for a table that is as it says.
-
-    Raises:
-        InputError: The file cannot be read, or is not text.
-    """
+    """Recognise a data set in a file by its first lines; None for running text, and for a table that is as it says."""
     with open_bytes(path) as stream:
-        decoded = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=LONGEST_FILE)
-        first = [line for line in islice(decoded, LOOKED_AT) if line is not None]
+        decoded = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=MAX_LINE_BYTES)
+        first = [line for line in islice(decoded, SAMPLE_LINES) if line is not None]
     lines = [line for line in first if line.strip()]
     if lines and JSON.match("\n".join(lines[:2])):
         return shape_of_json(lines, path)
     content = [line for line in lines if not line.startswith(("# ", "-DOCSTART-"))]
-    if len(content) < FEWEST_LINES:
+    if len(content) < MIN_LINES:
         return None
     if shape := shape_of_words(first, content):
         return shape
@@ -89,7 +85,7 @@ def shape_of_words(lines: Sequence[str], content: Sequence[str]) -> TextShape | 
         return TextShape("tagged", "words with tags (CoNLL)")
     blank = sum(not line.strip() for line in lines)
     widths = {len(row) for row in rows}
-    if not blank or len(content) > LONGEST_SENTENCE * blank or len(widths) > 1 or widths == {1}:
+    if not blank or len(content) > MAX_SENTENCE * blank or len(widths) > 1 or widths == {1}:
         return None
     if widths == {TREEBANK} and share(row[0].replace("-", "").replace(".", "").isdecimal() for row in rows) >= SHARE:
         return TextShape("tagged", "words with their parts of speech (CoNLL-U)")
@@ -104,11 +100,17 @@ def shape_of_lines(lines: Sequence[str]) -> TextShape | None:
         several = any(line.count("__label__") > 1 for line in lines)
         return TextShape("fasttext", "fastText labels and texts" + ", of several labels the first" * several)
     labels = [match[1] for line in lines if (match := TREC.match(line))]
-    if len(labels) >= SHARE * len(lines) and 1 < len(set(labels)) <= min(MOST_LABELS, len(lines) // 2):
+    if len(labels) >= SHARE * len(lines) and 1 < len(set(labels)) <= min(MAX_LABELS, len(lines) // 2):
         return TextShape("labels", "a label before each text")
     if words := first_words(lines):
         return TextShape("first words", f"lines that begin with {', '.join(words)}, which may be labels")
-    return shape_of_word_lists(lines) or shape_of_columns(lines)
+    if shape := shape_of_word_lists(lines):
+        return shape
+    for separator in ("tabs", "semicolons"):
+        columns = width(lines, separator)
+        if columns > 1 and (separator == "tabs" or columns > 2 or '"' in lines[-1]):
+            return TextShape(separator, f"{columns} columns with {separator} between them")
+    return ragged(lines)
 
 
 def first_words(lines: Sequence[str]) -> list[str]:
@@ -116,7 +118,7 @@ def first_words(lines: Sequence[str]) -> list[str]:
     rows = [line.split() for line in lines]
     words = {row[0] for row in rows}
     elsewhere = share(not words.isdisjoint(row[1:]) for row in rows)
-    are_few = 1 < len(words) <= MOST_FIRST_WORDS and len(lines) >= ENOUGH and elsewhere <= 1 - SHARE
+    are_few = 1 < len(words) <= MAX_FIRST_WORDS and len(lines) >= MIN_LABELLED and elsewhere <= 1 - SHARE
     is_talk = any(word.endswith((":", ".")) for word in words) or any("\t" in line for line in lines)
     return sorted(words) if are_few and not is_talk else []
 
@@ -124,7 +126,7 @@ def first_words(lines: Sequence[str]) -> list[str]:
 def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
     """Recognise what word vectors are kept in, and what they are scored with; None for other lines."""
     vectors = [
-        len(cells) for cells in map(str.split, lines) if len(cells) > FEWEST_NUMBERS and all(map(is_number, cells[1:]))
+        len(cells) for cells in map(str.split, lines) if len(cells) > MIN_NUMBERS and all(map(is_number, cells[1:]))
     ]
     if len(vectors) >= SHARE * len(lines) - 1 and len(set(vectors)) == 1:
         remedy = "name the file in model.pretrained, or look at it with `heedful vectors`"
@@ -135,14 +137,6 @@ def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
         remedy = "word vectors are scored with them: `heedful vectors similarity --help`"
         return TextShape("tabs", "pairs of words with numbers", remedy)
     return None
-
-
-def shape_of_columns(lines: Sequence[str]) -> TextShape | None:
-    """Recognise a table in a text file; None for running text."""
-    for separator in ("tabs", "semicolons"):
-        if (columns := width(lines, separator)) > 1 and (separator == "tabs" or columns > 2 or '"' in lines[-1]):
-            return TextShape(separator, f"{columns} columns with {separator} between them")
-    return ragged(lines)
 
 
 def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
@@ -179,13 +173,13 @@ def shape_of_json(lines: Sequence[str], path: Path) -> TextShape | None:
     if '"paragraphs"' in beginning and '"context"' in beginning:
         return TextShape("questions", "questions on passages (SQuAD)")
     try:
-        objects = [json.loads(line) for line in lines[: len(lines) - (len(lines) == LOOKED_AT)]]
+        objects = [json.loads(line) for line in lines[: len(lines) - (len(lines) == SAMPLE_LINES)]]
     except (ValueError, RecursionError):
         objects = []
     if len(lines) > 1 and objects and all(isinstance(values, dict) for values in objects):
         is_plain = ending_of(path) == ".jsonl" and not any(map(is_deep, objects))
         return None if is_plain else TextShape("objects", "JSON objects, one a line")
-    is_running = ending_of(path) != ".json" and len(lines) < LOOKED_AT and not is_json(beginning)
+    is_running = ending_of(path) != ".json" and len(lines) < SAMPLE_LINES and not is_json(beginning)
     return None if ending_of(path) in NAMED or is_running else TextShape("json", "JSON")
 
 
@@ -208,7 +202,7 @@ def is_deep(values: dict[str, object]) -> bool:
 
 
 def share(matches: Iterable[bool]) -> float:
-    """Share of true values; 0 of none."""
+    """The share of true values; 0 of none."""
     values = list(matches)
     return sum(values) / max(1, len(values))
 
@@ -230,11 +224,7 @@ class Records(NamedTuple):
 
 
 def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
-    """Read a data set of a known shape.
-
-    Raises:
-        InputError: It cannot be read, or holds something else than it seems to.
-    """
+    """Read a data set of a known shape."""
     if shape.kind in CHARACTERS:
         return Records(
             ".jsonl", map(json_of, rows_of(path, CHARACTERS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
@@ -252,7 +242,6 @@ def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
 
 
 def json_of(values: Values) -> str:
-    """Write an object as a line of JSON."""
     return json.dumps(values, ensure_ascii=False)
 
 
@@ -264,11 +253,7 @@ def text_of(value: object) -> object:
 
 
 def labelled_lines(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
-    """Yield the text and the label of each line; of several labels of fastText the first one.
-
-    Raises:
-        InputError: A line has no label.
-    """
+    """Yield the text and the label of each line; of several labels of fastText the first one."""
     shaped = LABELS[shape.kind]
     for number, line in enumerate(read_lines(path, bad_utf8=bad_utf8), start=1):
         if line.strip():
@@ -281,9 +266,6 @@ def rows_of(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> I
     """Yield the rows of a table by the names of its columns, or their numbers from 1 where it has no header.
 
     Cells of a row beyond those of the narrowest row, in which STS-B names its sources, are left out.
-
-    Raises:
-        InputError: A quotation does not end.
     """
     policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
     quoting = csv.QUOTE_NONE if separator == "\t" and not quoted else csv.QUOTE_MINIMAL
@@ -303,14 +285,10 @@ def rows_of(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> I
 
 
 def objects_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
-    """Yield the objects of a file of JSON: one a line, or those of its array.
-
-    Raises:
-        InputError: The file is broken, or holds no list of objects.
-    """
+    """Yield the objects of a file of JSON: one a line, or those of its array."""
     policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
     with open_bytes(path) as stream:
-        lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=policy, longest=LONGEST_FILE))
+        lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=policy, longest=MAX_LINE_BYTES))
         if shape.kind == "objects":
             for number, line in enumerate(lines, start=1):
                 values = parsed(line, f"{path}, line {number}") if line.strip() else {}
@@ -320,26 +298,18 @@ def objects_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Valu
                     yield values
             return
         content = parsed("\n".join(lines), str(path))
-    found = listed_in(content)
-    if not found:
-        held = (
-            f"an object with the keys {', '.join(map(repr, list(content)[:12]))}"
-            if isinstance(content, dict)
-            else "JSON"
-        )
+    objects = listed_in(content)
+    if not objects:
+        keys = ", ".join(map(repr, list(content)[:12])) if isinstance(content, dict) else ""
+        what = f"an object with the keys {keys}" if isinstance(content, dict) else "JSON"
         raise InputError(
-            f"{path}: holds {held}, and no list of objects with the same keys; write one object a line into "
+            f"{path}: holds {what}, and no list of objects with the same keys; write one object a line into "
             f"{path.with_suffix('.jsonl').name}"
         )
-    yield from found
+    yield from objects
 
 
 def parsed(text: str, place: str) -> Any:
-    """Parse JSON.
-
-    Raises:
-        InputError: It is broken.
-    """
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -353,8 +323,12 @@ def listed_in(content: Any) -> list[Values]:
             return content
         if all(isinstance(item, str) for item in content):
             return [{SOURCE: item} for item in content]
-        is_table = all(isinstance(item, list) and len(item) == len(content[0]) for item in content)
-        return listed_rows(content) if is_table else []
+        if not all(isinstance(item, list) and len(item) == len(content[0]) for item in content):
+            return []
+        rows = [[str(text_of(cell)) for cell in row] for row in content]
+        names = [str(number) for number in range(1, len(rows[0]) + 1)]
+        names = rows.pop(0) if is_header(rows[0], rows[1:]) else names
+        return [dict(zip(names, row, strict=True)) for row in rows]
     values = list(content.values()) if isinstance(content, dict) else []
     lists = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
     return listed_in(lists[0]) if len(lists) == 1 else listed_columns(content, values)
@@ -369,15 +343,6 @@ def listed_columns(content: Any, values: list[Any]) -> list[Values]:
     if len(values[0]) > len(values):
         return [{key: column[row] for key, column in content.items()} for row in values[0]]
     return values
-
-
-def listed_rows(rows: Sequence[Sequence[Any]]) -> list[Values]:
-    """The objects of a list of rows, of which the first may be a header."""
-    texts = [[str(text_of(cell)) for cell in row] for row in rows]
-    names = [str(number) for number in range(1, len(texts[0]) + 1)]
-    if is_header(texts[0], texts[1:]):
-        names = texts.pop(0)
-    return [dict(zip(names, row, strict=True)) for row in texts]
 
 
 def flat(values: Values) -> Values:
@@ -412,11 +377,7 @@ def key_of_tags(values: Values) -> str | None:
 
 
 def tagged_lines(values: Values, key: str, path: Path) -> Iterator[str]:
-    """Yield a sentence as lines of words and tags, with an empty line after it.
-
-    Raises:
-        InputError: A sentence has not as many tags as words.
-    """
+    """Yield a sentence as lines of words and tags, with an empty line after it."""
     words: list[Any] = values.get("tokens", values.get("words")) or []
     tags: list[Any] = values.get(key) or []
     if len(words) != len(tags):

@@ -3,10 +3,10 @@
 import copy
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,17 +32,13 @@ WEIGHT_FILES: dict[Shardings, str] = {"none": "whole.safetensors", "full": "shar
 MINUTES = 5.0  # that one of them waits for the other
 
 
-@dataclass(frozen=True)
-class ExampleBatch:
-    """A batch of examples of a subject, as a training step takes it."""
-
+class ExampleBatch(NamedTuple):
     examples: Sequence[Example]
     tokens: int
     counts: tuple[int, ...]
 
 
 def batch_of(subject: Subject, examples: Sequence[Example]) -> ExampleBatch:
-    """Make a batch of examples."""
     with torch.no_grad():
         count = subject.loss(subject.model, examples).count
     return ExampleBatch(examples, count, (count,))
@@ -86,7 +82,7 @@ def trained(
     step = training_step(subject, recipe, reducer)
     halves = [batch_of(subject, subject.examples[half::2]) for half in (0, 1)]
     for number in range(1, UPDATES + 1):
-        step.update(list(reducer.share(halves)), number)
+        step.update(list(reducer.shard(halves)), number)
         if between and number == UPDATES // 2:
             step = between(step)
     return step
@@ -119,7 +115,7 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
             alone = weights(trained(subject_of(one, seed), one.recipe).model)
         finally:
             torch.set_num_threads(threads)
-        return max(furthest([found[key] for key in alone], list(alone.values())) for found in shared)
+        return max(furthest([together[key] for key in alone], list(alone.values())) for together in shared)
 
 
 def weight_files(model: nn.Module) -> dict[Shardings, str]:
@@ -128,7 +124,7 @@ def weight_files(model: nn.Module) -> dict[Shardings, str]:
 
 
 def own_modules(recipe: Recipe) -> list[str]:
-    """The modules of the user's own whose classes a recipe names as "module:Class"."""
+    """The modules of the user whose classes a recipe names as "module:Class"."""
     names = (recipe.task, recipe.model.architecture)
     return [name.partition(":")[0] for name in names if ":" in name]
 

@@ -21,7 +21,7 @@ from heedful.tools.verify.subjects import subject_of
 
 
 def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
-    """Train the model of a folder with the other process, and write the weights beside it.
+    """Train the model of a folder with the other process, and write the weights next to it.
 
     The weights are whole in both processes and then, if they can be, sharded.
     """
@@ -32,9 +32,9 @@ def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
     for shard, file in weight_files(loaded.model).items():
         with join_process_group(MINUTES, "cpu", kind_of_group(ParallelConfig(shard=shard), "cpu")) as reducer:
             step = trained(subject_of(loaded, seed), loaded.recipe, reducer)
-            found = {name: whole(value) for name, value in weights(step.model).items()}
-            if reducer.is_first:
-                (folder / file).write_bytes(b"".join(tensor_file(found)))
+            tensors = {name: whole(value) for name, value in weights(step.model).items()}
+            if reducer.is_rank_zero:
+                (folder / file).write_bytes(b"".join(tensor_file(tensors)))
     end_process(0)
 
 

@@ -1,4 +1,7 @@
-"""Subjects of verification: models of each kind with examples for them, and differences between their results."""
+"""Subjects of verification: models of each kind with examples for them, and differences between their results.
+
+Shapes: R rows, N inputs, T tokens, V logits, F pixels of a patch.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -21,62 +24,68 @@ from heedful.architectures import (
     TokenClassifier,
 )
 from heedful.architectures.dual_encoder.model import DualEncoder
-from heedful.architectures.masked_patches import normalised
 from heedful.architectures.model import DecodingState
+from heedful.architectures.transformer.masked_models import normalised
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.losses import Loss, cross_entropy, squared_error
-from heedful.media.image_augmentation import hidden_patches
+from heedful.media.image_augmentation import masked_patches
 from heedful.nn.masks import AttentionMask
 from heedful.registry import ARCHITECTURES
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 
-def apart(found: Tensor, wanted: Tensor) -> float:
+def apart(found: Tensor, expected: Tensor) -> float:
     """The largest difference of two tensors, relative to the largest number of the second; NaN if one holds NaN.
 
     Two empty tensors, such as the weights of no class token, do not differ.
     """
-    if not found.numel() and found.shape == wanted.shape:
+    if not found.numel() and found.shape == expected.shape:
         return 0.0
-    return float((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-30))
+    return float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
 
-def furthest(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:
+def furthest(found: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
     """The largest of the relative differences of several pairs of tensors; NaN if one holds NaN."""
-    return float(torch.tensor([apart(one, other) for one, other in zip(found, wanted, strict=True)]).max())
+    return float(torch.tensor([apart(one, other) for one, other in zip(found, expected, strict=True)]).max())
 
 
 Example = tuple[Tensor, ...]  # source and target, or one text: token ids, or rows of pixels or frames
 
 LENGTHS = ((7, 2), (1, 5), (11, 1), (3, 7))  # tokens of the source and of the target of each example
 FIRST = 5  # the first token id that is not special
+NOISE = 5.0  # the values in the padding of media, which must not matter
 
 
 class Subject(ABC):
-    """A model under verification with its examples: a list of rows of token ids.
+    """A model under verification, in evaluation mode and float32 on the CPU, with its examples."""
 
-    Args:
-        model: The model, in evaluation mode and float32 on the CPU.
-        vocabulary: The number of tokens that it reads.
-        seed: Another seed gives other examples.
+    sides: tuple[str, ...] = ("right", "left")  # on which rows may be padded
 
-    Attributes:
-        sides: The sides on which rows may be padded.
-    """
-
-    sides: tuple[str, ...] = ("right", "left")  # an architecture of a user's own need not know padding on the left
-
-    def __init__(self, model: Model, vocabulary: int, seed: int = 0) -> None:
+    def __init__(self, model: Model, recipe: Recipe, vocabulary: int, seed: int = 0) -> None:
         self.model: Any = model
-        self.vocabulary = vocabulary
+        self.recipe = recipe
+        self.vocabulary = vocabulary  # tokens that it reads
         self.random = torch.Generator().manual_seed(seed)
         self.examples = [self.example(*lengths) for lengths in LENGTHS]
 
     def ids(self, length: int) -> Int[Tensor, " T"]:
-        """Draw a row of token ids."""
         return torch.randint(min(FIRST, self.vocabulary - 1), self.vocabulary, (length,), generator=self.random)
+
+    def media(self, length: int) -> Float[Tensor, "N ..."]:
+        """Draw a sound of so many frames, a picture of so many rows of patches, or a video of so many tubelets in time.
+
+        A picture or video has at most those of the recipe.
+        """
+        image, video = self.recipe.image, self.recipe.video
+        rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
+        shapes = {
+            "audio": (length, self.recipe.audio.width),
+            "image": (rows * image.patch, image.size[1], image.channels),
+            "video": (tubelets * video.tubelet, *image.size, image.channels),
+        }
+        return torch.randn(shapes[self.recipe.data.modality], generator=self.random)
 
     @abstractmethod
     def example(self, source: int, target: int) -> Example:
@@ -91,39 +100,20 @@ class Subject(ABC):
         """Compute the loss of all examples in one batch, a sum over tokens or texts like those of the tasks."""
 
 
-class Generating(Subject):
-    """A model that writes a text token by token, from a source or from a prompt."""
-
-    @abstractmethod
-    def start(self, examples: Sequence[Example]) -> DecodingState:
-        """Begin to decode from the sources or the prompts of examples."""
-
-    @abstractmethod
-    def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
-        """Compute the logits of each token of several written texts, given the source or prompt, all at once."""
-
-    def changed(self, example: Example, kept: int) -> Example:
-        """The example with other tokens in the text that is written, behind the first `kept`."""
-        *source, text = example
-        other = text.clone()
-        other[kept:] = FIRST + (text[kept:] - FIRST + 1) % max(1, self.vocabulary - FIRST)
-        return (*source, other)
-
-
-class PairSubject(Generating):
-    """An encoder-decoder: it reads a source and writes a target."""
+class PairSubject(Subject):
+    """An encoder-decoder: it reads a text, a picture or a sound, and writes a text."""
 
     def example(self, source: int, target: int) -> Example:
-        """Draw a source, and a target that begins with <bos>."""
-        return self.source(source), torch.cat([torch.tensor([BOS]), self.ids(target)])
-
-    def source(self, length: int) -> Tensor:
-        """Draw a source text that ends in <eos>."""
-        return torch.cat([self.ids(length), torch.tensor([EOS])])
+        if self.recipe.data.modality == "text":
+            read = torch.cat([self.ids(source), torch.tensor([EOS])])
+        else:
+            read = self.media(source)
+        return read, torch.cat([torch.tensor([BOS]), self.ids(target)])
 
     def sources(self, examples: Sequence[Example], side: str = "right") -> tuple[Tensor, Bool[Tensor, "R N"]]:
-        """Pad the sources of examples on one side; return them with their padding mask."""
-        return padded([source for source, _ in examples], side)
+        """Pad the sources of examples, those that are not text at their end; return them with their padding mask."""
+        rows = [source for source, _ in examples]
+        return padded(rows, side) if self.recipe.data.modality == "text" else padded_media(rows)
 
     def outputs(self, model: SourceToTarget, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
         """Compute the logits of the next token at each target position."""
@@ -131,28 +121,25 @@ class PairSubject(Generating):
         return real_rows(model(*self.sources(examples, side), *targets), targets[1])
 
     def loss(self, model: SourceToTarget, examples: Sequence[Example]) -> Loss:
-        """Compute the cross-entropy of the target tokens behind <bos>, and of <eos>."""
         targets = padded([target for _, target in examples], "right")
-        wanted, _ = padded([torch.cat([target[1:], torch.tensor([EOS])]) for _, target in examples], "right")
+        labels, _ = padded([torch.cat([target[1:], torch.tensor([EOS])]) for _, target in examples], "right")
         hidden = model.hidden(*self.sources(examples), *targets)[targets[1]]
-        return cross_entropy(hidden, model.output.weight, wanted[targets[1]], 0.1, model.output.bias)
+        return cross_entropy(hidden, model.output.weight, labels[targets[1]], 0.1, model.output.bias)
 
     def start(self, examples: Sequence[Example]) -> DecodingState:
-        """Begin to decode from the sources."""
         return self.model.start(*self.sources(examples))
 
     def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
-        """Compute the logits of each token of several targets of one source."""
+        """Compute the logits of each token of several targets of one source, all at once."""
         sources = self.sources([example] * len(written))
         read = F.pad(written[:, :-1], (1, 0), value=BOS)
         return self.model(*sources, read, no_padding(read))
 
 
-class TextSubject(Generating):
-    """A language model: it goes on with a text."""
+class TextSubject(Subject):
+    """A language model: it continues a text."""
 
     def example(self, source: int, target: int) -> Example:
-        """Draw a text."""
         return (self.ids(source + target),)
 
     def outputs(self, model: LanguageModel, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
@@ -164,32 +151,32 @@ class TextSubject(Generating):
         """Compute the cross-entropy of all tokens but the first of each text."""
         tokens, padding_mask = padded([text for (text,) in examples], "right")
         hidden = model.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True))
-        told, wanted = padding_mask[:, 1:], tokens[:, 1:]
-        bias = model.output.bias
-        return cross_entropy(hidden[:, :-1][told], model.output.weight, wanted[told], 0.0, bias)
+        real, labels = padding_mask[:, 1:], tokens[:, 1:]
+        return cross_entropy(hidden[:, :-1][real], model.output.weight, labels[real], 0.0, model.output.bias)
 
     def start(self, examples: Sequence[Example]) -> DecodingState:
         """Begin to decode from the texts as prompts."""
         return self.model.start(*padded([text for (text,) in examples], "left"))
 
     def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
-        """Compute the logits of each token of several texts behind one prompt."""
+        """Compute the logits of each token of several texts after one prompt, all at once."""
         tokens = torch.cat([example[0].expand(len(written), -1), written[:, :-1]], dim=1)
         return self.model(tokens, no_padding(tokens))[:, -written.size(1) :]
+
+
+Writer = PairSubject | TextSubject  # what writes a text token by token, from a source or from a prompt
 
 
 class RowSubject(Subject):
     """A model that answers for a text or for each of its tokens: BERT, classifiers, taggers, sentence encoders."""
 
     def example(self, source: int, target: int) -> Example:
-        """Draw a text."""
         return (self.ids(source + target),)
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
-        """Compute the outputs for each text, or for each of its tokens."""
         tokens, padding_mask = padded([text for (text,) in examples], side)
-        found = model(tokens, padding_mask, tokens % 2)
-        return list(found) if found.dim() == 2 else real_rows(found, padding_mask)
+        answers = model(tokens, padding_mask, tokens % 2)  # token types of two texts
+        return list(answers) if answers.dim() == 2 else real_rows(answers, padding_mask)
 
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
         """Compute the cross-entropy of the first class; for a sentence encoder the sum of its vectors."""
@@ -197,6 +184,63 @@ class RowSubject(Subject):
         plain = isinstance(model, SentenceEncoder) or outputs.size(-1) == 1
         terms = outputs.sum(-1) if plain else -outputs.log_softmax(-1)[:, 0]
         return Loss(terms.sum(), terms.sum().detach(), len(terms))
+
+
+class MediaSubject(RowSubject):
+    """A classifier of pictures, of sounds or of videos, with padding at their end only."""
+
+    sides = ("right",)
+
+    def example(self, source: int, target: int) -> Example:
+        return (self.media(source + target),)
+
+    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        del side
+        return list(model(*padded_media([rows for (rows,) in examples])))
+
+
+class DualSubject(RowSubject):
+    """A dual encoder: it reads pictures and texts, which are an example together."""
+
+    sides = ("right",)
+
+    def example(self, source: int, target: int) -> Example:
+        return self.media(source), self.ids(source + target)
+
+    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        """Compute the vectors of the picture and of the text of each example, times the scale of the similarities."""
+        pictures = model.pictures(*padded_media([rows for rows, _ in examples]))
+        texts = model.texts(*padded([text for _, text in examples], side))
+        return list(model.scale * torch.stack([pictures, texts], dim=1))
+
+
+class PatchSubject(Subject):
+    """A model of masked patches: it reads pictures with hidden patches, whose pixels it predicts."""
+
+    sides = ("right",)
+
+    def example(self, source: int, target: int) -> Example:
+        """Draw a picture, and which of its patches are hidden."""
+        pixels = self.media(source + target)
+        grid = len(pixels) // self.recipe.image.patch, self.recipe.image.grid[1]
+        hidden = masked_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
+        return pixels, torch.from_numpy(hidden)
+
+    def predicted(self, model: Any, examples: Sequence[Example]) -> tuple[Float[Tensor, "R H Q F"], Tensor, Tensor]:
+        """Predict the pixels of all patches in one batch; return them with the padded inputs and hidden patches."""
+        inputs, padding_mask = padded_media([pixels for pixels, _ in examples])
+        hidden = torch.nn.utils.rnn.pad_sequence([hidden for _, hidden in examples], batch_first=True)
+        return model(inputs, padding_mask, hidden), inputs, hidden
+
+    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        del side  # there is padding at the end only
+        pixels, _, _ = self.predicted(model, examples)
+        return [patches[: len(hidden)] for patches, (_, hidden) in zip(pixels, examples, strict=True)]
+
+    def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
+        """Compute the squared error of the pixels of hidden patches."""
+        pixels, inputs, hidden = self.predicted(model, examples)
+        return squared_error(pixels[hidden], normalised(inputs, self.recipe.image.patch)[hidden])
 
 
 def padded(rows: Sequence[Int[Tensor, " T"]], side: str) -> tuple[Int[Tensor, "R T"], Bool[Tensor, "R T"]]:
@@ -209,7 +253,6 @@ def padded(rows: Sequence[Int[Tensor, " T"]], side: str) -> tuple[Int[Tensor, "R
 
 
 def no_padding(tokens: Int[Tensor, "*T"]) -> Bool[Tensor, "*T"]:
-    """The padding mask of tokens of which all are real."""
     return torch.ones_like(tokens, dtype=torch.bool)
 
 
@@ -218,136 +261,41 @@ def real_rows(x: Float[Tensor, "R T V"], padding_mask: Bool[Tensor, "R T"]) -> l
     return [row[mask] for row, mask in zip(x, padding_mask, strict=True)]
 
 
-NOISE = 5.0  # what stands in the padding, and must not matter
-
-
-def draw_input(recipe: Recipe, length: int, random: torch.Generator) -> Float[Tensor, "N ..."]:
-    """Draw a sound of so many frames, a picture of so many rows of patches, or a video of so many tubelets in time.
-
-    A picture or video has at most those of the recipe.
-    """
-    image, video = recipe.image, recipe.video
-    rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
-    shapes = {
-        "audio": (length, recipe.audio.width),
-        "image": (rows * image.patch, image.size[1], image.channels),
-        "video": (tubelets * video.tubelet, *image.size, image.channels),
-    }
-    return torch.randn(shapes[recipe.data.modality], generator=random)
-
-
-def padded_inputs(rows: Sequence[Float[Tensor, "N ..."]]) -> tuple[Float[Tensor, "R N ..."], Bool[Tensor, "R N"]]:
+def padded_media(rows: Sequence[Float[Tensor, "N ..."]]) -> tuple[Float[Tensor, "R N ..."], Bool[Tensor, "R N"]]:
     """Pad inputs at their end to the longest of them; return them with the padding mask, True for real rows."""
     lengths = torch.tensor([len(row) for row in rows])
     inputs = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=NOISE)
     return inputs, torch.arange(inputs.size(1)) < lengths[:, None]
 
 
-class MediaSubject(RowSubject):
-    """A classifier of pictures, of sounds or of videos."""
-
-    sides = ("right",)
-
-    def __init__(self, model: Any, recipe: Recipe, vocabulary: int, seed: int = 0) -> None:
-        self.recipe = recipe
-        super().__init__(model, vocabulary, seed)
-
-    def example(self, source: int, target: int) -> Example:
-        """Draw a picture, a sound or a video."""
-        return (draw_input(self.recipe, source + target, self.random),)
-
-    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
-        """Compute the logits of the classes of each example; there is padding at the end only."""
-        del side
-        return list(model(*padded_inputs([rows for (rows,) in examples])))
-
-
-class MediaPairSubject(PairSubject):
-    """An encoder-decoder that reads a picture or a sound and writes a text."""
-
-    def __init__(self, model: Any, recipe: Recipe, vocabulary: int, seed: int = 0) -> None:
-        self.recipe = recipe
-        super().__init__(model, vocabulary, seed)
-
-    def source(self, length: int) -> Tensor:
-        """Draw a picture or a sound."""
-        return draw_input(self.recipe, length, self.random)
-
-    def sources(self, examples: Sequence[Example], side: str = "right") -> tuple[Tensor, Bool[Tensor, "R N"]]:
-        """Pad the inputs of examples, which have padding at their end only; return them with their padding mask."""
-        del side
-        return padded_inputs([source for source, _ in examples])
-
-
-class DualSubject(MediaSubject):
-    """A dual encoder: it reads pictures and texts, which are an example together."""
-
-    def example(self, source: int, target: int) -> Example:
-        """Draw a picture and a text."""
-        return draw_input(self.recipe, source, self.random), self.ids(source + target)
-
-    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
-        """Compute the vectors of the picture and of the text of each example, times the scale of the similarities."""
-        pictures = model.pictures(*padded_inputs([rows for rows, _ in examples]))
-        texts = model.texts(*padded([text for _, text in examples], side))
-        return list(model.scale * torch.stack([pictures, texts], dim=1))
-
-
-class PatchSubject(MediaSubject):
-    """A model of masked patches: it reads pictures with hidden patches, whose pixels it predicts."""
-
-    def example(self, source: int, target: int) -> Example:
-        """Draw a picture, and which of its patches are hidden."""
-        pixels = draw_input(self.recipe, source + target, self.random)
-        grid = len(pixels) // self.recipe.image.patch, self.recipe.image.grid[1]
-        hidden = hidden_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
-        return pixels, torch.from_numpy(hidden)
-
-    def predicted(self, model: Any, examples: Sequence[Example]) -> tuple[Float[Tensor, "R H Q F"], Tensor, Tensor]:
-        """Predict the pixels of all patches in one batch; return them with the padded inputs and hidden patches."""
-        inputs, padding_mask = padded_inputs([pixels for pixels, _ in examples])
-        hidden = torch.nn.utils.rnn.pad_sequence([hidden for _, hidden in examples], batch_first=True)
-        return model(inputs, padding_mask, hidden), inputs, hidden
-
-    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
-        """Compute the pixels of every patch of each picture; there is padding at the end only."""
-        del side
-        found, _, _ = self.predicted(model, examples)
-        return [patches[: len(hidden)] for patches, (_, hidden) in zip(found, examples, strict=True)]
-
-    def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
-        """Compute the squared error of the pixels of hidden patches."""
-        found, inputs, hidden = self.predicted(model, examples)
-        return squared_error(found[hidden], normalised(inputs, self.recipe.image.patch)[hidden])
-
-
+OF_MEDIA: dict[type, type[Subject]] = {
+    SourceToTarget: PairSubject,
+    SequenceClassifier: MediaSubject,
+    DualEncoder: DualSubject,
+    MaskedPatchModel: PatchSubject,
+}
 OF_TEXT: dict[type, type[Subject]] = {
     SourceToTarget: PairSubject,
     LanguageModel: TextSubject,
     **dict.fromkeys((MaskedLanguageModel, TextClassifier, TokenClassifier, SentenceEncoder), RowSubject),
 }
-OF_MEDIA: dict[type, type[MediaSubject | MediaPairSubject]] = {
-    SourceToTarget: MediaPairSubject,
-    SequenceClassifier: MediaSubject,
-    DualEncoder: DualSubject,
-    MaskedPatchModel: PatchSubject,
-}
 
 
 def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
-    """Make the subject of a loaded model.
+    """Make the subject of a loaded model; another seed gives other examples.
 
     Raises:
         InputError: the model reads no text, pictures or sounds, or looks up single words only.
     """
-    vocabulary = min(loaded.tokenizers.sizes)
-    if loaded.recipe.data.modality != "text":
-        for kind, media_subject in OF_MEDIA.items():
+    recipe, vocabulary = loaded.recipe, min(loaded.tokenizers.sizes)
+    if recipe.data.modality != "text":
+        for kind, subject in OF_MEDIA.items():
             if isinstance(loaded.model, kind):
-                return media_subject(loaded.model, loaded.recipe, vocabulary, seed)
+                return subject(loaded.model, recipe, vocabulary, seed)
     for kind, subject in OF_TEXT.items():
         if isinstance(loaded.model, kind) and vocabulary:
-            found = subject(loaded.model, vocabulary, seed)
-            found.sides = ("right",) if ARCHITECTURES.is_own(loaded.recipe.model.architecture) else found.sides
-            return found
+            made = subject(loaded.model, recipe, vocabulary, seed)
+            if ARCHITECTURES.is_own(recipe.model.architecture):
+                made.sides = ("right",)  # an architecture of a user's own need not know padding on the left
+            return made
     raise InputError(f"{loaded.path}: there is nothing to verify in a model that reads no text, pictures or sounds")

@@ -1,0 +1,316 @@
+"""Layers of the Transformer (Vaswani et al. 2017, figure 1): residual connections, feed-forward networks, blocks.
+
+The multi-head attention of section 3.2 is in `heedful.nn.attention`, its masks are in `heedful.nn.masks`.
+
+B batch, T queries, S keys, W lanes of a search, D model.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.attention import Attention
+from heedful.nn.dropout import Dropout
+from heedful.nn.kv_cache import NO_CACHE, Cache, KeysValues, KVCache
+from heedful.nn.masks import AttentionMask, BeamLanes, SelfAttentionInputs, attention_bias
+from heedful.nn.named_stacks import BlockStack, NamedStack
+from heedful.nn.positions import Positions
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+def layer_norm(config: ModelConfig) -> nn.LayerNorm:
+    """Create a layer normalisation (Ba et al. 2016)."""
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+
+
+def rms_norm(config: ModelConfig) -> nn.RMSNorm:
+    """Create a root mean square normalisation, RMSNorm (Zhang & Sennrich 2019)."""
+    return nn.RMSNorm(config.d_model, eps=config.norm_eps)
+
+
+NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {"layer": layer_norm, "rms": rms_norm}
+
+
+class Residual(nn.Module):
+    """Residual connection around a sublayer: x is added to what the sublayer computes, so that gradients pass by it."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = NORMS[config.normalization](config)
+        self.dropout = Dropout(config.dropout)
+
+
+class PostNorm(Residual):
+    """Post-norm residual connection: Norm(x + Dropout(f(x))), as in Vaswani et al. (2017, sections 3.1 and 5.4)."""
+
+    def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
+        # The norm is on the way of every gradient: deep stacks need a warm-up, or diverge.
+        return self.norm(x + self.dropout(f(x)))
+
+
+class PreNorm(Residual):
+    """Pre-norm residual connection: x + Dropout(f(Norm(x))), which trains without warm-up (Xiong et al. 2020)."""
+
+    def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
+        # From the last block to the first one x is only added to: gradients arrive as they left.
+        return x + self.dropout(f(self.norm(x)))
+
+
+RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
+
+
+def quick_gelu(x: Tensor) -> Tensor:
+    """GELU by its sigmoid approximation, x sigmoid(1.702 x) (Hendrycks & Gimpel 2016, section 2)."""
+    return x * torch.sigmoid(1.702 * x)
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,  # Vaswani et al. (2017)
+    "gelu": F.gelu,  # exact (Hendrycks & Gimpel 2016), as in BERT and GPT
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # GPT-2
+    "quick_gelu": quick_gelu,  # CLIP
+    "silu": F.silu,  # or swish, x sigmoid(x) (Elfwing et al. 2017), as in models trained with Marian
+}
+
+
+class FeedForward(nn.Module):
+    """Feed-forward network FFN(x) = activation(x W1 + b1) W2 + b2, formula 2 of Vaswani et al. (2017).
+
+    Each position is computed by itself: only attention carries anything from one token to another.
+    """
+
+    parameter_kind = "feed-forward"
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
+        self.dropout = Dropout(config.activation_dropout)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        # B T D to B T d_ff and back: in the paper two thirds of the weights of an encoder block are here.
+        return self.down(self.dropout(self.activation(self.up(x))))
+
+
+class SwiGLU(nn.Module):
+    """Gated feed-forward network (silu(x W) * x V) W2 without biases (SwiGLU, formula 6 of Shazeer 2020)."""
+
+    parameter_kind = "feed-forward"
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gate = nn.Linear(config.d_model, config.d_ff, bias=False)
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=False)
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.dropout = Dropout(config.activation_dropout)
+
+    def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        # Of three matrices, not two: with 2/3 of d_ff it has as many weights as the others.
+        return self.down(self.dropout(F.silu(self.gate(x)) * self.up(x)))
+
+
+FEED_FORWARDS: dict[str, type[FeedForward] | type[SwiGLU]] = {
+    **dict.fromkeys(ACTIVATIONS, FeedForward),
+    "swiglu": SwiGLU,
+}
+
+
+def self_attend(
+    attention: Attention, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache
+) -> Float[Tensor, "B T D"]:
+    """Self-attention: queries, keys and values all come from x, and from earlier tokens whose keys are in the cache."""
+    # In training the cache hands back what it gets (S = T); in a search it puts S - T earlier tokens before it.
+    queries = attention.queries(x, inputs.rotate)
+    keys, values = cache.update(*attention.keys_values(x, inputs.rotate))
+    return attention(queries, keys, values, inputs.attention_bias)
+
+
+class Block(nn.Module):
+    """Encoder block: self-attention and a feed-forward network (figure 1, left). With a causal mask a block of GPT."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        residual = RESIDUALS[config.norm]
+        self.self_attention, self.self_residual = Attention(config), residual(config)
+        self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
+    ) -> Float[Tensor, "B T D"]:
+        # The residual connection decides whether the norm is before or after the sublayer that it is given.
+        x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
+        return self.feed_residual(x, self.feed_forward)
+
+
+class DecoderBlock(nn.Module):
+    """Decoder block: causal self-attention, cross-attention to the encoder, feed-forward network (figure 1, right)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        residual = RESIDUALS[config.norm]
+        self.self_attention, self.self_residual = Attention(config), residual(config)
+        self.cross_attention, self.cross_residual = Attention(config), residual(config)
+        self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        inputs: SelfAttentionInputs,
+        source: KeysValues,
+        source_bias: Float[Tensor, "B 1 1 S"],
+        cache: Cache = NO_CACHE,
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the hidden states of target tokens.
+
+        Args:
+            x: the target tokens.
+            inputs: attention bias and positions of the self-attention.
+            source: the encoder output as keys (B G S K) and values (B G S U) of this block's cross-attention.
+            source_bias: attention bias that masks the padding of the source.
+            cache: the KV cache with the previous target tokens.
+        """
+        x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
+        # Keys and values of the source come projected: they are the same at every step of a search.
+        x = self.cross_residual(
+            x, lambda h: self.cross_attention(self.cross_attention.queries(h), *source, source_bias)
+        )
+        return self.feed_residual(x, self.feed_forward)
+
+
+class TransformerStack(BlockStack):
+    """What encoder and decoder share: positions and dropout before their blocks, and a norm after them."""
+
+    def __init__(self, config: ModelConfig, positions: Positions, blocks: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.positions = positions
+        # BERT normalises the sum of embedding and position, in its code (Devlin et al. 2019).
+        self.embedding_norm = NORMS[config.normalization](config) if config.embedding_norm else nn.Identity()
+        self.dropout = Dropout(config.dropout)
+        self.blocks = nn.ModuleList(blocks)
+        # The last block of a pre-norm stack ends in a sum, which nothing has normalised yet.
+        self.norm = NORMS[config.normalization](config) if config.norm == "pre" else nn.Identity()
+
+    def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
+        """Add positions to embedded tokens, with dropout on the sum (Vaswani et al. 2017, section 5.4)."""
+        return self.dropout(self.embedding_norm(self.positions.embed(x, position, length)))
+
+
+class StackCache:
+    """Cache of a stack during generation: the KV cache of each block."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = [KVCache() for _ in range(blocks)]
+
+    def select(self, rows: Int[Tensor, " R"]) -> None:
+        for cache in self.blocks:
+            cache.select(rows)
+
+
+class Stack(TransformerStack):
+    """Stack of blocks over embedded tokens: an encoder (Vaswani et al. 2017, 3.1), or GPT with a causal mask."""
+
+    def __init__(self, config: ModelConfig, layers: int, positions: Positions) -> None:
+        super().__init__(config, positions, (Block(config) for _ in range(layers)))
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: StackCache | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """Compute hidden states of embedded tokens under an attention mask; the cache holds earlier tokens."""
+        x = self.embed(x, mask.query_positions, mask.length)
+        # Mask and positions are the same in every block: they are computed once.
+        inputs = mask.inputs(self.positions, x)
+        caches = cache.blocks if cache else [NO_CACHE] * len(self.blocks)
+        for block, block_cache in zip(self.blocks, caches, strict=True):
+            x = block(x, inputs, block_cache)
+        return self.norm(x)
+
+    def named(self, name: str, sequence: str) -> NamedStack:
+        return NamedStack(name, sequence, self)
+
+    def begin(self, rows: int) -> StackCache:
+        del rows
+        return StackCache(len(self.blocks))
+
+
+class EncoderOutput:
+    """Output of an encoder, which the cross-attention of a decoder reads: hidden states and their padding mask."""
+
+    def __init__(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> None:
+        self.states = states
+        self.padding_mask = padding_mask
+        # Every target token may look at every real source token: one row of the mask serves all queries.
+        self.attention_bias: Float[Tensor, "B 1 1 S"] = attention_bias(padding_mask[:, None, :], states)
+
+
+class DecoderCache:
+    """Cache of a decoder during a search: each token of source and target is projected to keys and values once.
+
+    Attributes:
+        source_bias: the attention bias that masks the padding of the source.
+        source: keys and values of the source for each block's cross-attention.
+        target: the KV cache of each block's self-attention.
+    """
+
+    def __init__(self, encoded: EncoderOutput, projected: list[KeysValues]) -> None:
+        self.source_bias = encoded.attention_bias
+        self.source = [(keys.contiguous(), values.contiguous()) for keys, values in projected]  # read at every step
+        self.target = [KVCache() for _ in projected]
+
+    def select(self, sentences: Int[Tensor, " B"]) -> None:
+        # Beams of a sentence share the source: it moves only if the sentence does.
+        self.source_bias = self.source_bias[sentences]
+        self.source = [(keys[sentences], values[sentences]) for keys, values in self.source]
+        for cache in self.target:
+            cache.select(sentences)
+
+    def prune(self, columns: Int[Tensor, "B C"]) -> None:
+        """Keep only some target tokens of each sentence, given by their columns."""
+        for cache in self.target:
+            cache.prune(columns)
+
+
+class Decoder(TransformerStack):
+    """Decoder: a stack of decoder blocks over embedded tokens, with cross-attention to the output of an encoder."""
+
+    def __init__(self, config: ModelConfig, positions: Positions) -> None:
+        super().__init__(config, positions, (DecoderBlock(config) for _ in range(config.decoder_layers)))
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], encoded: EncoderOutput
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the hidden states of all target positions at once (teacher forcing).
+
+        The causal mask hides later tokens, so that each state is the one that a search would compute step by step.
+        """
+        mask = AttentionMask(padding_mask, x.size(1), causal=True)
+        x = self.embed(x, mask.query_positions, mask.length)
+        inputs = mask.inputs(self.positions, x)
+        # The source is projected block by block: without gradients, only the keys and values of one are in memory.
+        for block, source in zip(self.blocks, self.keys_values(encoded), strict=True):
+            x = block(x, inputs, source, encoded.attention_bias)
+        return self.norm(x)
+
+    def keys_values(self, encoded: EncoderOutput) -> Iterator[KeysValues]:
+        """Project the encoder output for the cross-attention of each block, one block after another."""
+        for block in cast("Iterable[DecoderBlock]", self.blocks):
+            yield block.cross_attention.keys_values(encoded.states)
+
+    def begin(self, encoded: EncoderOutput) -> DecoderCache:
+        return DecoderCache(encoded, list(self.keys_values(encoded)))
+
+    def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
+        """Compute the hidden states of one new token in each lane, from the tokens in the cache."""
+        # All hypotheses of a sentence are queries of one attention, over the keys that they share.
+        x = self.embed(x, lanes.query_positions, lanes.length + 1)
+        inputs = lanes.append(self.positions, x)
+        for block, source, target in zip(self.blocks, cache.source, cache.target, strict=True):
+            x = block(x, inputs, source, cache.source_bias, target)
+        return self.norm(x)

@@ -1,0 +1,210 @@
+"""From the residual stream to logits: the logit lens, and direct logit attribution.
+
+The logit lens (nostalgebraist 2020) predicts tokens from the residual stream after each block.
+
+Direct logit attribution (Elhage et al. 2021) says how much each part of a model adds to the logit of a token. The
+residual stream is the sum of embedding, position and all sublayer outputs. A logit would be a linear function of the
+stream if norms did not divide by a scale. With each scale frozen at its value in the recorded pass, every norm is
+affine, and the logit is exactly the sum of its parts. All norms between a part and the logit are frozen: the final norm
+of a pre-norm model, the norms of all later sublayers in a post-norm model. The GELU in BERT's head is frozen too:
+GELU(x) = x gate(x), with constant gates.
+
+A part is a direct effect: indirect effects, through the scales or through later sublayers, are not counted. A
+translator's encoder contributes only through the heads of cross-attention.
+
+L blocks, T tokens, K best tokens, D model, V vocabulary.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.architectures import Model
+from heedful.architectures.model import evaluating
+from heedful.architectures.transformer.layers import PostNorm
+from heedful.errors import InputError
+from heedful.inspector.capture.taps import SUBLAYERS
+from heedful.inspector.capture.trace import Trace
+from heedful.nn.attention import Attention
+from heedful.nn.named_stacks import NamedStack
+
+
+@dataclass(frozen=True)
+class Lens:
+    """Logit lens: token predictions after each block and at each position; the last block gives the model's own."""
+
+    tokens: Int[np.ndarray, "L T K"]  # ids of the likeliest tokens, best first
+    log_probs: Float[np.ndarray, "L T K"]  # of `tokens`
+    entropy: Float[np.ndarray, "L T"]  # of the distribution over the whole vocabulary, in nats
+    rank: Int[np.ndarray, "L T"]  # from 0, of the token that is likeliest after the last block
+    last_log_probs: Float[np.ndarray, "L T"]  # of the token that is likeliest after the last block
+
+
+@torch.no_grad()
+def lens(model: Model, trace: Trace, count: int = 10) -> Lens:
+    """Compute the logit lens from a trace: token predictions from the residual stream after each block.
+
+    Args:
+        model: the model of the trace.
+        trace: a trace that holds the residual stream after each block, "*.ffn.resid".
+        count: number of likeliest tokens to keep for each block and position.
+
+    Raises:
+        InputError: the model predicts no tokens.
+    """
+    check_speaks(model)
+    side = model.named_stacks()[-1]
+    device = next(model.parameters()).device
+    streams = [
+        torch.from_numpy(trace[f"{side.name}.{layer}.ffn.resid"].values) for layer in range(len(side.stack.blocks))
+    ]
+    with evaluating(model):
+        log_probs = torch.stack([model.head(side.stack.norm(x.to(device))).log_softmax(-1) for x in streams])  # L T V
+    best, tokens = log_probs.topk(count)
+    last = tokens[-1, :, 0].expand(len(streams), -1)[..., None]
+    last_log_probs = log_probs.gather(-1, last)
+    rank = (log_probs > last_log_probs).sum(-1)
+    entropy = torch.special.entr(log_probs.exp()).sum(-1)
+    return Lens(*(x.cpu().numpy() for x in (tokens, best, entropy, rank, last_log_probs[..., 0])))
+
+
+def speaks(model: Model) -> bool:
+    """True if the logit lens can look through a model: it predicts tokens from a stack of blocks."""
+    return model.predicts_tokens and bool(model.named_stacks())
+
+
+def check_speaks(model: Model) -> None:
+    if not speaks(model):
+        raise InputError(f"a {type(model).__name__} says no tokens from a stack of blocks: there is nothing to look at")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One summand of a logit in direct logit attribution, such as the contribution of an attention head."""
+
+    source: str  # "tgt" or "src" for embeddings, a sublayer such as "dec.0.cross", a stack, "transform" or "output"
+    kind: str  # "token", "position", "head", "hidden" (a feed-forward network), "bias", or "norm" (the bias of a norm)
+    value: float
+    head: int | None = None  # from 0
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Direct logit attribution: the logit of one token at one position, and the parts that sum to the logit."""
+
+    place: int  # position in the tokens of the last stack, from 0
+    token: int
+    logit: float  # that the model computed
+    parts: tuple[Part, ...]  # in the order in which the model adds them
+    difference: float  # the sum of the parts minus the logit, only a rounding error
+
+
+@torch.no_grad()
+def attribute(model: Any, trace: Trace, place: int, token: int) -> Attribution:
+    """Split the logit of a token at a position into the contributions of embeddings, heads, sublayers and biases.
+
+    Args:
+        model: the model of the trace, in floating point.
+        trace: a complete trace; attention heads may be switched off, other edits of the residual stream are not
+            allowed.
+        place: position in the tokens of the last stack, from 0.
+        token: id of the token.
+
+    Raises:
+        InputError: the model predicts no tokens, is quantized to int8, or there is no such position or token.
+    """
+    check_speaks(model)
+    if not isinstance(model.output, nn.Linear):
+        raise InputError(
+            "a model in int8 rounds what it adds, so that its logits have no exact parts; load it in float32"
+        )
+    logits = trace["logits"].values
+    for name, number, size in (("position", place, logits.shape[0]), ("token", token, logits.shape[1])):
+        if not 0 <= number < size:
+            raise InputError(f"{name} {number}: there are {size}, counted from 0")
+    parts = tuple(Walk(model, model.named_stacks()[-1], trace, place).parts(token))[::-1]
+    logit = float(logits[place, token])
+    return Attribution(place, token, logit, parts, sum(part.value for part in parts) - logit)
+
+
+class Walk:
+    """Walk backwards from a logit to the embeddings, which yields the parts of direct logit attribution.
+
+    Attributes:
+        direction: gradient of the logit with respect to the residual stream at the current point of the walk, with
+            frozen norms and gates.
+    """
+
+    direction: Float[Tensor, " D"]
+
+    def __init__(self, model: Any, side: NamedStack, trace: Trace, place: int) -> None:
+        self.model, self.side, self.trace, self.place = model, side, trace, place
+
+    def parts(self, token: int) -> Iterator[Part]:
+        """Yield all parts of the logit of a token, from the output layer back to the embeddings."""
+        output, stack, name = self.model.output, self.side.stack, self.side.name
+        self.direction = exact(output.weight[token])
+        if output.bias is not None:
+            yield Part("output", "bias", float(output.bias[token]))
+        if transform := self.model.head_transform():
+            yield from self._transform(transform)
+        yield from self._norm(name, stack.norm, self._at(f"{name}.{len(stack.blocks) - 1}.ffn.resid"))
+        for number in reversed(range(len(stack.blocks))):
+            block = dict(stack.blocks[number].named_children())
+            for short, (sublayer, residual) in reversed(SUBLAYERS.items()):
+                if sublayer in block:
+                    yield from self._sublayer(f"{name}.{number}.{short}", block[sublayer], block[residual])
+        line = self.side.sequence
+        yield from self._norm(line, stack.embedding_norm, self._at(f"{line}.sum"))
+        yield Part(line, "position", float(self.direction @ self._at(f"{line}.pos")))
+        yield Part(line, "token", float(self.direction @ self._at(f"{line}.tok")))
+
+    def _at(self, name: str) -> Tensor:
+        """Value of a recorded tensor at the position of the logit; for tensors with heads, of all heads."""
+        values = exact(torch.from_numpy(self.trace[name].values))
+        return values[:, self.place] if self.trace.axes[name][0].name == "head" else values[self.place]
+
+    def _sublayer(self, name: str, sublayer: Any, residual: nn.Module) -> Iterator[Part]:
+        if isinstance(residual, PostNorm):
+            yield from self._norm(name, residual.norm, self._at(f"{name}.in") + self._at(f"{name}.out"))
+        # The last matrix of the sublayer is linear: the direction before it is W^T times the direction after it.
+        last = sublayer.out if isinstance(sublayer, Attention) else sublayer.down
+        if last.bias is not None:
+            yield Part(name, "bias", float(self.direction @ exact(last.bias)))
+        weights = self.direction @ exact(last.weight)
+        if isinstance(sublayer, Attention):
+            values = (weights.unflatten(0, (sublayer.heads, -1)) * self._at(f"{name}.z")).sum(1).tolist()
+            yield from (Part(name, "head", values[head], head) for head in reversed(range(sublayer.heads)))
+        else:
+            yield Part(name, "hidden", float(weights @ self._at(f"{name}.h")))
+
+    def _norm(self, source: str, norm: Any, entered: Float[Tensor, " D"]) -> Iterator[Part]:
+        """Move the direction back through a norm with a frozen scale; yield the part of the norm's bias."""
+        if isinstance(norm, nn.Identity):
+            return
+        if getattr(norm, "bias", None) is not None:
+            yield Part(source, "norm", float(self.direction @ exact(norm.bias)))
+        direction = self.direction * exact(norm.weight)
+        if isinstance(norm, nn.LayerNorm):  # nn.RMSNorm does not subtract the mean
+            direction, entered = direction - direction.mean(), entered - entered.mean()
+        self.direction = direction / (entered.square().mean() + norm.eps).sqrt()
+
+    def _transform(self, transform: Any) -> Iterator[Part]:
+        """Move the direction back through norm(GELU(x W + b)) of BERT's head, with frozen scale and gates."""
+        dense = transform.dense
+        inner = exact(dense.weight) @ self._at(f"{self.side.name}.norm") + exact(dense.bias)
+        gate = torch.special.ndtr(inner)
+        yield from self._norm("transform", transform.norm, inner * gate)
+        self.direction = self.direction * gate
+        yield Part("transform", "bias", float(self.direction @ exact(dense.bias)))
+        self.direction = self.direction @ exact(dense.weight)
+
+
+def exact(x: Tensor) -> Tensor:
+    """Convert a tensor to float64 on the CPU, so that only the model's own rounding errors remain."""
+    return x.detach().cpu().double()

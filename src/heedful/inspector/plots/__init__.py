@@ -1,1 +1,0 @@
-"""Pictures of attention weights and of other recorded tensors, drawn with matplotlib."""

@@ -1,0 +1,43 @@
+"""Metrics, one module for each kind of output; those of translations can be imported from here."""
+
+from typing import TYPE_CHECKING
+
+from heedful.registry import public_names
+
+if TYPE_CHECKING:
+    from heedful.metrics.bootstrap import Comparison, Resampled
+    from heedful.metrics.translation import (
+        LOWER_CASED,
+        METRICS,
+        TOKENIZERS,
+        Score,
+        Scoring,
+        check_aligned,
+        is_lower_cased,
+        paired_bootstrap,
+        score,
+    )
+
+__all__ = [
+    "LOWER_CASED",
+    "METRICS",
+    "TOKENIZERS",
+    "Comparison",
+    "Resampled",
+    "Score",
+    "Scoring",
+    "check_aligned",
+    "is_lower_cased",
+    "paired_bootstrap",
+    "score",
+]
+
+_BOOTSTRAP = ("Comparison", "Resampled")
+
+__getattr__ = public_names(
+    __name__,
+    {
+        "heedful.metrics.bootstrap": _BOOTSTRAP,
+        "heedful.metrics.translation": [name for name in __all__ if name not in _BOOTSTRAP],
+    },
+)

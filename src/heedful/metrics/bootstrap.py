@@ -1,0 +1,258 @@
+"""Bootstrap resampling (Efron & Tibshirani 1993): confidence intervals of scores, and paired significance tests."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from heedful.errors import InputError
+from heedful.metrics.classes import ClassReport
+from heedful.metrics.metric import Metric, Outputs, lower_is_better, mean
+from heedful.wording import counted
+
+SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
+MIN_EXAMPLES = 100  # fewer make the p-values of a bootstrap rough
+
+
+class Interval(NamedTuple):
+    """Score on a test set, with the bounds of its bootstrap confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Score of a system on a test set, with the mean and half the width of the 95 % interval over resamples."""
+
+    value: float
+    mean: float
+    interval: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of two systems under one metric.
+
+    Attributes:
+        name: Name of the metric.
+        baseline: Score of the baseline system.
+        system: Score of the other system, on the same resamples.
+        difference: Score of the system minus that of the baseline, computed on each resample.
+        p_value: How often chance alone makes a difference this large.
+        signature: sacrebleu's signature, for metrics of translations.
+        lower_is_better: True if a lower score is a better one.
+    """
+
+    name: str
+    baseline: Resampled
+    system: Resampled
+    difference: Resampled
+    p_value: float
+    signature: str = ""
+    lower_is_better: bool = False
+
+    @property
+    def is_better(self) -> bool:
+        """True if the system has a better score than the baseline."""
+        better, worse = (self.baseline, self.system) if self.lower_is_better else (self.system, self.baseline)
+        return better.value > worse.value
+
+    @property
+    def is_significant(self) -> bool:
+        """True if the difference between the two systems is statistically significant: the p-value is below 0.05."""
+        return self.p_value < SIGNIFICANT
+
+
+@dataclass(frozen=True)
+class ExampleScores:
+    """Results on each example of a test set, from which the scores of any resample of the examples are computed.
+
+    Attributes:
+        count: The number of examples.
+        measure: Computes the scores, by name, of the examples with given numbers, int64, from 0, which may repeat.
+        classes: The report class by class; None where the outputs are not classes.
+        whole: Scores of the whole test set, by name, also those that cannot be resampled; None: what `measure` gives.
+        each: The scores of each example, by name, of scores that are means of these.
+    """
+
+    count: int
+    measure: Callable[[np.ndarray], dict[str, float]]
+    classes: ClassReport | None = None
+    whole: dict[str, float] | None = None
+    each: Mapping[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Scores, by name, over all examples of the test set, of those that can be resampled."""
+        return self.measure(np.arange(self.count))
+
+
+def example_scores(outputs: Outputs, metrics: Mapping[str, Metric]) -> ExampleScores:
+    """Compute from outputs on a test set what the scores of any resample of it follow from; `metrics` by score name."""
+    # What can be computed once, example by example, is; a resample then only puts rows together.
+    rows = {name: np.asarray(metric.compute(outputs)) for name, metric in metrics.items() if metric.total}
+
+    def measure(names: Collection[str], examples: np.ndarray) -> dict[str, float]:
+        scores: dict[str, float] = {}
+        needs_outputs = not rows.keys() >= set(names)
+        selection = outputs.select(examples) if needs_outputs else outputs
+        for name in names:
+            metric = metrics[name]
+            score = metric.total(rows[name][examples]) if metric.total else metric.compute(selection)
+            if score is not None:
+                scores[name] = score
+        return scores
+
+    groups = outputs.groups()
+    members = None  # the examples of each group
+    if groups is not None:
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+    repeatable = [name for name, metric in metrics.items() if metric.resampled]
+
+    def resample(numbers: np.ndarray) -> dict[str, float]:
+        examples = numbers if members is None else np.concatenate([members[group] for group in numbers.tolist()])
+        return measure(repeatable, examples)
+
+    return ExampleScores(
+        count=len(outputs) if members is None else len(members),
+        measure=resample,
+        classes=outputs.report(),
+        whole=measure(metrics, np.arange(len(outputs))),
+        each={name: values.tolist() for name, values in rows.items() if metrics[name].total is mean},
+    )
+
+
+def mean_scores(
+    per_example: Mapping[str, Sequence[float] | np.ndarray], groups: Sequence[int] | np.ndarray | None = None
+) -> ExampleScores:
+    """Make `ExampleScores` whose scores are means over examples.
+
+    Args:
+        per_example: For each score, a number per example.
+        groups: The number, from 0, of the group of each example. A group is drawn as a whole and counts as one example:
+            as many results as there are groups are independent.
+    """
+    columns = {name: np.asarray(values, np.float64) for name, values in per_example.items()}
+    (count,) = {len(values) for values in columns.values()}
+    members = np.arange(count) if groups is None else np.asarray(groups)
+    sizes = np.bincount(members)
+    sums = {name: np.bincount(members, values) for name, values in columns.items()}
+
+    def measure(numbers: np.ndarray) -> dict[str, float]:
+        examples = sizes[numbers].sum()
+        return {name: float(values[numbers].sum() / examples) for name, values in sums.items()}
+
+    return ExampleScores(len(sizes), measure)
+
+
+@dataclass(frozen=True)
+class BootstrapScores:
+    """Scores of a system on a test set and on resamples of it, by name; plain numbers that can be stored as JSON.
+
+    Two systems with the same count, number of samples and seed are scored on the same resamples.
+    """
+
+    count: int  # examples of the test set
+    scores: dict[str, float]
+    drawn: dict[str, list[float]]  # a score for each resample
+
+
+def bootstrap_scores(system: ExampleScores, samples: int = 1000, seed: int = 1) -> BootstrapScores:
+    """Score a system on its test set and on `samples` bootstrap resamples of it.
+
+    Raises:
+        InputError: There are no examples, or `samples` is below 1.
+    """
+    if system.count < 1 or samples < 1:
+        raise InputError(f"{system.count} examples, {samples} samples: a bootstrap needs 1 or more of both")
+    resamples = [system.measure(draw_examples(system.count, sample, seed)) for sample in range(samples)]
+    scores = system.scores
+    return BootstrapScores(system.count, scores, {name: [each[name] for each in resamples] for name in scores})
+
+
+def compare_scores(
+    baseline: ExampleScores, system: ExampleScores, samples: int = 1000, seed: int = 1
+) -> list[Comparison]:
+    """Compare two systems on the same resamples of a test set (Koehn 2004): one comparison for each score.
+
+    The p-value is two-sided: twice the share of resamples on which the system that is worse on the test set is at least
+    as good as the other one. The smallest possible one is 2 / (samples + 1).
+
+    Raises:
+        InputError: There are no examples, the two numbers of examples differ, or `samples` is below 1.
+    """
+    if not baseline.count == system.count > 0 or samples < 1:
+        raise InputError(
+            f"{baseline.count} examples of the baseline, {system.count} of the system, {samples} samples: a paired "
+            "bootstrap needs the same examples of both, and 1 sample or more"
+        )
+    return compare_bootstraps(*(bootstrap_scores(scores, samples, seed) for scores in (baseline, system)))
+
+
+def few_examples(count: int) -> str:
+    """Say that a test set has too few examples for a bootstrap."""
+    return (
+        f"p-values on {counted(count, 'examples')} are rough; score {MIN_EXAMPLES} or more to be sure of what they say"
+    )
+
+
+def compare_bootstraps(baseline: BootstrapScores, system: BootstrapScores) -> list[Comparison]:
+    """Compare two systems on the same resamples, under each score that both have; see `compare_scores`."""
+    comparisons = []
+    for name, value in system.scores.items():
+        if name not in baseline.scores:
+            continue
+        theirs, ours = np.array(baseline.drawn[name]), np.array(system.drawn[name])
+        gains = ours - theirs
+        # One example says nothing about chance: its p-value is 1.
+        fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum())) if system.count > 1 else len(gains)
+        p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
+        base = baseline.scores[name]
+        scores = _resampled(base, theirs), _resampled(value, ours), _resampled(value - base, gains)
+        comparisons.append(Comparison(name, *scores, p_value, lower_is_better=lower_is_better(name)))
+    return comparisons
+
+
+def _resampled(value: float, resamples: np.ndarray) -> Resampled:
+    low, high = np.quantile(resamples, [0.025, 0.975])
+    return Resampled(value, float(resamples.mean()), float(high - low) / 2)
+
+
+def bootstrap_interval(
+    score: Callable[[np.ndarray], float], count: int, samples: int = 1000, level: float = 0.95, seed: int = 1
+) -> Interval:
+    """Return a score with its bootstrap percentile interval (Efron & Tibshirani 1993, chapter 13).
+
+    Args:
+        score: Computes the score of the examples with given numbers, int64, shape (count,): for a mean
+            `lambda numbers: scores[numbers].mean()`, and for a metric of the whole set its own computation.
+        count: The number of examples in the test set.
+        samples: The number of test sets to draw, each of `count` examples with replacement.
+        level: The share of the resamples whose score lies in the interval.
+        seed: The seed of the draws.
+
+    Raises:
+        InputError: There are no examples, no samples, or the level does not lie between 0 and 1.
+    """
+    if count < 1 or samples < 1 or not 0 < level < 1:
+        raise InputError(
+            f"{count} examples, {samples} samples, level {level}: a bootstrap needs 1, 1, and 0 < level < 1"
+        )
+    values = [score(draw_examples(count, sample, seed)) for sample in range(samples)]
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(score(np.arange(count))), float(low), float(high))
+
+
+def draw_examples(count: int, sample: int, seed: int) -> np.ndarray:
+    """Draw the examples of a resample by (count, sample, seed) alone, so that two systems are scored on the same."""
+    raw = np.random.Philox(np.random.SeedSequence((seed, sample))).random_raw(count)
+    return (raw % np.uint64(count)).astype(np.int64)
+
+
+# Names in version 0.1
+Outcomes, Draws = ExampleScores, BootstrapScores
+mean_outcomes, draw_outcomes = mean_scores, bootstrap_scores
+compare_outcomes, compare_draws = compare_scores, compare_bootstraps

@@ -1,0 +1,141 @@
+"""Does a run improve? Which validation is the best, when to stop early, and signs that nothing is learned.
+
+The best validation has the best selecting score (`train.best`); ties are decided by the loss.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from heedful.checkpoint import Best
+from heedful.config.schema import Recipe
+from heedful.errors import InputError
+from heedful.metrics.metric import lower_is_better
+from heedful.tasks.task import Scores
+from heedful.training.trainer_state import LOSS, TrainerState, Watch
+
+if TYPE_CHECKING:
+    from heedful.metrics.classes import ClassReport
+
+FLAT = 3  # validations in a row with one and the same selecting score, after which it says nothing
+UPDATES = 10  # in a row that show a sign
+VALIDATIONS = 3
+SMALL_NORM = 1e-6  # of a gradient
+LEARNED = 0.01  # a loss, below which small gradients are a success
+SAME = 1e-6  # relative change of the losses of different batches, which differ where anything is learned
+STILL = 1e-3  # relative change of the loss on the validation set since the beginning
+
+
+def note_validation(state: TrainerState, scores: Scores | None, name: str) -> None:
+    """Update in the state the best score, by the score `name`, and the count of validations without progress."""
+    state.validated = state.update
+    if scores is None:
+        return
+    value, loss = rank(scores, name, state.tie)
+    state.flat = state.flat + 1 if value == state.last else 1
+    state.last = finite(value)
+
+    # A loss that still falls is progress, too: a score may stay at its first value for many validations.
+    learns = loss > (-math.inf if state.lowest_loss is None else -state.lowest_loss)
+    if learns:
+        state.lowest_loss = -loss
+
+    best = -math.inf if state.best is None else state.best
+    improves = (value, loss) > (best, -math.inf if state.best_loss is None else -state.best_loss)
+    if improves:
+        state.best, state.best_update = finite(value), state.update
+        state.best_loss = finite(-loss)
+    state.worse = 0 if improves or learns else state.worse + 1
+
+
+def best_of(state: TrainerState, name: str) -> Best | None:
+    """The best update so far; by its loss while the selecting score is NaN. None before the first finite score."""
+    if state.best is not None:
+        return Best(state.best_update, name, state.best)
+    return None if state.best_loss is None else Best(state.best_update, LOSS, -state.best_loss)
+
+
+def finite(value: int | float) -> float | None:
+    """Return a number; None for NaN and infinities, which strict JSON cannot hold."""
+    return value if math.isfinite(value) else None
+
+
+def rank(scores: Scores, name: str, tie: str | None = LOSS) -> tuple[float, float]:
+    """Rank of a model, larger for better ones: by the selecting score, and among equal ones by the score `tie`."""
+    return higher_is_better(scores, name), higher_is_better(scores, tie) if tie in scores else -math.inf
+
+
+def higher_is_better(scores: Scores, name: str) -> float:
+    """Convert a score to a number that is larger for better models: minus the loss, for example; -inf for NaN."""
+    if name not in scores:
+        raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
+    if not math.isfinite(scores[name]):
+        return -math.inf
+    return -scores[name] if lower_is_better(name) else scores[name]
+
+
+def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
+    """Format a line if the selecting score does not distinguish the checkpoints, so that the loss selects alone."""
+    value = scores[name]
+    if not math.isfinite(value):
+        reason = f"{name} is not a number in this validation"
+    elif name != LOSS and state.flat >= FLAT:
+        reason = f"{name} was {value:.4g} in the last {FLAT} validations"
+    else:
+        return None
+    return (
+        f'{reason}: it says nothing about which checkpoint is better, so the loss decides; or set train.best = "loss"'
+    )
+
+
+class WarningSigns:
+    """Watches the updates and validations of a run, and reports signs of trouble.
+
+    What it has observed is in `watch`, a part of the state of the run.
+    """
+
+    def __init__(self, recipe: Recipe, watch: Watch | None = None) -> None:
+        self.recipe = recipe
+        self.watch = watch or Watch()
+
+    def after_update(self, loss: float, norm: float) -> str | None:
+        """Note the mean loss, in nats, and the gradient norm of an update; return a sentence if they are a sign."""
+        watch, unlearned = self.watch, loss > LEARNED
+        last = math.nan if watch.loss is None else watch.loss
+        watch.small = watch.small + 1 if unlearned and norm < SMALL_NORM else 0
+        watch.same = watch.same + 1 if unlearned and abs(loss - last) <= SAME * loss else 0
+        watch.loss = finite(loss)
+        if watch.small == UPDATES:
+            return (
+                f"the gradient was below {SMALL_NORM:g} in the last {UPDATES} updates while the loss is {loss:.4g}, so "
+                "the weights hardly change: look at train.freeze and for targets that are all alike, or begin another "
+                "run with a lower optimizer.lr or a longer optimizer.warmup"
+            )
+        if watch.same == UPDATES:
+            return f"the loss was {loss:.4g} in the last {UPDATES + 1} updates{self.remedy}"
+        return None
+
+    def after_validation(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
+        """Note the scores of a validation, and its report of classes; return a sentence for each sign."""
+        signs, watch = [], self.watch
+        before, watch.alike = watch.alike, None
+        if classes:
+            from heedful.metrics.classes import sameness
+
+            watch.alike = sameness(classes, "the model", "the validation set")
+        if before and watch.alike:
+            signs.append(watch.alike)
+        if len(watch.validations) < VALIDATIONS:
+            watch.validations.append(finite(scores.get("loss", math.nan)))
+            losses = [loss for loss in watch.validations if loss is not None]
+            if len(losses) == VALIDATIONS and LEARNED < max(losses) <= min(losses) * (1 + STILL):
+                signs.append(
+                    f"the loss on the validation set has been {max(losses):.4g} since the beginning{self.remedy}"
+                )
+        return signs
+
+    @property
+    def remedy(self) -> str:
+        return (
+            f": nothing is learned. Raise optimizer.lr (now {self.recipe.optimizer.lr:g}) or lower optimizer.warmup "
+            f"(now {self.recipe.optimizer.warmup:,}), and check that inputs and targets belong together"
+        )
