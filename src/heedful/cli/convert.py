@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from dataclasses import replace
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +16,8 @@ import typer
 from heedful.cli.options import Force, folder_to_write
 from heedful.cli.output import writing_folder
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.errors import InputError
+from heedful.data.readers.files import read_lines
+from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
 from heedful.storage.manifest import MANIFEST
 from heedful.tasks import find_task
@@ -46,6 +49,13 @@ class Target(StrEnum):
 
 
 HUGGING_FACE = ("bert", "clip", "gpt2", "marian", "vit", "whisper")  # types that a config.json may name
+
+
+class Format(StrEnum):
+    """Formats that `heedful export` writes."""
+
+    SAFETENSORS = "safetensors"
+    CTRANSLATE2 = "ctranslate2"
 
 
 class Dtype(StrEnum):
@@ -180,12 +190,43 @@ def export(
             help="Model folder to write; a model of heedful that is there is replaced.", callback=folder_to_write
         ),
     ],
+    to: Annotated[
+        Format, typer.Option("--to", help="Format: a model of heedful, or one for the inference engine CTranslate2.")
+    ] = Format.SAFETENSORS,
     dtype: Annotated[
         Dtype, typer.Option(help="Data type of the weights; bfloat16 halves the size and has 8 bits of precision.")
     ] = Dtype.FLOAT32,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="Type of the weights for CTranslate2, such as int8, int8_float32, int16, float16 or bfloat16.",
+            show_default="float32",
+        ),
+    ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Texts, one on each line, with which the export for CTranslate2 is compared with the model.",
+            show_default="the validation set of the recipe",
+        ),
+    ] = None,
     _force: Force = False,
 ) -> None:
-    """Write a model folder to share: all files that the model needs, without the paths of this machine."""
+    """Write a model folder to share: all files that the model needs, without the paths of this machine.
+
+    With --to ctranslate2 it is a folder that ctranslate2.Translator, Generator
+    or Encoder opens, with a tokenizer.json for the library tokenizers. Its
+    outputs are compared with those of the model, and a folder that differs is
+    removed.
+    """
+    if to is Format.CTRANSLATE2:
+        if dtype is not Dtype.FLOAT32:
+            raise InputError("--dtype: is for --to safetensors; for ctranslate2 use --precision")
+        export_ctranslate2(model, out, precision or "float32", inputs)
+        return
+    for option, value in (("--precision", precision), ("--inputs", inputs)):
+        if value is not None:
+            raise InputError(f"{option} {value}: is for --to ctranslate2")
     from heedful.architectures import weights
     from heedful.checkpoint import load_model, write_model
     from heedful.tasks.task import usage
@@ -196,6 +237,31 @@ def export(
         write_model(folder, without_paths(loaded.recipe), loaded.tokenizers, weights(loaded.model), dtype.value)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {usage(find_task(loaded.recipe.task), out)}")
+
+
+def export_ctranslate2(name: str, out: Path, precision: str, inputs: Path | None) -> None:
+    """Write a model for CTranslate2, and compare its outputs with those of the model."""
+    from heedful.architectures import weights
+    from heedful.checkpoint import load_model
+    from heedful.convert import Model
+    from heedful.convert.ctranslate2_export import PRECISIONS, TEXTS, compare_outputs, validation_texts, write
+
+    if precision not in PRECISIONS:
+        raise InputError(f"--precision {precision}: choose one of {', '.join(PRECISIONS)}")
+    loaded = load_model(name)
+    texts = validation_texts(loaded.recipe) if inputs is None else read_lines(inputs)
+    texts = list(islice(texts, TEXTS))
+    with writing_folder(out, "OUT") as folder, show_progress(f"exporting {name}"):
+        model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
+        write(model, folder, precision)
+        agreement = compare_outputs(loaded.use(), folder, texts) if texts else None
+        if agreement and precision == "float32" and not agreement.is_equal:
+            rmtree(folder)
+            raise RunError(f"{out}: {agreement} and the folder is removed; please report this with the recipe")
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    typer.echo(f"{out}: {size / 1e6:.1f} MB for CTranslate2, in {precision}")
+    unknown = "not compared with the model, as its validation set is not there; give texts with --inputs FILE"
+    typer.echo(f"heedful: {agreement or unknown}", err=True)
 
 
 def without_paths(recipe: "Recipe") -> "Recipe":

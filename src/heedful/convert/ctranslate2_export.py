@@ -6,29 +6,37 @@ The folder has model.bin, config.json and the vocabulary, which `ctranslate2.Tra
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from heedful.config.families import FAMILIES
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.convert.model import Model, check_empty, count
 from heedful.convert.opennmt import CROSS_ATTENTION, FEED_FORWARD, SELF_ATTENTION
 from heedful.convert.weights import Names, Weights
+from heedful.data.readers.corpus import read_pairs
+from heedful.data.readers.documents import read_documents
 from heedful.errors import InputError
 from heedful.nn.positions import Relative, sinusoids
 from heedful.predictors.generator import Generator
 from heedful.predictors.outputs import TokenScores
+from heedful.predictors.predictor import AnyPredictor
 from heedful.predictors.translator import Translator
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.text.hugging_face import to_hugging_face
 from heedful.text.pipeline import BOS, EOS, UNK
+from heedful.wording import counted
 
 PRECISIONS = ("float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16")
 PROMPT, CONTINUATION = 30, 50  # characters of a prompt and tokens after it, to compare two GPTs
+TEXTS = 200  # that an export is compared with
+ROUNDING = 1e-3  # of log-probabilities in float32
 MISSING = "the export needs the package ctranslate2; install it with: pip install ctranslate2"
 
 GATED = {"feed_forward.gate": "ffn.linear_0", "feed_forward.up": "ffn.linear_0_noact"}
@@ -260,13 +268,37 @@ class Agreement:
     equal: int
     difference: float
 
+    @property
+    def is_equal(self) -> bool:
+        """True if all outputs are equal, and the numbers equal up to rounding."""
+        return self.equal == self.texts and self.difference < ROUNDING
 
-def compare_outputs(predictor: Translator | Generator, folder: Path, texts: Sequence[str]) -> Agreement:
+    def __str__(self) -> str:
+        return (
+            f"{self.equal:,} of {counted(self.texts, 'texts')} have the same output in CTranslate2, and the largest "
+            f"difference is {self.difference:.2g}"
+        )
+
+
+def validation_texts(recipe: Recipe) -> Iterator[str]:
+    """Yield the source texts of the validation set of a recipe; none if its files are not there."""
+    if recipe.data.valid is None:
+        return
+    try:
+        if FAMILIES[recipe.model.family].pairs:
+            yield from (pair.source for pair in read_pairs(recipe.data.valid, recipe.data))
+        else:
+            yield from (document.text for document in read_documents(recipe.data.valid, recipe.data))
+    except InputError:
+        return
+
+
+def compare_outputs(predictor: AnyPredictor, folder: Path, texts: Sequence[str]) -> Agreement:
     """Compare the outputs of a model with those of its export, computed by CTranslate2 in float32.
 
-    Both continue the texts by greedy search, and both score what heedful has written.
+    Both write by greedy search, and both score the same tokens. Of a BERT the hidden states are compared.
     """
-    compare = _compare_translator if isinstance(predictor, Translator) else _compare_generator
+    compare = {Translator: _compare_translator, Generator: _compare_generator}.get(type(predictor), _compare_encoder)
     return compare(predictor, folder, [text for text in texts if text.strip()])
 
 
@@ -310,6 +342,22 @@ def _compare_generator(generator: Generator, folder: Path, texts: Sequence[str])
     here = generator.score(texts)
     there = engine.score_batch([[tokens[i] for i in (EOS, *score.tokens)] for score in here], max_batch_size=64)
     return Agreement(texts=len(texts), equal=equal, difference=_largest_difference(here, there))
+
+
+def _compare_encoder(predictor: Any, folder: Path, texts: Sequence[str]) -> Agreement:
+    import ctranslate2
+
+    tokens = vocabulary(folder)
+    rows = [[BOS, *row, EOS] for row in predictor.tokenizer.encode_batch(texts)]
+    engine = ctranslate2.Encoder(str(folder), compute_type="float32")
+    differences = []
+    for row in rows:
+        [there] = np.array(engine.forward_batch([[tokens[i] for i in row]]).last_hidden_state)
+        ids = torch.tensor([row])
+        with torch.no_grad():
+            here = predictor.model.backbone(ids, torch.ones_like(ids, dtype=torch.bool))[0]
+        differences.append(float(np.abs(here.numpy() - there).max()))
+    return Agreement(texts=len(texts), equal=len(texts), difference=max(differences))
 
 
 def _largest_difference(here: Sequence[TokenScores], there: Sequence[Any]) -> float:
