@@ -1,6 +1,7 @@
 """Models written for CTranslate2 compute there what they compute here."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ SHAPES = {
 }
 
 
-def model_of(task, family, **settings):
+def model_of(task, family, **settings) -> tuple[Any, Model]:
     """A model with random weights, of which none is zero, and a tokenizer of its own words."""
     tokenizer = train_tokenizer(LINES, recipe_from_dict({"tokenizer": {"kind": "word"}}, "test").tokenizer)
     recipe = recipe_from_dict({"name": "tiny", "task": task, "model": {**TINY, "family": family, **settings}}, "test")
