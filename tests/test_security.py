@@ -38,7 +38,7 @@ IMPORTERS = {
 }
 NAMED_BY_OTHERS = {  # getattr(torch, ...) by a name that is no constant, and whose name that is
     "checkpoint/model_folder.py": "dtype",  # an argument of our own
-    "distributed/process_group.py": "type",  # a process of this run
+    "distributed/reducer.py": "type",  # a process of this run
 }
 
 

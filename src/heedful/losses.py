@@ -1,5 +1,8 @@
 """Loss functions: cross-entropy with label smoothing, fused with the output projection. A loss is a sum and a count.
 
+Losses of one task are in its file: contrastive ones of ranking and CLIP in `tasks.parts.matching`, that of word2vec in
+`tasks.word_vectors`.
+
 N tokens, D model, V vocabulary.
 """
 

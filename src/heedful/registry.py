@@ -240,7 +240,7 @@ TOKENIZERS: Registry[Any] = Registry(
 
 FORMATS: Registry[Any] = Registry(
     "model format",
-    {  # of other toolkits, which `heedful convert` reads
+    {  # of other toolkits, which `heedful convert` reads and, if the format has a writer, writes
         "bert": "heedful.convert.bert:FORMAT",
         "clip": "heedful.convert.clip:FORMAT",
         "gpt2": "heedful.convert.gpt2:FORMAT",

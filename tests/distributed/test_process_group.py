@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from heedful.distributed.launch import launch
-from heedful.distributed.process_group import LAUNCHED_BY
+from heedful.distributed.reducer import LAUNCHED_BY
 
 SCRIPT = Path(__file__).with_name("collectives.py")
 

@@ -16,9 +16,11 @@ def test_the_peak_of_a_block_is_what_was_held_at_most():
     with PeakMemory(CPU) as memory:
         before = psutil.Process().memory_info().rss
         held = torch.ones(60_000_000, dtype=torch.float32)
+        # The system may take pages from the process meanwhile, so that this can be less than before + 240 MB.
+        during = psutil.Process().memory_info().rss
         time.sleep(3 * PERIOD)
         del held
-    assert memory.bytes >= 0.99 * before + 240_000_000
+    assert memory.bytes >= max(0.95 * during, 240_000_000)
     assert memory.bytes < before + 480_000_000
 
 

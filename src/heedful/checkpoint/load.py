@@ -1,9 +1,9 @@
-"""Loads trained models from a folder, a run or the box of models that come with heedful.
+"""Load trained models from a folder, a run, or by the name of a bundled model.
 
-From checkpoint to line: `load_model` reads recipe, tokenizers and weights; `tasks.parts.sequence_to_sequence` builds
-the model (`models.transformer`) and its predictor (`decode.translator`), which encodes lines, batches them and restores
-their order; `decode.beam` searches through the model's `DecodingState`, or `decode.greedy` for a beam of 1.
-On the way `storage.manifest` only verifies files, and `tasks.translation` only adds BLEU.
+From checkpoint to line: `load_model` reads recipe, tokenizers and weights (`checkpoint.model_folder`);
+`tasks.parts.sequence_to_sequence` builds the model (`architectures.transformer.model`) and its predictor
+(`predictors.translator`), which encodes lines, batches them and restores their order; `search.beam` searches through
+the model's `DecodingState`, or `search.greedy` for a beam of 1. `storage.manifest` verifies the files.
 """
 
 import logging

@@ -1,4 +1,6 @@
-"""Safetensors files, whole or in parts: each process that shares the weights writes the rows that it holds.
+"""Contents of safetensors files, whole or in parts: each process that shares the weights has a file with its rows.
+
+`run_folder` writes them to checkpoints, and `model_folder` to model folders.
 
 `model-00002-of-00004.safetensors` holds the rows of the second of four processes; its metadata say for each tensor
 where its rows begin, and of how many there are. The files are read as one, whatever number of processes wrote them.

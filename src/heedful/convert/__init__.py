@@ -1,4 +1,7 @@
-"""Conversion of models between heedful and the formats of Hugging Face and CTranslate2."""
+"""Conversion of models between heedful and the formats of Hugging Face and CTranslate2, one file for each format.
+
+A new format is a file with a `Format`, a line in `registry.FORMATS`, and its name in `cli.convert`.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""Training data: readers, preparation and stores, the batches of each epoch, and proposals for first recipes."""
+"""Training data: readers, preparation and stores, and the batches of each epoch."""

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 from heedful.registry import public_names
 
 if TYPE_CHECKING:
-    from heedful.distributed.process_group import (
+    from heedful.distributed.reducer import (
+        SINGLE_PROCESS,
+        Exchange,
         ProcessGroup,
+        Reducer,
         ShardedGroup,
         all_processes,
         end_process,
@@ -18,12 +21,14 @@ if TYPE_CHECKING:
         local_processes,
         of_torchrun,
     )
-    from heedful.distributed.reducer import SINGLE_PROCESS, Exchange, Reducer
     from heedful.distributed.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
 
 _MODULES = {
-    "heedful.distributed.process_group": (
+    "heedful.distributed.reducer": (
+        "SINGLE_PROCESS",
+        "Exchange",
         "ProcessGroup",
+        "Reducer",
         "ShardedGroup",
         "all_processes",
         "end_process",
@@ -35,7 +40,6 @@ _MODULES = {
         "local_processes",
         "of_torchrun",
     ),
-    "heedful.distributed.reducer": ("SINGLE_PROCESS", "Exchange", "Reducer"),
     "heedful.distributed.shards": ("Rows", "Sharded", "are_sharded", "copy_into", "local", "rows_of", "whole"),
 }
 

@@ -12,7 +12,7 @@ from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Sign
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from heedful.distributed.process_group import LAUNCHED_BY
+from heedful.distributed.reducer import LAUNCHED_BY
 
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # that all processes get from the one that starts them
 

@@ -1,1 +1,1 @@
-"""Decoding: beam search, greedy search, sampling, and the predictors that use them (translator, generator, filler)."""
+"""Decoding: beam search, greedy search and sampling over any `DecodingState`; `predictors` use them."""

@@ -1,7 +1,7 @@
 """Manifest of a folder: sizes and checksums by which every changed byte of a file is noticed.
 
 Neither safetensors nor JSON notices a flipped bit. So `manifest.json` holds the size and the CRC-32 of every other
-file, and a CRC-32 of its own text.
+file, and a CRC-32 of its own text. `storage.atomic` writes it last: a folder with a manifest is complete.
 """
 
 import json

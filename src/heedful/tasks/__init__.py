@@ -1,4 +1,7 @@
-"""Tasks, one file each: examples, batches, loss and scores of each kind of training (translation, tagging ...)."""
+"""Tasks, one file each, put together from data, model, objective, metrics and predictor.
+
+`parts` has what several tasks share.
+"""
 
 from difflib import get_close_matches
 from typing import TYPE_CHECKING

@@ -28,7 +28,7 @@ def of_line(subject, line):
 def test_neighbours_have_the_largest_cosines_of_all_other_tokens(family):
     make, lines = FAMILIES[family]
     subject = make()
-    model = getattr(subject, "reader", subject).model
+    model = (subject.reader or subject).model
     for line in lines:
         tokenizer = of_line(subject, line)
         found = neighbours(model, tokenizer, line, 71, 7)

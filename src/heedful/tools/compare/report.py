@@ -1,4 +1,4 @@
-"""Report of a comparison: every number, gathered from results and logs, in the sections that HTML and Markdown show."""
+"""Report of a comparison: every number, gathered from results and logs, in the sections that `pages` renders."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
