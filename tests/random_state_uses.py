@@ -68,7 +68,7 @@ def methods(predictor: Any, given: Any) -> dict[str, Callable[[], object]]:
         "translate_lines": lambda: predictor.translate_lines(texts, beam=2),
         "generate_lines": lambda: predictor.generate_lines(texts, max_tokens=3, temperature=1.0, seed=7),
         "stream": lambda: predictor.stream(given, max_tokens=3),
-        "score": lambda: predictor.score([(TEXT, TEXT)] if hasattr(predictor, "tokenizers") else texts),
+        "score": lambda: predictor.score([(TEXT, TEXT)] if hasattr(predictor, "translate") else texts),
         "predict_lines": lambda: predictor.predict_lines(texts),
         "encode_lines": lambda: predictor.encode_lines(texts),
         "search": lambda: predictor.search(given, texts, k=1) if hasattr(predictor, "encode") else None,

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import torch
 
-from heedful.distributed import end_process, join_process_group, process_group
+from heedful.distributed import end_process, join_process_group
+from heedful.distributed import reducer as processes
 
 
 def main(folder: Path) -> None:
-    process_group.BUCKET = 11
+    processes.BUCKET = 11
     with join_process_group(minutes=1) as reducer:
         rank = reducer.rank
         prepared = folder / "prepared"

@@ -81,16 +81,16 @@ def test_an_error_of_one_process_or_all_is_told_once_and_ends_all_with_its_code(
 
 
 SLOW_LINK = """
-from heedful.distributed import end_process, join_process_group, process_group
+from heedful.distributed import end_process, join_process_group, reducer as processes
 import torch
 
-honest = process_group.dist.broadcast
+honest = processes.dist.broadcast
 
 def broadcast(*of):
     time.sleep(0.4)
     honest(*of)
 
-process_group.dist.broadcast = broadcast
+processes.dist.broadcast = broadcast
 with join_process_group(10 / 60, "cpu") as reducer:
     reducer.all_gather(0)
     reducer.broadcast_tensors({str(i): torch.ones(1) for i in range(31)})

@@ -54,15 +54,16 @@ def beam_search(
     then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the
     best `beam` candidates that do not end continue. A sentence leaves the batch when `n_best` of its hypotheses are
     finished and its best live hypothesis would not beat the worst of them even if it reached the limit at no further
-    cost: searching on to the limit would return the same. It leaves earlier once `config.patience` x `beam` hypotheses
-    are finished, unless `config.patience` is 0. `watch` is called after every step. `live` holds the hypotheses to
-    continue from; the last token of each is fed to the model first.
+    cost: searching on to the limit would return the same. It leaves earlier once `config.patience` x `beam` hypotheses,
+    and at least `n_best`, are finished, unless `config.patience` is 0. `watch` is called after every step. `live` holds
+    the hypotheses to continue from; the last token of each is fed to the model first.
     """
     live = live or Live.begin(state.begin.cpu(), limits, config)
     device = state.begin.device
     finished: list[list[Hypothesis]] = [[] for _ in live.sentences]
     while live.sentences:
         logits = state.step(live.tokens[:, :, -1].flatten().to(device))
+        # One of the tokens after a hypothesis can be <eos>; of beam + 1 at least beam continue it.
         candidates = rank(live, *best_tokens(logits, config.beam + 1))
         ended = collect(finished, live, candidates, config)
         before, (live, rows) = live, advance(live, candidates, finished, ended, config)
@@ -151,7 +152,8 @@ def advance(
     places = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # candidates that do not end, in order
     totals = candidates.totals.masked_fill(candidates.end, -torch.inf).gather(1, places)
 
-    # A sentence continues while its best hypothesis could still beat the worst of the n best at the limit.
+    # A sentence continues while its best hypothesis could still beat the worst of the n best. A log-probability is
+    # negative, so its quotient by the largest penalty, that at the limit, is the best score that it can reach.
     best = [finished[sentence] for sentence in live.sentences]
     worst = torch.tensor([b[-1].score if len(b) == config.n_best else -torch.inf for b in best], dtype=torch.float64)
     patient = ended < (max(config.patience * config.beam, config.n_best) if config.patience else torch.inf)
