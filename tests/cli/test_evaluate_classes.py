@@ -13,6 +13,7 @@ from rich.console import Console
 import heedful
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
+from heedful.predictors.classifier import Classifier
 from heedful.training.loop import train
 from toy_media import ENDINGS, LABELS, write_files, write_untrained
 from toy_media import TASKS as MEDIA
@@ -64,9 +65,7 @@ def of_pairs(folder: Path) -> Case:
     (folder / "test.csv").write_text("a,b,c\n" + "".join(f"{','.join(row)}\n" for row in kept))
     fields = {"source_field": "a", "pair_field": "b", "target_field": "c"}
     learned("classification", folder, {"source": "train.csv", **fields})
-    answers = heedful.load(folder / "model", task="classification").predict(
-        [(first, second) for first, second, _ in kept]
-    )
+    answers = heedful.load(folder / "model", as_=Classifier).predict([(first, second) for first, second, _ in kept])
     return Case(
         "model", "test.csv", "no", [row[2] for row in kept], [answer.label for answer in answers], ("no", "so", "yes")
     )

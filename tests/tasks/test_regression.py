@@ -62,7 +62,7 @@ def scores(run: Path) -> dict[str, float]:
 
 
 def predicted(model: Path) -> list[float]:
-    return [answer.score for answer in heedful.load(model, "cpu", task="regression").predict(TEXTS)]
+    return [answer.score for answer in heedful.load(model, "cpu", as_=Scorer).predict(TEXTS)]
 
 
 @pytest.fixture(scope="module")

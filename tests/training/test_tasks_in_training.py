@@ -12,6 +12,7 @@ from rich.console import Console
 import heedful
 from heedful.config.schema import GenerateConfig
 from heedful.errors import InputError
+from heedful.predictors.classifier import Classifier
 from heedful.predictors.generator import GenerationRequest
 from heedful.predictors.text_predictor import Text
 from heedful.tasks import TASKS as TASK_CLASSES
@@ -153,7 +154,7 @@ def test_a_classifier_learns_from_scratch(family, text, tmp_path):
     tables = {**LONGER, "model": {"dropout": 0.0, "family": family}}
     train(recipe("classification", text, **tables), tmp_path / "run")
     assert result(tmp_path / "run")["accuracy"] > 0.95
-    classifier = heedful.load(tmp_path / "run", "cpu", task="classification")
+    classifier = heedful.load(tmp_path / "run", "cpu", as_=Classifier)
     said = [str(answer) for answer in classifier.predict([Text("w1 red w2"), Text("w3 w5 blue"), Text("good green")])]
     assert said == ["red", "blue", "green"]
 

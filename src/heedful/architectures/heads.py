@@ -224,6 +224,8 @@ class TextClassifier(BackboneModel):
     logit_axes = ("class",)
     predicts_tokens = False
 
+    output: nn.Linear
+
     def __init__(self, config: TextModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
         self.backbone = text_backbone(config, vocab)
