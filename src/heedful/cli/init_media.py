@@ -102,8 +102,8 @@ class MediaRequest:
     def data(self) -> DataConfig:
         target = [column for column in self.columns if column.name == self.reading.choice.target and not self.writes]
         labels = tuple(label for column in target for label in whole_labels(map(str.strip, column.values)))
-        known = labels if len(labels) <= MOST_LABELS else ()
-        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=known)
+        listed = labels if len(labels) <= MOST_LABELS else ()
+        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=listed)
 
 
 def media_request(
@@ -216,7 +216,7 @@ def hold_out(
     of it, nor another file of its speaker or its folder, where these are known.
     """
     corpus = request.corpus
-    given = {part: path for part, path in parts.items() if part != "train"}
+    other_parts = {part: path for part, path in parts.items() if part != "train"}
     source_field, target_field = ("file", "label") if parts else (corpus.source_field, corpus.target_field)
     readable = [(file, digest) for file, digest in zip(files, survey.digests, strict=True) if digest]
 
@@ -228,10 +228,10 @@ def hold_out(
     members: dict[int, set[str]] = {}
     for hashed, (file, _) in zip(hashes, readable, strict=True):
         members.setdefault(hashed, set()).add("" if request.writes else file.target)
-    missing = {"valid", "test"} - given.keys()
+    missing = {"valid", "test"} - other_parts.keys()
     division = Split(frozenset(), frozenset())
     if missing:
-        division = split_by_class(members, SHARE, FEWEST_GROUPS if what else None).without(given.keys())
+        division = split_by_class(members, SHARE, FEWEST_GROUPS if what else None).without(other_parts.keys())
     divided = division.divide(
         zip(hashes, readable, strict=True), lambda item: item[1][1], lambda _: True, lambda item: item[0]
     )
@@ -246,10 +246,10 @@ def hold_out(
             for file in media_files(CorpusConfig(source=str(path)), request.data)
             if file.target.lower() not in UNLABELLED
         ]
-        for part, path in given.items()
+        for part, path in other_parts.items()
         if any(map(is_unlabelled, visible_folders(path)))
     }
-    names = {part: (f"{part}.jsonl",) for part in PARTS if part not in given or part in listed}
+    names = {part: (f"{part}.jsonl",) for part in PARTS if part not in other_parts or part in listed}
     lines = [(part, line(file)) for part, (_, (file, _)) in divided]
     lines += [(part, line(file)) for part, of_part in listed.items() for file in of_part]
     counts = write_parts(place / "data", lines, names)
@@ -258,10 +258,10 @@ def hold_out(
         typer.echo(
             f"  drawn by {what}; none is in two parts" if what else "  shuffled, as no speaker or group is named"
         )
-        report_only_trained([] if given else only_trained(members, division))
+        report_only_trained([] if other_parts else only_trained(members, division))
     fields = {"source_field": source_field, "target_field": target_field}
     corpora = {part: {"source": f"data/{part}.jsonl", **fields} for part in names}
-    for part, path in given.items():
+    for part, path in other_parts.items():
         if part not in listed:
             typer.echo(f"{part:6}{path}")
             corpora[part] = {"source": relative_path(path, folder)}

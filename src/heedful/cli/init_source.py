@@ -435,14 +435,14 @@ def labels_of(target: "Column", task: str, source: Path) -> tuple[str, ...]:
 
 def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRequest) -> Reading:
     """Choose the task of a table and its columns."""
-    wanted, shape = request.wanted, file.shape
-    if wanted.task in ("tagging", "span_qa"):
+    choice, shape = request.wanted, file.shape
+    if choice.task in ("tagging", "span_qa"):
         raise wrong_task(file, request)
-    best, second, certainty = choose(columns, wanted, str(file.source))
+    best, second, certainty = choose(columns, choice, str(file.source))
     if shape and shape.kind in LINES:
-        second, certainty = TaskChoice("language_model"), "certain" if wanted.task else LINES[shape.kind]
+        second, certainty = TaskChoice("language_model"), "certain" if choice.task else LINES[shape.kind]
     single = one_class(columns)
-    if wanted.task is None and best.task in OF_ONE_TEXT and wanted.source is None and single:
+    if choice.task is None and best.task in OF_ONE_TEXT and choice.source is None and single:
         raise InputError(
             f"{file.source}: all labels in {single.name!r} are {next(iter(single.values))!r}, and classification needs "
             "two classes; add texts of another class. For a language model of the texts: "

@@ -142,8 +142,8 @@ def _kinds(names: str) -> frozenset[str]:
 
 def nouns_of(kinds: str) -> tuple[Noun, ...]:
     """Return all nouns of any of the given categories, groups or tags, in the order of the table of nouns."""
-    wanted = _kinds(kinds)
-    return tuple(noun for noun in NOUNS if noun.kinds & wanted)
+    noun_kinds = _kinds(kinds)
+    return tuple(noun for noun in NOUNS if noun.kinds & noun_kinds)
 
 
 def _read_noun(section: str, cells: list[str]) -> Noun:

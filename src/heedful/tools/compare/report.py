@@ -259,17 +259,17 @@ BY_DIFFERENCE = (
 
 def overview(report: Report) -> Section:
     """Write the table of all systems: what they reach and what they cost."""
-    shown = [system for system in report.systems if system.state != FAILED]
-    rows, strong = score_rows(shown)
-    spent = [costs(system) for system in shown]
+    systems = [system for system in report.systems if system.state != FAILED]
+    rows, strong = score_rows(systems)
+    spent = [costs(system) for system in systems]
     for name in dict.fromkeys(name for of_system in spent for name in of_system):
         values = [of_system.get(name) for of_system in spent]
         rows += [[name, *(value or NONE for value in values)]] if any(values) else []
-    waiting = [system.name for system in shown if system.state == WAITING]
-    remarks = [f"{system.name} {remark}." for system in shown for remark in system.remarks]
+    waiting = [system.name for system in systems if system.state == WAITING]
+    remarks = [f"{system.name} {remark}." for system in systems for remark in system.remarks]
     remarks += other_data(report) + absent_classes(report)
     remarks += [f"Not trained yet: {', '.join(waiting)}."] if waiting else []
-    table = Table(["", *(system.name for system in shown)], rows, frozenset(strong)) if rows else None
+    table = Table(["", *(system.name for system in systems)], rows, frozenset(strong)) if rows else None
     return Section("Systems", [*introduction(report), *remarks], table)
 
 
@@ -442,8 +442,8 @@ def curve_chart(report: Report, name: str, axis: str) -> Chart | None:
     ]
     if not series:
         return None
-    shown = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
-    return Chart(f"{shown} against {AXES[axis]}", AXES[axis], shown, series, prefixed=axis == "FLOPs")
+    label = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
+    return Chart(f"{label} against {AXES[axis]}", AXES[axis], label, series, prefixed=axis == "FLOPs")
 
 
 def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text: str) -> Section:

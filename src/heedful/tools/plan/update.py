@@ -139,10 +139,10 @@ def is_on_paper(tensor: Tensor) -> bool:
 
 def positions(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
     """Turn the masks among indices into the positions where they are True, which say how many there are."""
-    found: list[Tensor | None] = []
+    places: list[Tensor | None] = []
     for index in indices:
-        found += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
-    return found
+        places += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
+    return places
 
 
 def memory_efficient(

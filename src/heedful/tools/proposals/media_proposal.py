@@ -255,8 +255,8 @@ def propose_captions(survey: MediaSurvey[PictureFacts], language: str | None, ma
     image, side = image_config(survey.facts, machine), survey.side
     values = {"task": "captioning", **of_image(image), **of_text(side)}
     values |= settings(len(survey.facts), image.tokens + typical_text(side), image.tokens, machine)
-    seen = f"{len(survey.facts):,} pictures with texts"
-    return filled(CAPTIONS, texts, values, seen=seen, target=of_language(language), bad=of_bad(survey.bad))
+    content = f"{len(survey.facts):,} pictures with texts"
+    return filled(CAPTIONS, texts, values, seen=content, target=of_language(language), bad=of_bad(survey.bad))
 
 
 def propose_transcripts(survey: MediaSurvey[SoundFacts], language: str | None, machine: Machine, texts: Texts) -> str:

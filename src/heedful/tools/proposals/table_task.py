@@ -110,17 +110,17 @@ def candidates(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candid
 
 def of_labels(column: Column, wanted: TaskChoice) -> Iterator[tuple[str, float]]:
     """Yield the tasks for which a column can be the target, classification and regression, with their weights."""
-    asked = wanted.target == column.name
-    named = NAMED if column.is_called_label or asked else ENDING if column.ends_like_label else SEEN
+    is_target = wanted.target == column.name
+    named = NAMED if column.is_called_label or is_target else ENDING if column.ends_like_label else SEEN
     weights: dict[str, float] = {}
     if column.is_score:
         weights = {"regression": named} | ({"classification": BARELY} if column.is_label else {})
-    elif column.is_label and not column.is_note and (asked or not column.is_id):
+    elif column.is_label and not column.is_note and (is_target or not column.is_id):
         may_be_score = column.all_numbers and len(column.values) > 2
         weights = {"classification": named} | ({"regression": BARELY} if may_be_score else {})
-    elif asked and column.all_numbers:
+    elif is_target and column.all_numbers:
         weights = {"regression": named, "classification": BARELY}
-    elif asked and wanted.task == "classification":
+    elif is_target and wanted.task == "classification":
         weights = {"classification": named}
     yield from ((task, weight) for task, weight in weights.items() if wanted.task in (None, task))
 
@@ -161,8 +161,8 @@ def translations(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Cand
     sides = [column for column in texts if column.name.strip().lower() in SIDES]
     texts = sides if len(sides) == 2 else texts
     by_name = {column.name: column for column in columns}
-    asked = [by_name[name] for name in (wanted.source, wanted.target) if name]
-    couple = [*asked, *(column for column in texts if column not in asked)]
+    columns_named = [by_name[name] for name in (wanted.source, wanted.target) if name]
+    couple = [*columns_named, *(column for column in texts if column not in columns_named)]
     couple = couple[::-1] if wanted.target and not wanted.source else couple
     if len(couple) != 2 or (wanted.task is None and not all(column.is_text for column in couple)):
         return
