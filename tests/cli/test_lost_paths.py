@@ -120,6 +120,7 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("inspect", "data"): ("en-de --data {}", FOLDER),
     ("export", "model"): ("{} new", MODEL),
     ("export", "out"): ("en-de {}", OUT_FOLDER),
+    ("export", "inputs"): ("en-de new --to ctranslate2 --inputs {}", FILE),
     ("convert", "model"): ("{} --out new", MODEL),
     ("convert", "out"): ("en-de --to marian --out {}", OUT_FOLDER),
     ("info", "model"): ("{}", RECIPE_OR_MODEL),

@@ -77,7 +77,7 @@ def test_the_gpt_of_the_docs_is_a_gpt2(page, tmp_path):
 def test_the_program_of_the_docs_continues_a_text_as_heedful_does(page, tmp_path, monkeypatch, capsys):
     model, built = random_model(load_recipe(shown("how-to/bert-and-gpt.md", "my-gpt", tmp_path), small()))
     FORMATS["gpt2"].write(model, tmp_path / "my-gpt-hf")
-    (program,) = blocks(page, "python")
+    program = blocks(page, "python")[0]
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     runpy.run_path("program.py")
