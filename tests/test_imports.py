@@ -18,7 +18,7 @@ finally:
     sys.stderr.write("\\n" + json.dumps([name for name in sys.modules if name.split(".")[0] == "heedful"]))
 """
 SOURCE = Path(__file__).parents[1] / "src" / "heedful"
-MOST_OF_A_GPT = 120
+MOST_OF_A_GPT = 105
 MOST_OF_THE_VERSION = 10
 NOT_OF_A_GPT = (
     r"cli\.(?!commands|hints|options|stopping|train)",

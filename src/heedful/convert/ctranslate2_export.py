@@ -75,16 +75,16 @@ def write(model: Model, folder: Path, precision: str = "float32") -> int:
         RunError: The folder cannot be written.
     """
     check_empty(folder)
-    config = model.recipe.model
+    config, positions = model.recipe.model, model.recipe.model.max_positions
     if problems := refusals(config):
         raise InputError("\n  ".join(["CTranslate2 cannot express this model:", *problems]))
-    spec = specification(config, model.weights, limit(model.recipe))
+    spec = specification(config, model.weights, positions)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
         family = config.family
-        to_hugging_face(model.tokenizers.source, writer.path, family, limit(model.recipe))
+        to_hugging_face(model.tokenizers.source, writer.path, family, positions)
         source = target = vocabulary(writer.path)
         if not model.tokenizers.joint:
-            to_hugging_face(model.tokenizers.target, writer.path / "target", family, limit(model.recipe))
+            to_hugging_face(model.tokenizers.target, writer.path / "target", family, positions)
             target = vocabulary(writer.path / "target")
 
         if family == "encoder_decoder":
@@ -112,22 +112,13 @@ def refusals(config: Any) -> list[str]:
         'model.positions = "alibi": must be "rotary", "relative", "learned" or "sinusoidal" in an encoder': (
             encoder and config.positions == "alibi"
         ),
-        f"model.d_v = {config.d_v}: must be equal to model.d_k": config.d_v not in (None, head_size(config)),
+        f"model.d_v = {config.d_v}: must be equal to model.d_k": config.d_v
+        not in (None, config.d_k or config.d_model // config.heads),
         f"model.segments = {config.segments}: must be 0, or 2 in an encoder": (
             config.segments not in ((0, 2) if config.family == "encoder" else (0,))
         ),
     }
     return [problem for problem, holds in problems.items() if holds]
-
-
-def head_size(config: ModelConfig) -> int:
-    """Size of the queries and keys of an attention head."""
-    return config.d_k or config.d_model // config.heads
-
-
-def limit(recipe: Recipe) -> int:
-    """Number of positions that are written for sinusoidal encodings, and that tokenizers cut texts to."""
-    return recipe.model.max_positions
 
 
 def vocabulary(folder: Path) -> list[str]:
