@@ -26,12 +26,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from heedful.checkpoint import load_model
+from heedful.architectures import weights
+from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import DecodeConfig
+from heedful.convert.ctranslate2_export import specification
 from heedful.machine.process import keep_freed_memory
 from heedful.predictors.translator import Translator
 from heedful.text.sequences import pad
-from heedful.text.tokenizer import EOS, PAD
+from heedful.text.tokenizer import BOS, EOS, PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
 
 PASSES = 3
@@ -141,9 +143,24 @@ def make_models(folder: Path, options: argparse.Namespace) -> list[str]:
     python = options.peers / "ctranslate2" / "bin" / "python"
     if not python.exists():
         return list(IN_THIS_PROCESS)
-    program = [str(python), str(HERE / "peers" / "to_ctranslate2.py")]
-    subprocess.run([*program, str(loaded.path), str(folder / "ctranslate2")], check=True)
+    write_for_ctranslate2(loaded, folder / "ctranslate2")
     return [*IN_THIS_PROCESS, *CTRANSLATE2]
+
+
+def write_for_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
+    """Write the model for CTranslate2, with token ids as its vocabulary."""
+    config = loaded.recipe.model
+    spec = specification(config, weights(loaded.model), config.max_positions)
+    spec.register_source_vocabulary([str(i) for i in range(len(loaded.tokenizers.source))])
+    spec.register_target_vocabulary([str(i) for i in range(len(loaded.tokenizers.target))])
+    spec.config.add_source_eos = config.source_eos
+    spec.config.decoder_start_token = spec.config.bos_token = str(BOS)
+    spec.config.eos_token, spec.config.unk_token = str(EOS), str(UNK)
+    spec.config.add_attribute("layer_norm_epsilon", config.norm_eps)
+    spec.validate()
+    spec.optimize(quantization=None)
+    folder.mkdir()
+    spec.save(str(folder))
 
 
 def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
