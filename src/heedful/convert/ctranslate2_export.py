@@ -37,7 +37,7 @@ PRECISIONS = ("float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
 PROMPT, CONTINUATION = 30, 50  # characters of a prompt and tokens after it, to compare two GPTs
 TEXTS = 200  # that an export is compared with
 ROUNDING = 1e-3  # of log-probabilities in float32
-MISSING = "the export needs the package ctranslate2; install it with: pip install ctranslate2"
+MISSING = 'the export needs ctranslate2: pip install "heedful[ctranslate2]"'
 
 GATED = {"feed_forward.gate": "ffn.linear_0", "feed_forward.up": "ffn.linear_0_noact"}
 ENCODER_BLOCK, DECODER_BLOCK = SELF_ATTENTION | FEED_FORWARD, SELF_ATTENTION | CROSS_ATTENTION | FEED_FORWARD
