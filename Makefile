@@ -17,7 +17,7 @@ FAULTS := $(shell grep -lE "^def main\b" faults/*.py)
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
 
 .DEFAULT_GOAL := help
-.PHONY: help install page demo test avx2 quick faults check check-code check-types check-docs check-page format docs benchmark wheel
+.PHONY: help install page demo test slow avx2 faults check check-code check-types check-docs check-page format docs benchmark wheel
 
 help: ## list these commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,15 +41,15 @@ demo: $(RUNTIME) $(PAGE) ## train a small translator, score it, use it, draw its
 	@echo "Open demo/inspector.html in a browser. This opens the live page:"
 	@echo $(BIN)/heedful inspect demo/run --data demo/data
 
-test: $(DEVELOPMENT) $(PAGE) ## run every test
+test: $(DEVELOPMENT) $(PAGE) ## run all tests except the slow ones: about 13 minutes on two cores
 	$(BIN)/python -m pytest -m alone tests/web
-	$(PYTEST)
+	$(PYTEST) -m "not slow"
+
+slow: $(DEVELOPMENT) $(PAGE) ## run the slow tests: about 15 minutes more
+	$(PYTEST) -m slow
 
 avx2: $(DEVELOPMENT) ## the demo for 20 updates and the tests that depend on the processor, as on an AVX2 laptop
 	$(AVX2) $(PYTEST) tests/training/test_demo.py tests/training/test_training_step.py tests/machine tests/nn tests/test_losses.py tests/test_optim.py
-
-quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment
-	$(PYTEST) -m "not slow"
 
 faults: $(DEVELOPMENT) ## attack training, checkpoints, models and long jobs, thousands of times: an hour or two
 	@for script in $(FAULTS); do echo "$$script"; PYTHONPATH=benchmarks $(BIN)/python "$$script" || failed=yes; done; test -z "$$failed"

@@ -2,7 +2,7 @@
 
 Each RUN was trained by `heedful train recipes/shapes-caption --data DATA`, or by a recipe like it. The attention that
 predicts a word about an object is added up inside the box of the object. The head with the most there on validation
-pictures is measured on test pictures: beside even attention over all patches, and beside the same model before
+images is measured on test images: beside even attention over all patches, and beside the same model before
 training, whose best head is found likewise. A line for each run goes to the .jsonl file beside this script.
 """
 
@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
-from heedful.inspector.capture.sources import PictureInput
+from heedful.inspector.capture.sources import ImageInput
 from heedful.inspector.measures.attention import BoxMass, box_masses, cross_attention
-from heedful.inspector.plots import PictureMaps, draw_maps
+from heedful.inspector.plots import ImageMaps, draw_maps
 from heedful.predictors.captioner import Captioner
 from heedful.tasks import find_task
 
@@ -64,7 +64,7 @@ def rows(data: Path, part: str) -> Iterator[dict[str, Any]]:
 
 
 def measured(loaded: LoadedModel, data: Path, pictures: int) -> tuple[tuple[int, int], list[list[float]], float]:
-    """The best head, its masses on test pictures for the first word about an object, the second ..., and chance."""
+    """The best head, its masses on test images for the first word about an object, the second ..., and chance."""
     masses = [found.mass for _, found in about_objects(loaded, islice(rows(data, "valid"), pictures))]
     mean = torch.stack(masses).mean(0)
     head = divmod(int(mean.argmax()), mean.size(1))
@@ -88,10 +88,10 @@ def about_objects(loaded: LoadedModel, given: Iterator[dict[str, Any]]) -> Itera
 def draw(loaded: LoadedModel, row: dict[str, Any], head: tuple[int, int], file: Path) -> None:
     language = loaded.recipe.data.train[0].target_field
     seen = cross_attention(loaded.use_as(Captioner), row["picture"], row[language])
-    assert isinstance(seen.media, PictureInput)
+    assert isinstance(seen.media, ImageInput)
     boxes = {number: box for number, (*_, box) in enumerate(row["boxes"][language]) if box}
-    maps, title = seen.media.laid(seen.weights[head].numpy()), f"Layer {head[0] + 1}, head {head[1] + 1}"
-    draw_maps(PictureMaps(seen.media.pixels, maps, seen.target.words, title, row[language], boxes), file)
+    maps, title = seen.media.on_patches(seen.weights[head].numpy()), f"Layer {head[0] + 1}, head {head[1] + 1}"
+    draw_maps(ImageMaps(seen.media.pixels, maps, seen.target.words, title, row[language], boxes), file)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,10 @@ def as_they_come(rows: Rows, _: int) -> list[list[int]]:
 
 REPLACEMENTS = {
     "batches one after another on all cores": (
-        "predictors.translator.map_on_cores",
+        "search.source_to_target.map_on_cores",
         lambda search, rows, _: map(search, rows),
     ),
-    "batches of 64 sentences as they come": ("predictors.translator.batches", as_they_come),
+    "batches of 64 sentences as they come": ("search.source_to_target.batches", as_they_come),
     "torch's topk": ("search.top_k.largest", torch.topk),
 }
 LINEAR_OUTPUT = ("nn.embedding.OutputProjection.forward", torch.nn.Linear.forward)
@@ -51,10 +51,10 @@ def replaced(search: Search, place: str, by: object) -> Search:
     return run
 
 
-def searches(exact: LoadedModel, int8: LoadedModel, beam: int) -> dict[str, Search]:
+def searches(loaded: LoadedModel, beam: int) -> dict[str, Search]:
     """Make the searches to compare: heedful's own, and variants with one mechanism replaced each."""
-    config = replace(exact.recipe.decode, beam=beam)
-    whole = Translator(exact.model, exact.tokenizers, config).search_rows
+    config = replace(loaded.recipe.decode, beam=beam)
+    whole = Translator(loaded.model, loaded.tokenizers, config).search_rows
 
     def one_by_one(rows: Rows) -> list[list[Hypothesis]]:
         return [whole([row])[0] for row in rows]
@@ -62,8 +62,7 @@ def searches(exact: LoadedModel, int8: LoadedModel, beam: int) -> dict[str, Sear
     return {
         "heedful": whole,
         **{name: replaced(whole, *replacement) for name, replacement in REPLACEMENTS.items()},
-        "searched to the bound": Translator(exact.model, exact.tokenizers, replace(config, patience=0.0)).search_rows,
-        "in int8": Translator(int8.model, int8.tokenizers, config).search_rows,
+        "searched to the bound": Translator(loaded.model, loaded.tokenizers, replace(config, patience=0.0)).search_rows,
         "one by one": one_by_one,
         "one by one, the output as a linear layer": replaced(one_by_one, *LINEAR_OUTPUT),
     }
@@ -73,11 +72,11 @@ def main() -> None:
     options = search_parser(__doc__).parse_args()
     torch.set_num_threads(options.threads)
     keep_freed_memory()
-    exact, int8 = (load_model(options.model, precision=precision) for precision in ("float32", "int8"))
-    rows = read_rows(exact.tokenizers, options.text, options.lines)
+    loaded = load_model(options.model)
+    rows = read_rows(loaded.tokenizers, options.text, options.lines)
     figures: dict[int, dict[str, list[float]]] = {}
     for beam in options.beams:
-        compared = searches(exact, int8, beam)
+        compared = searches(loaded, beam)
         compared["heedful"](rows[:100])
         rates = figures[beam] = {name: [] for name in compared}
         for _ in range(options.rounds):

@@ -2,7 +2,7 @@
 
 Above, a step in float32 without any of the mechanisms that train_mechanisms.py names; below, the same step as heedful
 takes it, on the same scale. A bar on top of another was called by it: modules in the forward pass, torch's operations
-on them; on the right are the backward pass and the optimiser.
+on them; on the right are the backward pass and the optimizer.
 """
 
 from collections import defaultdict

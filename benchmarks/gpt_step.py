@@ -41,10 +41,11 @@ def preset(layers: int, width: int, context: int) -> Recipe:
     return load_preset("gpt2", [f"{key}={value}" for key, value in settings.items()])
 
 
-def heedful(recipe: Recipe, device: torch.device) -> Step:
+def heedful(recipe: Recipe, device: torch.device, precision: Any = "bfloat16", compiled: bool | None = None) -> Step:
     model = LanguageModel(recipe.model, VOCAB).to(device)
-    compiled = replace(recipe, train=replace(recipe.train, compile=device.type == "cuda"))
-    learner = TrainingStep(model, lambda model, batch: [loss(model, batch, 0.0)], compiled)
+    compiles = device.type == "cuda" if compiled is None else compiled
+    recipe = replace(recipe, train=replace(recipe.train, precision=precision, compile=compiles))
+    learner = TrainingStep(model, lambda model, batch: [loss(model, batch, 0.0)], recipe)
     return lambda batch: learner.update([batch], 1)
 
 

@@ -1,4 +1,4 @@
-"""How far the heads of an encoder of pictures or sounds look: python benchmarks/head_distances.py RUN FILE... [--help]
+"""Distances that heads of an image or audio encoder attend to: python benchmarks/head_distances.py RUN FILE... [--help]
 
 The distance from a patch or frame to what a head attends to, as a share of that of even attention, is averaged over the
 files, and stands beside that of the same model before training. A folder stands for the files in it. A line for each
@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
-from heedful.inspector.development import measured
+from heedful.inspector.development import head_measures
 
 
 def main() -> None:
     parser = record.parser(__doc__)
     parser.add_argument("run", type=Path, metavar="RUN")
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="picture, sound, or folder of them")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="picture, audio, or folder of them")
     parser.add_argument("--each", type=int, default=20, help="the most files of one folder")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -40,7 +40,7 @@ def main() -> None:
 
 def distances(loaded: LoadedModel, files: Sequence[Path]) -> dict[str, list[float]]:
     """The mean distance of each head of each layer of the encoder over files."""
-    found = [measured(loaded, file, None) for file in files]
+    found = [head_measures(loaded, file, None) for file in files]
     blocks = [block for block, kinds in found[0].items() if "distance" in kinds]
     means = {block: torch.tensor([heads[block]["distance"] for heads in found]).mean(0) for block in blocks}
     return {block: values.tolist() for block, values in means.items()}

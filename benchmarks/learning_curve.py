@@ -1,4 +1,4 @@
-"""Learning curve of a run as a picture: python benchmarks/learning_curve.py RUN --score accuracy --out docs/NAME.svg
+"""Learning curve of a run as an image: python benchmarks/learning_curve.py RUN --score accuracy --out docs/NAME.svg
 
 Reads the log of the run. Training loss and a validation score over updates, in two panels.
 """

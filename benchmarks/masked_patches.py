@@ -1,7 +1,7 @@
 """Few labels after masked patches beside few labels from scratch: python benchmarks/masked_patches.py RECIPE [--help]
 
-A model of masked patches learns from all training pictures, without their classes; a classifier that begins with it and
-one that begins at random then learn from a part of the labels: the same pictures, settings and number of updates. The
+A model of masked patches learns from all training images, without their classes; a classifier that begins with it and
+one that begins at random then learn from a part of the labels: the same images, settings and number of updates. The
 result is the accuracy of the final model on the test set, the mean over seeds and the standard deviation. There is one
 pre-training for all seeds. The runs stay in the folder --out; the same command resumes.
 """

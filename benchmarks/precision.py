@@ -26,7 +26,7 @@ from heedful.config.schema import Recipe
 from heedful.machine import choose_precision, prepare_process
 from heedful.machine.speed import timed
 from heedful.random_numbers import seed_of
-from heedful.tasks import find_task
+from heedful.tasks import find_task, import_reader
 from heedful.training.training_step import TrainingStep
 
 RECIPES = Path(__file__).parent.parent / "recipes"
@@ -41,7 +41,7 @@ def measure(name: str, data: Path, folder: Path) -> dict[str, float | str]:
     recipe = load_recipe(RECIPES / name, data_root=data)
     task_class = find_task(recipe.task)
     prepare_process()
-    task = task_class.prepare(task_class.dataset.resolve(recipe), folder / name, lambda _: None)
+    task = task_class.prepare(import_reader(recipe.task).resolve(recipe), folder / name, lambda _: None)
     batches = [task.data.batch(ids, 0, record.CPU) for ids in task.data.epoch(0)[: WARM_UP + UPDATES]]
     seconds: dict[str, list[float]] = {"float32": [], "bfloat16": []}
     learners = {precision: learner(task, recipe, precision) for precision in seconds}

@@ -17,23 +17,39 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import record
 import torch
+from torch import nn
 
 from heedful.architectures import EncoderDecoder
 from heedful.config.load import make_recipe
 from heedful.config.schema import ParallelConfig
-from heedful.distributed import SINGLE_PROCESS, Reducer, end_process, join_process_group, kind_of_group
 from heedful.distributed.launch import launch
+from heedful.distributed.reducer import (
+    SINGLE_PROCESS,
+    ProcessGroup,
+    Reducer,
+    end_process,
+    join_process_group,
+    reducer_factory,
+)
 from heedful.tasks.parts.sequence_to_sequence import PairBatch, collate, loss
 from heedful.training.training_step import TrainingStep
 
 VOCABULARY = 8000
 ROWS, LENGTH = 32, 32  # of each of the two batches of an update
 WARM = 2  # updates that are not timed
-WAYS = {  # processes, threads of each, parallel.shard
+WAYS = {  # processes, threads of each, parallel.shard or "after"
     "1 process of 2 threads": (1, 2, "none"),
     "2 processes of 1 thread": (2, 1, "none"),
+    "2 processes of 1 thread, sums after the backward pass": (2, 1, "after"),
     "2 processes of 1 thread, sharded": (2, 1, "full"),
 }
+
+
+class Afterwards(ProcessGroup):
+    """Process group that sums gradients after the backward pass only."""
+
+    def gradient_sums(self, model: nn.Module) -> None:
+        """Return None: no sum begins earlier."""
 
 
 def batch(number: int) -> PairBatch:
@@ -63,7 +79,8 @@ def work(path: Path, preset: str, updates: int, threads: int, shard: str) -> Non
     """Measure in one of the processes; the first one writes the result."""
     torch.set_num_threads(threads)
     config = ParallelConfig(shard="full" if shard == "full" else "none")
-    with join_process_group(10, "cpu", kind_of_group(config, "cpu")) as reducer:
+    group = Afterwards if shard == "after" else reducer_factory(config, "cpu")
+    with join_process_group(10, "cpu", group) as reducer:
         found = measure(reducer, preset, updates)
         if reducer.is_rank_zero:
             path.write_text(json.dumps(found))
@@ -89,8 +106,9 @@ def main() -> None:
     options.add_argument("--preset", default="vaswani-base")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--updates", type=int, default=10)
+    options.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="NAME")
     asked = options.parse_args()
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in asked.ways}
     for _ in range(asked.rounds):
         for way, measured in found.items():
             measured.append(once(way, asked.preset, asked.updates))

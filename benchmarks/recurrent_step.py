@@ -84,7 +84,7 @@ SYSTEMS = {
     "heedful bfloat16": System(partial(heedful, precision="bfloat16"), "bfloat16", keeps_freed=True),
     "heedful float32": System(partial(heedful, precision="float32"), "float32", keeps_freed=True),
     "JoeyNMT": System(joeynmt, "float32"),
-    "JoeyNMT, cured": System(joeynmt, "float32", keeps_freed=True, shimmed=True),
+    "JoeyNMT, tuned": System(joeynmt, "float32", keeps_freed=True, shimmed=True),
 }
 GRU = RecurrentConfig(cell="gru", layers=2, d_model=176, dropout=0.3, tie="all")
 FED = RecurrentConfig(cell="gru", layers=2, d_model=176, dropout=0.3, tie="all", input_feeding=True)

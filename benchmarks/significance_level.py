@@ -25,7 +25,7 @@ from heedful.metrics.translation import resampled
 from heedful.tasks.image_text_retrieval import retrieval
 from heedful.tasks.ranking import retrieval as ranking
 from heedful.tools.compare.statistics import METRICS as COMPARED
-from heedful.tools.compare.statistics import DrawnSample, ScoredTexts
+from heedful.tools.compare.statistics import BootstrapSample, ScoredTexts
 
 WORDS = [f"w{number}" for number in range(50)]
 EXAMPLES = 100  # of each null pair
@@ -150,7 +150,7 @@ def vectors(systems: Systems) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def pictures_and_texts(systems: Systems) -> ExampleScores:
-    """Return the results of two systems that find texts for pictures, and pictures for texts."""
+    """Return the results of two systems that find texts for images, and images for texts."""
     numbers = np.arange(systems.examples)
     return one_after_other([with_all_metrics(retrieval(*pair, numbers, numbers)) for pair in vectors(systems)])
 
@@ -179,7 +179,7 @@ def evaluated(baseline: ExampleScores, system: ExampleScores, samples: int) -> l
 
 def drawn(baseline: ExampleScores, system: ExampleScores, samples: int) -> list[Comparison]:
     """Compare two systems as `heedful compare` does where it knows the scores of resamples only."""
-    one, two = (DrawnSample(bootstrap_scores(outcomes, samples)) for outcomes in (baseline, system))
+    one, two = (BootstrapSample(bootstrap_scores(outcomes, samples)) for outcomes in (baseline, system))
     return two.against(one)
 
 

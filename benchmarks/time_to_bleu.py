@@ -28,9 +28,9 @@ from train_step import marian_logits, marian_model
 
 from heedful.config.load import load_recipe
 from heedful.metrics import Scoring, score
-from heedful.optim import learning_rate
 from heedful.tasks.parts.sequence_to_sequence import PairBatch
 from heedful.tasks.text_to_text import Translation
+from heedful.training.learning_rate import learning_rate
 
 PUBLISHED = (
     "model.norm=post",

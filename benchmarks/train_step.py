@@ -2,9 +2,9 @@
 
 Random sentences with the lengths of image captions, a vocabulary of 9,712, batches of at most 4096 cells, dropout 0.1,
 label smoothing 0.1, Adam. Every measurement is a process of its own and the systems take turns, so that other work on
-the machine affects all alike. Each peer runs as released, and cured: with the allocator setting that heedful makes for
-itself and, given --shim (see peers/environments.sh), with the MKL kernels that an Intel processor would get; cured also
-under bfloat16 autocast. heedful runs in float32 with MKL's own choice of kernels, and cured. Tokens are those of both
+the machine affects all alike. Each peer runs as released, and tuned: with the allocator setting that heedful makes for
+itself and, given --shim (see peers/environments.sh), with the MKL kernels that an Intel processor would get; tuned also
+under bfloat16 autocast. heedful runs in float32 with MKL's own choice of kernels, and tuned. Tokens are those of both
 sides without padding. On a GPU: --device cuda --sizes base --cells 25000.
 """
 
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,10 +32,10 @@ CELLS = 4096
 
 
 def heedful(
-    config: ModelConfig, device: torch.device, precision: Literal["float32", "bfloat16"], pieces: int = 1
+    config: ModelConfig, device: torch.device, precision: Any, pieces: int = 1, compiled: bool | None = None
 ) -> Step:
     optimizer = OptimizerConfig(lr=1e-4, schedule="constant", warmup=0)
-    train = TrainConfig(precision=precision, compile=device.type == "cuda")
+    train = TrainConfig(precision=precision, compile=device.type == "cuda" if compiled is None else compiled)
     recipe = Recipe(model=config, optimizer=optimizer, train=train)
     smoothing = recipe.train.label_smoothing
     model = EncoderDecoder(config, VOCAB, VOCAB).to(device)
@@ -145,10 +145,10 @@ def smoothed_step(model: nn.Module, forward: Callable[[PairBatch], Tensor], auto
 
 
 def peer(make: Callable[..., Step]) -> tuple[System, System, System]:
-    """Make the three variants of a peer system: as released, cured, and cured under autocast."""
+    """Make the three variants of a peer system: as released, tuned, and tuned under autocast."""
     exact, fast = partial(make, autocast=False), partial(make, autocast=True)
-    cured = System(exact, "float32", keeps_freed=True, shimmed=True)
-    return System(exact, "float32"), cured, replace(cured, make=fast, precision="bfloat16")
+    tuned = System(exact, "float32", keeps_freed=True, shimmed=True)
+    return System(exact, "float32"), tuned, replace(tuned, make=fast, precision="bfloat16")
 
 
 def flops(config: ModelConfig, batch: PairBatch) -> float:
@@ -189,11 +189,11 @@ SYSTEMS = {
     "heedful bfloat16": System(BFLOAT16, "bfloat16", keeps_freed=True),
     "heedful bfloat16, in quarters": System(partial(BFLOAT16, pieces=4), "bfloat16", keeps_freed=True),
     "heedful float32": System(FLOAT32, "float32", keeps_freed=True),
-    "heedful float32, cured": System(FLOAT32, "float32", keeps_freed=True, shimmed=True),
+    "heedful float32, tuned": System(FLOAT32, "float32", keeps_freed=True, shimmed=True),
 } | {
     f"{name}{kind}": system
     for name, systems in PEERS.items()
-    for kind, system in zip(("", ", cured", ", cured, autocast"), systems, strict=True)
+    for kind, system in zip(("", ", tuned", ", tuned, autocast"), systems, strict=True)
 }
 TINY = ModelConfig(d_model=128, d_ff=256, heads=4, encoder_layers=4, decoder_layers=4)
 SIZES = {

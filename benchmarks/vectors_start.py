@@ -17,7 +17,7 @@ from warm_start import score, spread
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.tasks import find_task
-from heedful.tasks.task import best_score
+from heedful.tasks.specs import best_score_name
 
 
 def curve(folder: Path, name: str) -> list[tuple[int, float]]:
@@ -47,7 +47,7 @@ def main() -> None:
     for name, frozen in (("vectors", "false"), ("vectors, frozen", "true")):
         changes = [f"model.source_vectors={options.vectors}", f"model.freeze_vectors={frozen}"]
         starts[name] = load_recipe(options.recipe, [*common, *changes], options.data)
-    measure = best_score(find_task(random.task), random)
+    measure = best_score_name(find_task(random.task).spec, random)
     found: dict[str, list[float]] = {name: [] for name in starts}
     reached: dict[str, list[float]] = {name: [] for name in starts}
     for seed in options.seeds:

@@ -17,7 +17,7 @@ from rich.table import Table
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.tasks import find_task
-from heedful.tasks.task import best_score
+from heedful.tasks.specs import best_score_name
 from heedful.training.loop import train
 from heedful.training.warm_start import with_warm_start
 
@@ -39,7 +39,7 @@ def score(recipe: Recipe, folder: Path, console: Console) -> float:
     console.rule(str(folder))
     if code := train(recipe, folder, console).exit_code:
         raise SystemExit(code)
-    name = best_score(find_task(recipe.task), recipe)
+    name = best_score_name(find_task(recipe.task).spec, recipe)
     return json.loads((folder / "result.json").read_text())[name]
 
 

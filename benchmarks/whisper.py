@@ -25,7 +25,7 @@ from rich.table import Table
 
 from heedful.checkpoint import load_model
 from heedful.machine.process import keep_freed_memory
-from heedful.media.recordings import recording_of
+from heedful.media.audio_reader import audio_reader
 from heedful.predictors.transcriber import Transcriber, padded_frames
 
 WORK = {"encoder": 0, "greedy": 1, "beam 5": 5}  # beam sizes; 0: no search
@@ -36,7 +36,7 @@ Pass = Callable[[int], dict[str, Any]]  # beam size -> seconds and text
 
 
 def frames_and_samples(transcriber: Transcriber, sound: Path) -> tuple[torch.Tensor, np.ndarray]:
-    recording = recording_of(sound, transcriber.settings.audio)
+    recording = audio_reader(sound, transcriber.settings.audio)
     samples = recording.read(0, recording.length)
     return padded_frames([samples], transcriber.settings.audio)[0], samples
 

@@ -62,16 +62,16 @@ def heedful(seed: int, options: argparse.Namespace, file: Path) -> dict[str, Any
             task, folder, Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every), QUIET
         )
         with (
-            open_logger(trainer) as logger,
+            open_logger(trainer) as trainer.logger,
             wait_policy(trainer.device, lambda _: None) as waiting,
         ):
             start = time.perf_counter()
             while trainer.state.update < recipe.train.max_updates - 1:
-                trainer.update(logger)
+                trainer.update()
                 waiting.adapt()
             seconds = time.perf_counter() - start
             words = trainer.state.tokens
-            trainer.update(logger)
+            trainer.update()
     model: Any = trainer.model
     space = task.use(model, recipe, task.tokenizers).space
     write_vectors(file, VectorTable(space.words, space.matrix), "binary")
@@ -99,7 +99,7 @@ def gensim(seed: int, options: argparse.Namespace, file: Path) -> dict[str, Any]
     }
     asked = {
         "store": str(options.out / "data" / "train"),
-        "dtype": str(task.data.text.train[0].ids.dtype),
+        "dtype": str(task.data.examples.train[0].ids.dtype),
         "words": [names.get(i, "") for i in range(len(task.tokenizers.source))],
         "settings": settings,
         "file": str(file),

@@ -1,6 +1,6 @@
-"""A hook of mkdocs: the README of each recipe is a page of the site, and links between it and docs/ hold on both.
+"""A hook of mkdocs: READMEs of the recipes and the laboratory are pages, and links between them and docs/ hold on both.
 
-On GitHub a page links to `../../recipes/cifar10/README.md`; on the site `docs` is the root, and `recipes` stands in it.
+On GitHub a page links to `../../recipes/cifar10/README.md`; on the site `docs` is the root, and `recipes` is in it.
 """
 
 import posixpath
@@ -18,8 +18,8 @@ FRONT_PAGE = {"README.md": "docs/index.md", "README.zh.md": "docs/zh/index.md"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the index of recipes and the page of each recipe."""
-    for readme in sorted(ROOT.glob("recipes/**/README.md")):
+    """Add the index of recipes, the page of each recipe, and the index of the laboratory."""
+    for readme in sorted([*ROOT.glob("recipes/**/README.md"), *ROOT.glob("laboratory/README*.md")]):
         files.append(File.generated(config, readme.relative_to(ROOT).as_posix(), abs_src_path=str(readme)))
     return files
 
@@ -38,4 +38,4 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def in_repository(page: str) -> str:
     """Return the path in the repository of a page of the site."""
-    return page if page.startswith("recipes/") else f"docs/{page}"
+    return page if (ROOT / page).is_file() else f"docs/{page}"

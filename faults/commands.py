@@ -14,7 +14,7 @@ import toy
 
 LONGEST = 600.0  # seconds that a command may take; more is a hang
 FORKS = multiprocessing.get_context("forkserver")
-# 1 s instead of 4; an optimiser imports torch._dynamo
+# 1 s instead of 4; an optimizer imports torch._dynamo
 FORKS.set_forkserver_preload(["torch._dynamo", "heedful.cli", "heedful.training.loop", "heedful.training.preflight"])
 
 

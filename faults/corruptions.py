@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with counted.trial(f"{kind}: {path.relative_to(run)}"):
                 said = train(run, 19)
                 assert f"{NEWEST}.bad" in said, said
-                assert "going on after update 10" in said, said
+                assert "resuming after update 10" in said, said
                 assert toy.fingerprint(run) == expected
             shutil.rmtree(run)
     return counted.conclude()

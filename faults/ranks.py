@@ -21,9 +21,16 @@ from heedful.architectures import LanguageModel, MaskedLanguageModel, load_weigh
 from heedful.architectures.recurrent.settings import RecurrentConfig
 from heedful.checkpoint import Checkpoint, Checkpoints, store_of
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TextModelConfig, TrainConfig
-from heedful.distributed import SINGLE_PROCESS, Reducer, end_process, join_process_group, whole
 from heedful.distributed.launch import launch
-from heedful.distributed.reducer import ProcessGroup, ShardedGroup
+from heedful.distributed.reducer import (
+    SINGLE_PROCESS,
+    ProcessGroup,
+    Reducer,
+    ShardedGroup,
+    end_process,
+    join_process_group,
+)
+from heedful.distributed.shards import whole
 from heedful.losses import Loss, cross_entropy
 from heedful.nn.masks import AttentionMask
 from heedful.optim import load_optimizer_tensors, optimizer_tensors

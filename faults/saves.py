@@ -34,8 +34,8 @@ from toy_checkpoints import BEST, checkpoint_of, save_run, tokenizers
 from heedful.architectures import weights
 from heedful.checkpoint import Best, Checkpoints, load_model, write_model
 from heedful.errors import RunError
+from heedful.storage.complete_folder import verify_folder
 from heedful.storage.disk import Storage
-from heedful.storage.manifest import check
 
 COUNT = 1000  # more than any save has calls
 DISKS = {"an error": OneError, "a full disk": FullDisk, "a dead disk": DeadDisk, "a kill": KilledProcess}
@@ -85,7 +85,7 @@ def whole(run: Path, best: tuple[Best, ...]) -> int:
     steps = checkpoints.steps()
     assert {2, 5} <= set(steps) <= {2, 3, 5, 7}, steps
     for step in steps:
-        check(checkpoints.path(step))
+        verify_folder(checkpoints.path(step))
     latest = checkpoints.load_latest()
     assert latest.rejected == ()
     assert same(latest.checkpoint, checkpoint_of(steps[-1]))

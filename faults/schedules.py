@@ -18,11 +18,9 @@ import toy
 from rich.console import Console
 
 from heedful.checkpoint import Checkpoints
-from heedful.distributed import Reducer
-from heedful.distributed.reducer import SingleProcess
+from heedful.distributed.reducer import Reducer, SingleProcess
 from heedful.tasks.parts.sequence_to_sequence import Pairs
 from heedful.tasks.text_to_text import Translation
-from heedful.training.logger import Logger
 from heedful.training.trainer import Trainer
 from heedful.training.training_step import Update
 
@@ -116,7 +114,7 @@ class Run:
 
     def __init__(self, folder: Path, train: dict[str, Any]) -> None:
         self.folder = folder
-        stateless = {"name": "row_sgd"}  # since no update is made, another optimiser would lack its state
+        stateless = {"name": "row_sgd"}  # since no update is made, another optimizer would lack its state
         self.recipe = toy.recipe(folder, data={"filters": {"max_tokens": 17}}, train=train, optimizer=stateless)
 
     def read(self, name: str, processes: int, stop: int | None) -> tuple[Read, list[int]]:
@@ -148,7 +146,7 @@ class Run:
 def examples(trainer: ReadingTrainer, task: ReadingTask) -> list[list[int]]:
     """Make one update, and return the examples of the batches that the process read."""
     task.data.noted.clear()
-    trainer.update(Logger())
+    trainer.update()
     return list(task.data.noted)
 
 

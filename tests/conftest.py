@@ -10,6 +10,8 @@ import os
 import random
 import sys
 import tempfile
+from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for the commands that tests start
@@ -29,12 +31,13 @@ ANSWERS = ("captioner", "filler", "generator", "outputs", "speech", "transcriber
 MODULES = [SOURCE / f"heedful/{part}.py" for part in (*SHAPED, *(f"predictors/{part}" for part in ANSWERS))]
 MODULES += [path for part in SHAPED for path in (SOURCE / f"heedful/{part}").rglob("*.py")]
 
-# Before the conftest.py of a folder imports them. Rules of settings are also called with keys in place of a recipe.
+# Before the conftest.py of a folder imports them. Rules of settings are also called with keys in place of a recipe, and
+# the scores of a hypothesis may be computed when one is read, as a check does.
 check_shapes(
     [
         ".".join(path.relative_to(SOURCE).with_suffix("").parts)
         for path in MODULES
-        if path.is_file() and path.stem not in ("__init__", "settings")
+        if path.is_file() and path.stem not in ("__init__", "settings", "hypothesis")
     ]
 )
 
@@ -42,10 +45,27 @@ settings.register_profile("heedful", deadline=None, derandomize=True, print_blob
 settings.load_profile("heedful")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_all_but_samples_as_slow(items)
     if config.option.markexpr != "alone":
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("alone")])
         items[:] = [item for item in items if not item.get_closest_marker("alone")]
+
+
+def mark_all_but_samples_as_slow(items: list[pytest.Item]) -> None:
+    """Of a test with the mark `sampled(n)`, leave n of its parameters, and mark the others as slow.
+
+    A hash chooses: parameters at equal distances would have one value of the inner ones of several parameters.
+    """
+    variants: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for each in variants.values():
+        [count] = each[0].get_closest_marker("sampled").args
+        for item in sorted(each, key=lambda item: blake2b(item.nodeid.encode()).digest())[count:]:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:
@@ -55,9 +75,13 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _seed() -> None:
-    """Every test starts from the same random numbers, whatever ran before it."""
+def _same_state() -> Iterator[None]:
+    """Every test starts from the same random numbers and with one thread, whatever ran before it."""
     random.seed(1)
     np.random.seed(1)
     if torch := sys.modules.get("torch"):
         torch.manual_seed(1)
+        torch.set_num_threads(1)
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)  # several threads, waiting for each other on cores that other tests use, take minutes

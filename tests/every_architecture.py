@@ -36,11 +36,14 @@ from subjects import TOKENIZER
 OWN = "class of one's own"
 
 _TRANSFORMER = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=2, decoder_layers=2, tie="output")
+_BARE = {"norm": "none", "scale_scores": False, "activation": "identity"}
 _RECURRENT = RecurrentConfig(d_model=14, layers=2, tie="output")
 _CONVOLUTIONAL = ConvolutionalConfig(d_model=14, encoder_layers=2, decoder_layers=2, tie="output")
 
 ENCODER_DECODERS: dict[str, ArchitectureConfig] = {
     "transformer": _TRANSFORMER,
+    "transformer without norms, scaling and activation": replace(_TRANSFORMER, **_BARE),
+    "transformer without residual connections": replace(_TRANSFORMER, decoder_layers=1, residual=False),
     OWN: gated.GatedConfig(architecture=GATED, d_model=14, layers=2),
     "lstm without attention": replace(_RECURRENT, attention="none", bidirectional=False),
     "gru with Bahdanau's attention": replace(_RECURRENT, cell="gru", attention="additive"),
@@ -55,6 +58,9 @@ ENCODER_DECODERS: dict[str, ArchitectureConfig] = {
 TRANSFORMERS = {f"transformer: {', '.join(map(str, given))}": shape(*given) for given in SHAPES}
 LANGUAGE_MODELS: dict[str, TextModelConfig] = {
     **{name: replace(config, family="decoder") for name, config in TRANSFORMERS.items()},
+    "transformer without norms and activation": replace(
+        _TRANSFORMER, family="decoder", decoder_layers=1, norm="none", activation="identity"
+    ),
     "elman": replace(_RECURRENT, family="decoder", cell="elman"),
     "lstm": replace(_RECURRENT, family="decoder", residual=True, layer_norm=True),
     "gru": replace(_RECURRENT, family="decoder", cell="gru", layers=1),
@@ -145,7 +151,7 @@ def token_classifier(name: str, classes: int, vocabulary: int = VOCABULARY) -> T
 
 
 def of_media(task: str, name: str, classes: int) -> SequenceClassifier:
-    """A classifier of pictures, of sounds or of videos."""
+    """A classifier of images, of audio files or of videos."""
     torch.manual_seed(3)
     return opinionated(media_classifier(MEDIA_CLASSIFIERS[task][name], classes))
 

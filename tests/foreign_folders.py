@@ -144,6 +144,68 @@ def write_unigram(folder: Path) -> Path:
     return folder
 
 
+def write_llama(folder: Path) -> Path:
+    """The layout of Llama 2 and TinyLlama: BPE as in SentencePiece, with bytes for characters that it lacks."""
+    learner = tokenizers.Tokenizer(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.BpeTrainer(vocab_size=151, show_progress=False)
+    learner.train_from_iterator(LINES, trainer)
+    model = json.loads(learner.to_str())["model"]
+    named = ["<unk>", "<s>", "</s>"]
+    names = [*named, *(f"<0x{byte:02X}>" for byte in range(256)), *sorted(model["vocab"], key=model["vocab"].get)]
+    model |= {"vocab": {name: i for i, name in enumerate(names)}, "unk_token": "<unk>"}
+    model |= {"byte_fallback": True, "fuse_unk": True}
+    definition = json.loads(learner.to_str()) | {"model": model, "pre_tokenizer": None}
+    library = tokenizers.Tokenizer.from_str(json.dumps(definition))
+    library.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    strip = decoders.Strip(" ", left=1, right=0)
+    library.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), strip])
+    library.add_special_tokens(named)
+    library.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
+    folder.mkdir()
+    library.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "pad_token": "</s>"}
+    settings |= {"bos_token": "<s>", "eos_token": "</s>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def gpt4_words(digits: str) -> pre_tokenizers.PreTokenizer:
+    """The words of GPT-4 and its successors, with numbers cut into this many digits."""
+    expression = (
+        rf"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{digits}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+    words = pre_tokenizers.Split(tokenizers.Regex(expression), "isolated")
+    return pre_tokenizers.Sequence([words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+SPLITTERS = {  # of byte-level BPE, by the names of llama.cpp
+    "gpt-2": pre_tokenizers.ByteLevel(add_prefix_space=False),
+    "smollm": pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    ),
+    "llama-bpe": gpt4_words("{1,3}"),
+    "qwen2": gpt4_words(""),
+}
+
+
+def write_smollm(folder: Path, splitter: str = "smollm") -> Path:
+    """The layout of SmolLM: byte-level BPE, one token for both ends of a text, and names of roles in a conversation."""
+    library = tokenizers.Tokenizer(models.BPE(ignore_merges=splitter == "llama-bpe"))
+    library.pre_tokenizer = SPLITTERS[splitter]
+    library.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    named = ["<|endoftext|>", "<|im_start|>"]
+    trainer = trainers.BpeTrainer(vocab_size=309, initial_alphabet=alphabet, special_tokens=named, show_progress=False)
+    library.train_from_iterator(LINES, trainer)
+    folder.mkdir()
+    library.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "GPT2Tokenizer", "bos_token": named[0], "eos_token": named[0], "unk_token": named[0]}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
 def write_marian(folder: Path) -> Path:
     folder.mkdir()
     (folder / "source.spm").write_bytes(sentencepiece(MARIAN_SCORES))

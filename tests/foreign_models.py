@@ -7,7 +7,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from foreign_folders import SPOKEN, write_bert, write_clip, write_gpt2, write_marian, write_whisper
+from foreign_folders import (
+    SPOKEN,
+    write_bert,
+    write_clip,
+    write_gpt2,
+    write_llama,
+    write_marian,
+    write_smollm,
+    write_whisper,
+)
 
 BERT = {
     "hidden_size": 22,
@@ -19,6 +28,16 @@ BERT = {
     "hidden_act": "gelu",
 }
 GPT2 = {"n_embd": 26, "n_inner": 41, "n_head": 2, "n_layer": 3, "n_positions": 59}
+LLAMA = {
+    "hidden_size": 24,
+    "intermediate_size": 41,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "head_dim": 10,
+    "num_hidden_layers": 3,
+    "max_position_embeddings": 59,
+    "rms_norm_eps": 1e-4,
+}
 CLIP_TEXT = {
     "hidden_size": 22,
     "intermediate_size": 37,
@@ -75,6 +94,18 @@ def gpt2(folder: Path, architecture: str = "GPT2LMHeadModel", **settings: Any) -
     return _saved(architecture, "GPT2Config", folder, 0.3, GPT2 | ends | settings)
 
 
+def llama(folder: Path, kind: str = "llama", **settings: Any) -> nn.Module:
+    """A Llama with the tokenizer of Llama 2 ("llama"), or byte-level BPE with a pre-tokenizer such as "smollm"."""
+    if kind == "llama":
+        write_llama(folder)
+    else:
+        write_smollm(folder, kind)
+    ids = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    ends = ("<s>", "</s>") if kind == "llama" else ("<|endoftext|>", "<|endoftext|>")
+    rows = {"vocab_size": len(ids), "bos_token_id": ids[ends[0]], "eos_token_id": ids[ends[1]]}
+    return _saved("LlamaForCausalLM", "LlamaConfig", folder, 0.3, LLAMA | rows | settings)
+
+
 def marian(folder: Path, **settings: Any) -> nn.Module:
     write_marian(folder)
     names = json.loads((folder / "vocab.json").read_text())
@@ -84,7 +115,7 @@ def marian(folder: Path, **settings: Any) -> nn.Module:
 
 
 def clip(folder: Path, text: dict[str, Any] | None = None, **settings: Any) -> nn.Module:
-    """A model of pictures and texts; `settings` are of both encoders, `text` of that of texts only."""
+    """A model of images and texts; `settings` are of both encoders, `text` of that of texts only."""
     write_clip(folder)
     names = json.loads((folder / "vocab.json").read_text())
     begin, end = names["<|startoftext|>"], names["<|endoftext|>"]
@@ -98,7 +129,7 @@ def clip(folder: Path, text: dict[str, Any] | None = None, **settings: Any) -> n
 
 
 def whisper(folder: Path, **settings: Any) -> nn.Module:
-    """A Whisper that reads one second, with its settings for generating and for sound."""
+    """A Whisper that reads one second, with its settings for generating and for audio."""
     names = write_whisper(folder, times=WHISPER["max_source_positions"] + 1)
     ids = {name: i for i, name in enumerate(names)}
     end = ids["<|endoftext|>"]
@@ -129,7 +160,7 @@ def _saved(architecture: str, config: str, folder: Path, std: float, settings: d
             parameter.data = 1 + 0.1 * draw if parameter.ndim == 1 and parameter.data.eq(1).all() else std * draw
     if architecture == "MarianMTModel":
         model.final_logits_bias.normal_()
-    if architecture == "GPT2LMHeadModel":
+    if architecture in ("GPT2LMHeadModel", "LlamaForCausalLM"):
         model.lm_head.weight.data[settings["eos_token_id"]] *= 3  # so that texts end at many lengths
     if architecture == "WhisperForConditionalGeneration":
         model.model.encoder.layer_norm.weight.data *= 7  # so that what is written depends on what is heard

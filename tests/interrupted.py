@@ -37,9 +37,9 @@ def stop_after(update: int, monkeypatch: pytest.MonkeyPatch, number: signal.Sign
     """Let the next training be interrupted by a signal during its update `update`."""
     take = Trainer.update
 
-    def take_and_stop(self, logger):
+    def take_and_stop(self):
         if self.state.update + 1 == update:
             os.kill(os.getpid(), number)
-        take(self, logger)
+        take(self)
 
     monkeypatch.setattr(Trainer, "update", take_and_stop)

@@ -1,4 +1,4 @@
-"""Odd and damaged files of pictures and sounds: the bytes of each, made here."""
+"""Odd and damaged files of images and audio files: the bytes of each, made here."""
 
 import struct
 import zlib
@@ -19,7 +19,7 @@ TONE = (0.5 * np.sin(2 * np.pi * 440 * np.arange(1999) / RATE)).astype(np.float3
 
 
 def picture(pixels: np.ndarray = PIXELS, kind: str = "PNG", mode: str | None = None, **options: object) -> bytes:
-    """A picture file of Pillow."""
+    """An image file of Pillow."""
     stream = BytesIO()
     image = Image.fromarray(pixels)
     image = image.convert(mode) if mode else image
@@ -28,7 +28,7 @@ def picture(pixels: np.ndarray = PIXELS, kind: str = "PNG", mode: str | None = N
 
 
 def animated(kind: str) -> bytes:
-    """A picture of two frames, or of two pages, of which the second is white."""
+    """An image of two frames, or of two pages, of which the second is white."""
     white = Image.fromarray(np.full_like(PIXELS, 255))
     return picture(PIXELS, kind, save_all=True, append_images=[white], **({"lossless": True} if kind == "WEBP" else {}))
 
@@ -86,7 +86,7 @@ def changed(content: bytes, place: int) -> bytes:
 
 
 def sound(samples: np.ndarray = TONE, kind: str = "WAV", subtype: str | None = None, rate: int = RATE) -> bytes:
-    """A sound file of libsndfile."""
+    """An audio file of libsndfile."""
     stream = BytesIO()
     soundfile.write(stream, samples, rate, format=kind, subtype=subtype)
     return stream.getvalue()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.distributed import Reducer
+from heedful.distributed.reducer import Reducer
 from heedful.tasks.task import Evaluation
 
 
@@ -49,7 +49,7 @@ class OneOfSeveral(Reducer):
     def broadcast_tensors(self, tensors):
         return self.exchange(tensors)[0]
 
-    def sum_gradients(self, model: nn.Module) -> None:
+    def sum_gradients(self, model: nn.Module, sums: Any = None) -> None:
         parameters = list(model.parameters())
         for parameter, *grads in zip(parameters, *self.exchange([p.grad for p in parameters]), strict=True):
             known = [grad for grad in grads if grad is not None]

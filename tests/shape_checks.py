@@ -5,6 +5,7 @@ times as long. In its place stands `checked`, under which a function that promis
 alone. What is refused stays the same, and by an error of the same kind, which is a TypeError.
 """
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from inspect import isclass, isfunction
@@ -32,16 +33,18 @@ def checked(typechecker: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if not isfunction(subject):
             return _decorate(subject, typechecker=typechecker)
         found = typechecker(subject)
-        return in_one_context(found) if promises_shapes(subject) else found
+        return in_one_context(found, subject) if promises_shapes(subject) else found
 
     return decorate
 
 
-def in_one_context(function: Callable[..., Any]) -> Callable[..., Any]:
+def in_one_context(function: Callable[..., Any], unchecked: Callable[..., Any]) -> Callable[..., Any]:
     """Let all shapes that a function is checked for in a call agree."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if (torch := sys.modules.get("torch")) and torch.compiler.is_exporting():
+            return unchecked(*args, **kwargs)  # sizes are symbols, and no integers
         with _one_call:
             return function(*args, **kwargs)
 

@@ -1,12 +1,19 @@
 """The scripts in benchmarks/: that each system runs, and that their arithmetic is that of torch's own counter."""
 
 import json
+import os
+import re
+import subprocess
+import sys
+from argparse import Namespace
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import caption_boxes
 import decode_mechanisms
 import gpt_step
+import gpu
 import head_distances
 import pytest
 import race
@@ -21,12 +28,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from heedful.architectures.recurrent.model import RecurrentEncoderDecoder
 from heedful.config.schema import ModelConfig
 from heedful.inspector.measures.attention import box_masses
-from heedful.nn.int8 import in_int8
 from heedful.tools.compare.measure import count_flops
 from served import loaded_translator
 from toy_readers import CAPTION, PICTURE, loaded
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).parent.parent
 TOY = ModelConfig(d_model=8, d_ff=24, heads=2, encoder_layers=3, decoder_layers=2, dropout=0.1)
 TOY_GPT = gpt_step.preset(2, 64, 13)
 
@@ -64,14 +71,45 @@ def test_a_step_without_a_mechanism_makes_the_same_loss_but_for_rounding_and_dro
 
 
 def test_a_search_without_a_mechanism_finds_the_same():
-    exact = loaded_translator(seed=1)
-    int8 = replace(exact, model=in_int8(exact.model))
     rows = [[5, 7, 11], [13], [5, 5, 5, 17, 7]]
-    searches = decode_mechanisms.searches(exact, int8, beam=3)
+    searches = decode_mechanisms.searches(loaded_translator(seed=1), beam=3)
     found = {name: [best[0].tokens for best in search(rows)] for name, search in searches.items()}
-    whole, rounded = found["heedful"], found.pop("in int8")
-    assert all(tokens == whole for tokens in found.values())
-    assert len(rounded) == len(rows)
+    assert all(tokens == found["heedful"] for tokens in found.values())
+
+
+@pytest.mark.slow
+def test_the_script_for_a_gpu_measures_its_parts_in_tiny_sizes_on_a_cpu_and_makes_tables_of_them(tmp_path):
+    parts = ["limits", "base", "float16", "decoding, greedy"]
+    command = ["sh", str(ROOT / "benchmarks/gpu.sh"), "--tiny", "--device", "cpu", "--threads", "1", "--parts", *parts]
+    environment = os.environ | {"OUT": str(tmp_path), "PYTHON": sys.executable}
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    lines = [json.loads(line) for line in (tmp_path / "gpu-tiny.jsonl").read_text().splitlines()]
+    assert [line["part"] for line in lines] == parts
+    assert not [line for line in lines if "skipped" in line]
+    assert all(line["tiny"] for line in lines)
+    training, decoding = gpu.tables(lines).split("\n\n")
+    assert [row.split(" | ")[:3] for row in training.splitlines()[2:]] == [
+        ["| base", "bfloat16", "no"],
+        ["| base", "float16", "no"],
+    ]
+    assert f"| greedy | {lines[-1]['heedful']:,.0f} | {lines[-1]['CTranslate2']:,.0f} |" in decoding
+
+
+def test_a_part_that_fails_or_hangs_is_named_with_the_reason(monkeypatch):
+    options = Namespace(device="cpu", threads=1, tiny=True)
+    assert gpu.measure_apart("limits", options, 0.01) == {"skipped": "not finished after 0 seconds"}
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert gpu.measure_apart("limits", options, 9)["skipped"] == "exit code 1, see standard error"
+
+
+@pytest.mark.parametrize("page", ["docs/performance.md", "docs/zh/performance.md"])
+def test_what_was_measured_on_a_gpu_is_in_the_tables_of_the_page(page):
+    file = ROOT / "benchmarks/gpu.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    rows = [row for row in gpu.tables(lines).splitlines() if row.startswith("| ") and "---" not in row]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    figures = [re.findall(r"\d[\d,.]*", row) for row in rows]
+    assert all(figure in text for row in figures for figure in row)
 
 
 def steps_on_a_cpu(system, size, flops):

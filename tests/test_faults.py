@@ -1,4 +1,4 @@
-"""The attacks of `make faults`, a few of each: none gets through."""
+"""The attacks of `make faults`, a few of most: none gets through."""
 
 import importlib
 import os
@@ -8,9 +8,9 @@ import pytest
 import record
 
 FAULTS = Path(__file__).parents[1] / "faults"
-SCRIPTS = sorted(path.stem for path in FAULTS.glob("*.py") if "def main(" in path.read_text(encoding="utf-8"))
+LONG = {"hosts"}  # an attack takes a minute
+SCRIPTS = sorted({path.stem for path in FAULTS.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")} - LONG)
 COUNTS: dict[str, int] = {
-    "hosts": 1,
     "kills": 1,
     "ranks": 1,
     "schedules": 3,

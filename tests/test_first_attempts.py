@@ -20,7 +20,7 @@ from heedful.tasks.parts.sequence_to_sequence import SequenceToSequence
 from subjects import classifier
 
 TEXT = "Where is the train station?"
-NO_TEXT = "is no text, nor a list of several; give a string"
+NO_TEXT = "is neither a text nor a list; give a string"
 GERMAN = "Wo ist der Bahnhof?"
 Attempt = Callable[[Any], object]
 
@@ -38,23 +38,23 @@ WORKS: dict[str, Attempt] = {
 }
 SAYS: dict[str, tuple[Attempt, str]] = {
     "a number in quotes": (lambda model: model(TEXT, beam="5"), "decode.beam must be a whole number.* without quotes"),
-    "an option misspelt": (lambda model: model(TEXT, bean=2), "there is no option bean; did you mean beam"),
-    "an option of Hugging Face": (lambda model: model(TEXT, num_beams=2), "no option num_beams; did you mean beam"),
+    "an option misspelt": (lambda model: model(TEXT, bean=2), "unknown option bean; did you mean beam"),
+    "an option of Hugging Face": (lambda model: model(TEXT, num_beams=2), "unknown option num_beams; did you mean"),
     "a text in an array": (lambda model: model(np.array(TEXT)), NO_TEXT),
     "a file in place of a text": (
         lambda model: model(Path("a.txt")),
         NO_TEXT,
     ),
     "bytes": (lambda model: model(b"Hello"), NO_TEXT),
-    "pairs for a translator": (lambda model: model([(TEXT, TEXT)]), "text 1: .* .tuple. is no text; give a string"),
-    "a string to read lazily": (lambda model: model.translate_lines(TEXT), "is one text.* put it in a list"),
+    "pairs for a translator": (lambda model: model([(TEXT, TEXT)]), "text 1: .* .tuple. is not a text; give a string"),
+    "a string to read lazily": (lambda model: model.translate_lines(TEXT), "is a single text.* put it in a list"),
     "a GPU that is not there": (lambda model: model.to("cuda:93"), 'device "cuda:93" cannot be used.* use "auto" or'),
-    "a device called gpu": (lambda _: heedful.load("en-de", device="gpu"), 'no device "gpu"; write "cuda"'),
-    "half precision": (lambda _: heedful.load("en-de", precision=_any("fp16")), "there are float32 and int8"),
+    "a device called gpu": (lambda _: heedful.load("en-de", device="gpu"), 'unknown device "gpu"; use "cuda"'),
+    "half precision": (lambda _: heedful.load("en-de", precision=_any("fp16")), "choose float32 or int8"),
     "a name misspelt": (lambda _: heedful.load("en_de"), 'no model "en_de".*did you mean en-de'),
     "another task": (
         lambda _: heedful.load("en-de", task="tagging"),
-        'and not "tagging"; load it with task="translation"',
+        'is a translation model; load it with task="translation"',
     ),
     "a target for texts": (
         lambda model: heedful.trace(model, [TEXT], _any("Wo?")),

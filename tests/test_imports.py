@@ -18,7 +18,7 @@ finally:
     sys.stderr.write("\\n" + json.dumps([name for name in sys.modules if name.split(".")[0] == "heedful"]))
 """
 SOURCE = Path(__file__).parents[1] / "src" / "heedful"
-MOST_OF_A_GPT = 105
+MOST_OF_A_GPT = 116
 MOST_OF_THE_VERSION = 10
 NOT_OF_A_GPT = (
     r"cli\.(?!commands|hints|options|stopping|train)",
@@ -27,8 +27,8 @@ NOT_OF_A_GPT = (
     r"data\.(word_vectors|passages|batches)",
     r"data\.readers\.(rows|columns|labelled|tagged|squad|dialogues|media_files)",
     r"architectures\.(bag_of_words|convolutional|dual_encoder|recurrent|text_|transformer\.masked|word2vec)",
-    r"nn\.(frames|patches|tubelets|int8)",
-    r"tasks\.(?!task$|dataset$|language_model$|parts$|parts\.running_text$)",
+    r"nn\.(frames|patches|tubelets)",
+    r"tasks\.(?!task$|dataset$|specs$|language_model$|(parts|readers)(\.running_text)?$)",
     r"text\.(hugging_face|sentencepiece|speech_tokens)",
     r"training\.(warm_start|sharding)",
     r"workers",

@@ -9,15 +9,14 @@ from heedful.architectures import LanguageModel
 from heedful.config.schema import ModelConfig, OptimizerConfig
 from heedful.optim import (
     OPTIMIZERS,
-    SCHEDULES,
     build_optimizer,
     clip_gradients,
     coalesced,
-    learning_rate,
     load_optimizer_tensors,
     optimizer_tensors,
     orthogonal,
 )
+from heedful.training.learning_rate import SCHEDULES, learning_rate
 
 
 def rate(step, total=100_000, d_model=512, **changes):

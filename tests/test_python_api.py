@@ -60,14 +60,14 @@ def test_nothing_to_translate_is_nothing(boxed):
 
 @pytest.mark.parametrize("given", [None, 7, 2.5, {"text": TEXT}, [TEXT, None], [[TEXT]]], ids=repr)
 def test_what_is_no_text_is_one_clear_message(boxed, given):
-    with pytest.raises(InputError, match=r"is no text.*give a string"):
+    with pytest.raises(InputError, match=r"(is not|is neither) a text.*give a string"):
         boxed.translate(given)
 
 
 def test_the_beam_is_chosen_for_a_call(boxed):
     assert isinstance(boxed.translate(TEXT, beam=1, alpha=1.0), str)
     assert boxed.config.beam == boxed.recipe.decode.beam
-    with pytest.raises(InputError, match="there is no option beem; did you mean beam"):
+    with pytest.raises(InputError, match="unknown option beem; did you mean beam"):
         boxed.translate(TEXT, beem=1)
 
 
@@ -96,11 +96,11 @@ def test_a_trace_takes_a_name_or_a_model_and_one_text_or_several(boxed):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((None,), "None is no text"),
-        (("",), "there is no text"),
+        ((None,), "None is neither a text"),
+        (("",), "the text is empty"),
         (([TEXT], "Wo?"), "a target belongs to one text"),
-        ((TEXT, 7), "7 .int. is no text"),
-        ((TEXT, None, "dec.9.*"), "there is no tensor dec.9"),
+        ((TEXT, 7), "7 .int. is not a text"),
+        ((TEXT, None, "dec.9.*"), "the tensor dec.9"),
     ],
 )
 def test_what_cannot_be_traced_is_told(boxed, arguments, words):
@@ -110,7 +110,7 @@ def test_what_cannot_be_traced_is_told(boxed, arguments, words):
 
 def test_a_model_is_loaded_as_the_predictor_of_its_task_and_as_no_other(run):
     assert isinstance(heedful.load(run, "cpu", as_=Translator), Translator)
-    with pytest.raises(InputError, match=r'is a model for the task "translation"; use it with `heedful translate`'):
+    with pytest.raises(InputError, match=r"is a translation model; use it with `heedful translate`"):
         heedful.load(run, "cpu", as_=Classifier)
 
 
@@ -119,7 +119,7 @@ def test_a_look_at_a_loaded_model_is_saved(run, tmp_path, monkeypatch):
     for model in (heedful.load(run), run, str(run)):
         heedful.look(model, "the old dog").save(tmp_path / "page.html")
         assert 'data-part="overview"' in (tmp_path / "page.html").read_text(encoding="utf-8")
-    with pytest.raises(InputError, match=r"\['a', 'b'\] .list. is no text; give a string"):
+    with pytest.raises(InputError, match=r"\['a', 'b'\] .list. is not a text; give a string"):
         heedful.look(run, ["a", "b"])
 
 
@@ -127,11 +127,11 @@ def test_a_run_is_loaded_and_a_missing_folder_told(run):
     assert repr(heedful.load(run)).startswith("Translator(task='translation'")
     assert heedful.load(str(run)).translate("the old dog", beam=1) == heedful.load(run).translate("the old dog", beam=1)
     for missing in ("runs/nowhere", Path("runs/nowhere")):
-        with pytest.raises(InputError, match='no model "runs/nowhere": there is no such folder'):
+        with pytest.raises(InputError, match='no model "runs/nowhere": no such folder'):
             heedful.load(missing)
     others: tuple[Any, ...] = (None, 7, heedful.load(run))
     for given in others:
-        with pytest.raises(InputError, match="is no model to load; give its folder, or the name of a model in the box"):
+        with pytest.raises(InputError, match="cannot be loaded; give a model folder, or the name of a bundled model"):
             heedful.load(given)
 
 
@@ -145,6 +145,7 @@ def test_dir_lists_the_public_names_only():
     assert dir(heedful) == sorted(heedful.__all__)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "program",
     [

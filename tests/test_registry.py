@@ -12,7 +12,7 @@ import pytest
 from heedful import registry
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
-from heedful.registry import ARCHITECTURES, FORMATS, MODELS, POSITIONS, TASKS, TOKENIZERS, Registry, at
+from heedful.registry import ARCHITECTURES, FORMATS, MODELS, POSITIONS, TASKS, TOKENIZERS, Registry, import_attribute
 from heedful.tasks import Task, find_task
 from installed_package import install
 
@@ -24,9 +24,9 @@ TABLES = (ARCHITECTURES, TASKS, POSITIONS, TOKENIZERS, FORMATS)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder on Python's path, for packages that are installed during a test."""
     monkeypatch.syspath_prepend(tmp_path)
-    registry._installed.cache_clear()
+    registry.entry_points_of.cache_clear()
     yield tmp_path
-    registry._installed.cache_clear()
+    registry.entry_points_of.cache_clear()
     for name in [name for name, module in sys.modules.items() if str(tmp_path) in str(getattr(module, "__file__", ""))]:
         del sys.modules[name]
 
@@ -52,7 +52,7 @@ def test_every_name_of_a_table_leads_to_something(table):
 
 def test_every_architecture_has_models():
     assert MODELS.keys() == ARCHITECTURES.places.keys()
-    assert all(isinstance(at(place), type) for families in MODELS.values() for place in families.values())
+    assert all(isinstance(import_attribute(place), type) for families in MODELS.values() for place in families.values())
 
 
 def test_an_installed_package_adds_names(path):
@@ -63,8 +63,8 @@ def test_an_installed_package_adds_names(path):
     assert "bat" not in known
     assert "zoo" not in sys.modules
     assert known["owl"] is import_module("zoo").Owl
-    assert known.is_own("owl")
-    assert not known.is_own("cat")
+    assert known.is_custom("owl")
+    assert not known.is_custom("cat")
 
 
 def test_a_package_that_is_on_the_path_twice_is_one(path):

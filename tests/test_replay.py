@@ -130,9 +130,7 @@ def poison(monkeypatch, updates, batch):
 def test_an_update_that_is_left_out_is_told_and_its_replay_names_the_tensor(pairs, tmp_path, monkeypatch):
     poison(monkeypatch, [7], batch=1)
     _, said = train_aloud(recipe(pairs, train=LOGGED | {"max_updates": 11}), tmp_path / "run")
-    remark = (
-        f"update 7 has no finite gradient, and leaves the weights as they are; `heedful replay {tmp_path / 'run'} 7`"
-    )
+    remark = f"update 7 has no finite gradient, and leaves the weights unchanged; `heedful replay {tmp_path / 'run'} 7`"
     assert remark in said
     found = replay(tmp_path / "run", 7, QUIET)
     place, tensor = found.first_not_finite() or ("", None)
@@ -180,5 +178,5 @@ def test_sizes_are_those_of_the_finite_numbers():
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no checkpoint of a run"):
+    with pytest.raises(InputError, match="contains no checkpoints"):
         replay(tmp_path, 3, QUIET)

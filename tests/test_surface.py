@@ -47,7 +47,7 @@ def command_line() -> Command:
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(heedful.__all__) == ["__version__", "load", "look", "trace", "train"]
+    assert sorted(heedful.__all__) == ["__version__", "export", "load", "look", "trace", "train"]
     assert all(getattr(heedful, name) for name in heedful.__all__)
 
 

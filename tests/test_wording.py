@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.wording import counted, duration, shown_name, singular, speed
+from heedful.wording import counted, duration, either, shown_name, singular, speed
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,11 @@ from heedful.wording import counted, duration, shown_name, singular, speed
 )
 def test_durations_are_read_at_a_glance(seconds, words):
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(("names", "words"), [(["a"], "a"), (["a", "b"], "a or b"), ([1, 2, 3, 4], "1, 2, 3 or 4")])
+def test_alternatives_are_listed_with_commas_and_one_or(names, words):
+    assert either(names) == words
 
 
 @pytest.mark.parametrize(("rate", "words"), [(0.0312, "0.031"), (3.14, "3.1"), (11.7, "12"), (12345.6, "12,346")])

@@ -62,7 +62,7 @@ def numbers(size: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("copies", COPIES)
 def test_tensors_come_back_as_they_were(copies, monkeypatch):
-    monkeypatch.setattr(workers, "copies_processes", lambda: copies)
+    monkeypatch.setattr(workers, "uses_fork", lambda: copies)
     with closing(Workers(numbers, 1)) as started:
         (found,) = started.map([600_000])
     wanted = torch.arange(600_000).reshape(3, -1)
@@ -71,7 +71,7 @@ def test_tensors_come_back_as_they_were(copies, monkeypatch):
 
 
 def test_new_processes_as_well_raise_errors_leave_signals_alone_and_end(monkeypatch):
-    monkeypatch.setattr(workers, "copies_processes", lambda: False)
+    monkeypatch.setattr(workers, "uses_fork", lambda: False)
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         with closing(Workers(reciprocal, 2)) as started:
@@ -128,7 +128,7 @@ def unsendable(_):
 def test_a_result_that_cannot_be_sent_ends_the_worker_aloud(capfd):
     with (
         closing(Workers(unsendable, 1)) as workers,
-        pytest.raises(RunError, match=r"exit code 1; its error stands above"),
+        pytest.raises(RunError, match=r"exit code 1; its error is above"),
     ):
         list(workers.map([1]))
     assert "Traceback" in capfd.readouterr().err
@@ -175,7 +175,7 @@ def test_processes_that_the_system_does_not_make_are_an_error_and_leave_none(mon
         start(process)
 
     monkeypatch.setattr(multiprocessing.context.ForkProcess, "start", refuse)
-    with pytest.raises(RunError, match=r"no 3 workers can be started .*temporarily unavailable.* fewer"):
+    with pytest.raises(RunError, match=r"cannot start 3 workers .*temporarily unavailable.* fewer"):
         Workers(squared, 3)
     assert multiprocessing.active_children() == []
 
@@ -190,8 +190,8 @@ def test_a_daemon_which_may_have_no_children_uses_threads(monkeypatch):
 @pytest.mark.parametrize(
     ("end", "told"),
     [
-        (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker has ended by SIGKILL: memory.*train\.workers=1"),
-        (lambda _: os._exit(7), r"a worker has ended with exit code 7; its error stands above"),
+        (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker was ended by SIGKILL: .*memory.*train\.workers=1"),
+        (lambda _: os._exit(7), r"a worker has ended with exit code 7; its error is above"),
     ],
 )
 def test_a_worker_that_ends_is_an_error_with_a_remedy(end, told):

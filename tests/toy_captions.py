@@ -1,4 +1,4 @@
-"""Pictures and sounds with a text about each, in a table, and recipes for them: a moment's work."""
+"""Pictures and audio files with a text about each, in a table, and recipes for them: a moment's work."""
 
 import json
 from pathlib import Path

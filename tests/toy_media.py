@@ -1,4 +1,4 @@
-"""Drawn pictures and videos and synthesised sounds of a few classes, and recipes for them: a moment's work."""
+"""Drawn images and videos and synthesised audio files of a few classes, and recipes for them: a moment's work."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -21,7 +21,7 @@ from heedful.text.tokenizer_pair import NoTokenizers
 Values = dict[str, Any]
 
 RATE = 1000
-SIDES = ("left", "right", "top")  # the part of a picture that is bright
+SIDES = ("left", "right", "top")  # the part of an image that is bright
 PITCHES = {"high": 310.0, "low": 70.0}  # of a tone, in Hz
 DIRECTIONS = {"left": -1, "right": 1}  # of a bar that moves
 COUNTS = {"train": 11, "valid": 5}  # files of each class
@@ -126,7 +126,7 @@ def tone(label: str, seed: int) -> np.ndarray:
 
 
 def moving(label: str, seed: int) -> np.ndarray:
-    """3 to 8 frames (T 14 21) of a bar that crosses the picture to the right or, in reverse order, to the left.
+    """3 to 8 frames (T 14 21) of a bar that crosses the image to the right or, in reverse order, to the left.
 
     So no frame tells where the bar goes, but their order does.
     """
@@ -138,7 +138,7 @@ def moving(label: str, seed: int) -> np.ndarray:
 
 
 def animated(frames: np.ndarray, kind: str = "GIF", **options: object) -> bytes:
-    """The bytes of an animated picture."""
+    """The bytes of an animated image."""
     first, *others = map(Image.fromarray, frames)
     stream = BytesIO()
     first.save(stream, kind, save_all=True, append_images=others, **options)

@@ -1,4 +1,4 @@
-"""Drawn pictures of stripes, whose hidden parts can be told from the rest, and recipes for them: a moment's work."""
+"""Drawn images of stripes, whose hidden parts can be told from the rest, and recipes for them: a moment's work."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -33,7 +33,7 @@ _COMMON: Values = {
 
 
 def recipe(task: str, folder: Path, **tables: Values) -> Recipe:
-    """A recipe over the pictures that `write_pictures` wrote, with some keys changed."""
+    """A recipe over the images that `write_pictures` wrote, with some keys changed."""
     values = deepcopy(_COMMON)
     for table, own in tables.items():
         values.setdefault(table, {}).update(own)

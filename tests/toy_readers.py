@@ -1,4 +1,4 @@
-"""Untrained models of pictures, sounds or videos, as they come from a folder, and files for them: to look into."""
+"""Untrained models of images, audio files or videos, as they come from a folder, and files for them: to look into."""
 
 from pathlib import Path
 

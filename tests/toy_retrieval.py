@@ -16,7 +16,7 @@ PLACES = {
     f"{row} {column}": (7 * i, 7 * j) for i, row in enumerate(("top", "bottom")) for j, column in enumerate("abc")
 }
 TEXTS = [f"a {colour} square at the {place}" for colour in COLOURS for place in PLACES]  # 18
-COUNTS = {"train": 7 * len(TEXTS), "valid": len(TEXTS) + 5}  # pictures
+COUNTS = {"train": 7 * len(TEXTS), "valid": len(TEXTS) + 5}  # images
 
 
 def recipe(folder: Path, **tables: Any) -> Recipe:

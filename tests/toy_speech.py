@@ -1,4 +1,4 @@
-"""Speech for tests: a parrot that hears which level a sound has and names it, and random models of both kinds."""
+"""Speech for tests: a parrot that hears which level an audio file has and names it, and random models of both kinds."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,7 +20,7 @@ from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
 
-RATE, STEP = 500, 10  # samples a second, and of a time stamp
+RATE, STEP = 500, 10  # samples per second, and of a time stamp
 LETTERS = "abcdefghijklmnopqrs"
 
 

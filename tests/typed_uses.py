@@ -33,7 +33,7 @@ def translations(lines: Iterator[str]) -> None:
     translator = heedful.load("en-de")
     assert_type(translator, Translator)
     assert_type(heedful.load(FOLDER, as_=Translator), Translator)
-    assert_type(heedful.load(FOLDER, torch.device("cpu"), "int8", as_=Translator).to("cuda"), Translator)
+    assert_type(heedful.load(FOLDER, torch.device("cpu"), "int8", as_=Translator, engine="auto"), Translator)
     assert_type(translator(TEXT), str)
     assert_type(translator(TEXTS, beam=2), list[str])
     assert_type(translator.predict(TEXT), str)

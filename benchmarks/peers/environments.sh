@@ -10,7 +10,7 @@ set -eu
 folder=${1:-build/peers}
 mkdir -p "$folder"
 python3 -m venv "$folder/ctranslate2"
-"$folder/ctranslate2/bin/pip" install --quiet ctranslate2==4.8.5 numpy safetensors
+"$folder/ctranslate2/bin/pip" install --quiet ctranslate2==4.8.5 numpy safetensors tokenizers
 python3 -m venv "$folder/gensim"
 "$folder/gensim/bin/pip" install --quiet gensim==4.4.0
 python3 -m pip install --quiet --no-deps --target "$folder/joeynmt" joeynmt==2.3.0

@@ -9,16 +9,16 @@ from textwrap import fill
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from heedful.config.keys import hints_of, hints_of_keys, resumption, table_of
+from heedful.config.keys import hints_of, hints_of_keys, resume_rule, table_of
 from heedful.config.presets import PRESETS
 from heedful.config.schema import ModelConfig, Recipe
-from heedful.config.setting import Fixed, Resume, bare, bounds, descriptions, range_text, setting_in
+from heedful.config.setting import Fixed, ResumeRule, bare, bounds, descriptions, range_text, setting_in
 from heedful.config.validate import OPTIONS
 
-RESUMING: dict[Resume, str] = {
-    "free": "A run resumes with other values of these settings, on which none of its results depends",
-    "length": "The end of the run may move, unless the learning rate falls towards it (`cosine` and `linear`)",
-    "ask": "With `--allow-change KEY` these may change, and so do the results",
+RESUMING: dict[ResumeRule, str] = {
+    "free": "A resumed run may change these settings, because its results do not depend on them",
+    "length": "It may also change where it ends, unless the learning rate decays to the end (`cosine` and `linear`)",
+    "ask": "With `--allow-change KEY` it may change these settings, which changes the results",
 }
 NUMBERS = {int: "whole number", float: "number"}
 PAGE = Path(__file__).with_suffix(".md")
@@ -26,14 +26,14 @@ INTRODUCTION = """# Recipe keys
 
 <!-- written by recipe.py beside this file -->
 
-A recipe is one TOML file. What it does not say takes its default, and any key can be set on the command line, as in
-`--set optimizer.lr=3e-4`. `heedful config show` prints what a recipe comes to, `heedful config check` looks for
-mistakes, and `heedful config schema` gives an editor what is on this page, as JSON Schema.
+A recipe is one TOML file. Keys that it omits take their defaults, and any key can be set on the command line, as in
+`--set optimizer.lr=3e-4`. `heedful config show` prints the recipe with all defaults filled in, `heedful config check`
+finds mistakes, and `heedful config schema` prints this reference as a JSON Schema, for editors.
 
-The key `preset`, at the top, names one or several starting points, the later ones over the earlier. `tiny` is for small
+The top-level key `preset` names one or more starting points; later ones override earlier ones. `tiny` is for small
 data, and those that begin with `vaswani` are the rows of Table 3 of "Attention Is All You Need". The others have the
 published sizes of BERT, GPT-2, nanoGPT on Shakespeare, Vision Transformers, CLIP and Whisper; only `clip-small` is
-heedful's own, for a laptop:
+heedful's own, sized for a laptop:
 """
 
 
@@ -46,12 +46,12 @@ def page() -> str:
 def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:
     """One table of a recipe, then those inside it. `seen` has the titles of those that were explained before."""
     if table in seen:
-        yield f"## {title}\n\nThe keys of {seen[table]}.\n"
+        yield f"## {title}\n\nThe same keys as in {seen[table]}.\n"
         return
     seen[table] = title
     hints = hints_of(table)
     inner = {name: kind for name, hint in hints.items() if (kind := table_of(hint))}
-    yield f"## {title}\n\n{plain(cleandoc(table.__doc__ or ''))}\n" if title else "## At the top\n"
+    yield f"## {title}\n\n{plain(cleandoc(table.__doc__ or ''))}\n" if title else "## Top-level keys\n"
     yield from rows(table, [field for field in fields(table) if field.name not in inner])
     for architecture, options in list(OPTIONS.items())[1:] if table is ModelConfig else ():
         yield from own_keys(architecture, options)
@@ -66,7 +66,7 @@ def own_keys(architecture: str, options: type) -> Iterator[str]:
     own = [field for field in fields(options) if (field.name, field.default) not in transformer.items()]
     others = ", ".join(f"`{field.name}`" for field in fields(options) if field not in own)
     yield f'### `[model]` with `architecture = "{architecture}"`\n\n{plain(cleandoc(options.__doc__ or ""))}'
-    yield fill(f"The keys {others} are those above; its own are:", 120, break_on_hyphens=False) + "\n"
+    yield fill(f"The keys {others} are the same as above. The others are:", 120, break_on_hyphens=False) + "\n"
     yield from rows(options, own)
 
 
@@ -82,25 +82,25 @@ def rows(table: type, some: list[Field[Any]]) -> Iterator[str]:
 
 def resuming() -> Iterator[str]:
     """What may change when a run resumes: one paragraph for each kind of settings."""
-    groups: dict[Resume, list[str]] = {}
+    groups: dict[ResumeRule, list[str]] = {}
     for key, hint in hints_of_keys().items():
         if table_of(hint) is None:
-            groups.setdefault(resumption(key), []).append(key)
+            groups.setdefault(resume_rule(key), []).append(key)
     yield "## When a run resumes\n"
     for kind, sentence in RESUMING.items():
         yield fill(f"{sentence}: {listed(groups.pop(kind), kind)}.", 120, break_on_hyphens=False) + "\n"
-    yield "The others cannot change, unless nothing in the run depends on them:\n"
+    yield "The other settings cannot change, unless nothing in the run depends on them:\n"
     for kind, keys in groups.items():
         assert isinstance(kind, Fixed)
         yield fill(f"* {listed(keys, kind)}: {kind.reason}.", 120, break_on_hyphens=False, subsequent_indent="  ")
 
 
-def listed(keys: list[str], kind: Resume) -> str:
+def listed(keys: list[str], kind: ResumeRule) -> str:
     """Keys of one kind in words."""
     return ", ".join(dict.fromkeys(place(key, set(keys), kind) for key in keys))
 
 
-def place(key: str, keys: set[str], kind: Resume) -> str:
+def place(key: str, keys: set[str], kind: ResumeRule) -> str:
     """A key or, if all keys of its table are of the same kind or the table is, the table."""
     hints, parts = hints_of_keys(), key.split(".")
     for table in (".".join(parts[:depth]) for depth in range(1, len(parts))):
@@ -135,7 +135,7 @@ def values(hint: Any) -> str:
 def default(field: Field[Any]) -> str:
     """The default as TOML."""
     if field.default is MISSING:
-        return "must be given"
+        return "required"
     if field.default is None:
         return "not set"
     text = list(field.default) if isinstance(field.default, tuple) else field.default

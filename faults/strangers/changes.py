@@ -10,8 +10,8 @@ from typing import Any
 import toy
 
 from heedful.config.load import recipe_to_dict
-from heedful.storage.manifest import json_text
-from heedful.text.tokenizer import digest
+from heedful.storage.complete_folder import json_bytes
+from heedful.text.tokenizer import sha256_of
 
 RECIPE, WEIGHTS = "recipe.json", "model.safetensors"
 DEFINITION, SETTINGS = "tokenizer/joint/tokenizer.json", "tokenizer/joint/config.json"
@@ -57,7 +57,7 @@ def edited(name: str, edit: Callable[[Any], Any]) -> Change:
         (folder / name).write_text(text)
         if name == DEFINITION:
             described = json.loads((folder / SETTINGS).read_bytes())
-            (folder / SETTINGS).write_text(json.dumps(described | {"sha256": digest(text)}))
+            (folder / SETTINGS).write_text(json.dumps(described | {"sha256": sha256_of(text)}))
 
     return change
 
@@ -73,7 +73,7 @@ def void(_: object) -> None:
 
 def settings() -> Iterator[tuple[str, Change]]:
     """Yield changes of the settings of recipe and tokenizer: each key with each hostile value, and whole files."""
-    example = json.loads(json_text({"recipe": toy_values(), "source_vocab": 300, "target_vocab": 300}))
+    example = json.loads(json_bytes({"recipe": toy_values(), "source_vocab": 300, "target_vocab": 300}))
     for path in (*keys(example),):
         for kind, value in VALUES.items():
             yield f"recipe.json {'.'.join(path)} = {kind}", edited(RECIPE, set_to(path, value))

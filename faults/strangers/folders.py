@@ -13,7 +13,7 @@ import toy
 
 from heedful.architectures import weights
 from heedful.checkpoint import write_model
-from heedful.storage.manifest import MANIFEST, Entry, manifest_text
+from heedful.storage.complete_folder import MANIFEST, Entry, manifest_bytes
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
@@ -51,7 +51,7 @@ def reseal(folder: Path) -> None:
         if (folder / name).is_file():
             data = (folder / name).read_bytes()
             entries[name] = Entry(len(data), f"{zlib.crc32(data):08x}")
-    (folder / MANIFEST).write_bytes(manifest_text(entries, {"kind": "model"}))
+    (folder / MANIFEST).write_bytes(manifest_bytes(entries, {"kind": "model"}))
 
 
 def attacks() -> dict[str, Change]:

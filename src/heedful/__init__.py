@@ -1,4 +1,4 @@
-"""heedful: a Transformer toolkit: train translators, BERT and GPT, use and evaluate them, look inside.
+"""heedful: a Transformer toolkit to train, use, evaluate and inspect translators, BERT and GPT.
 
 `heedful.load("en-de").translate("Where is the train station?")` uses the bundled model.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
     from rich.console import Console
 
     from heedful.config.schema import Recipe
+    from heedful.convert.exporter import Export
     from heedful.inspector.capture.trace import Trace
     from heedful.inspector.page import View
     from heedful.predictors import AnyPredictor, Translator
@@ -23,11 +24,12 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
 
     Device: TypeAlias = str | torch.device
 
-__all__ = ["__version__", "load", "look", "trace", "train"]
+__all__ = ["__version__", "export", "load", "look", "trace", "train"]
 
 __version__ = "0.1.0"
 
 Precision: TypeAlias = Literal["float32", "int8"]
+Engine: TypeAlias = Literal["auto", "torch", "ctranslate2"]
 P = TypeVar("P", bound="AnyPredictor")
 
 
@@ -37,15 +39,31 @@ def __dir__() -> list[str]:
 
 @overload
 def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, as_: type[P], task: None = None
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    as_: type[P],
+    task: None = None,
+    engine: Engine = "torch",
 ) -> P: ...
 @overload
 def load(
-    model: Literal["en-de"], device: "Device" = "auto", precision: Precision = "float32", *, task: None = None
+    model: Literal["en-de"],
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    task: None = None,
+    engine: Engine = "torch",
 ) -> "Translator": ...
 @overload
 def load(
-    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: str | None = None
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    task: str | None = None,
+    engine: Engine = "torch",
 ) -> "AnyPredictor": ...
 def load(
     model: str | Path,
@@ -54,38 +72,50 @@ def load(
     *,
     as_: "type[AnyPredictor] | None" = None,
     task: str | None = None,
+    engine: Engine = "torch",
 ) -> "AnyPredictor":
     """Load a trained model for use, as a `Translator` or the predictor of another task.
 
-    With the class of its predictor, as in `heedful.load("runs/reviews", as_=Classifier)`, type checkers know it.
+    With the class of its predictor, as in `heedful.load("runs/reviews", as_=Classifier)`, the result has a static type.
 
     Args:
-        model: the folder of a model, a checkpoint or a run; or the name of a bundled model, such as "en-de".
-        device: the device to compute on: "auto", "cpu", "cuda", or a device of torch.
-        precision: "float32", or "int8": less memory and almost the same results, on a CPU. It is faster (up to 2.6
-            times) where the processor multiplies 8-bit integers (VNNI) and the model is large; a small model gains
-            little or nothing, and without VNNI it is slower.
-        as_: the class of the predictor, from `heedful.predictors`; None: that of the model's task. As a `Retriever`
-            any model of one text, such as a BERT or a GPT, gives sentence vectors: the means of its hidden states.
-        task: the task that the model is to have, as in its recipe; None: any task. "ranking" is as a `Retriever`.
-
-    Raises:
-        InputError: there is no such model or precision, its files are damaged, the device cannot be used, or the model
-            has another task.
+        model: the folder of a model, a checkpoint or a run; the name of a bundled model, such as "en-de"; or
+            "hf:OWNER/NAME" or "hf:OWNER/NAME@REVISION", a model on the Hugging Face Hub, which is downloaded.
+        device: the device to run on: "auto", "cpu", "cuda", or a torch device.
+        precision: "float32"; or "int8", which needs a quarter of the memory for the weights, is usually faster for many
+            texts, and changes results slightly. It is supported only by CTranslate2: pass an `engine` with it.
+        as_: the predictor class, from `heedful.predictors`; None: the predictor for the model's task. Any model with a
+            single text input, such as a BERT or a GPT, can be loaded as a `Retriever`: its sentence vectors are the
+            means of its hidden states.
+        task: the task that the model must have, as in its recipe; None: any task. "ranking" loads a `Retriever`.
+        engine: the inference engine: "torch"; "ctranslate2", on a CPU, for text-to-text models, greedy decoding and
+            scoring with language models, encoder vectors, and Whisper models; or "auto", which is CTranslate2 if its
+            results are identical with the settings in the recipe.
     """
-    from heedful.checkpoint.load import load_model
     from heedful.errors import InputError
     from heedful.predictors.predictor import described
-    from heedful.predictors.retriever import Retriever
 
     if not isinstance(model, str | PathLike):
-        raise InputError(f"{described(model)} is no model to load; give its folder, or the name of a model in the box")
-    loaded = load_model(fspath(model), device, precision)
-    own = loaded.recipe.task
-    if task not in (None, own):
+        raise InputError(f"{described(model)} cannot be loaded; give a model folder, or the name of a bundled model")
+    if engine != "torch" or precision != "float32":
+        from heedful.convert.engine import RANKING, open_for_task
+        from heedful.predictors.retriever import Retriever
+
+        use = RANKING if as_ is Retriever else task
+        predictor: Any = open_for_task(fspath(model), engine, str(device), precision, use)
+        if predictor is not None and (as_ is None or isinstance(predictor, as_)):
+            return predictor
+
+    from heedful.checkpoint.load import load_model
+    from heedful.predictors.retriever import Retriever
+    from heedful.tasks.specs import kind_of_model
+
+    loaded = load_model(fspath(model), device)
+    model_task = loaded.recipe.task
+    if task not in (None, model_task):
         encoder = loaded.encoder() if task == "ranking" else None
         if not isinstance(encoder, Retriever):
-            raise InputError(f'{model} is a model for the task "{own}", and not "{task}"; load it with task="{own}"')
+            raise InputError(f'{model} is {kind_of_model(model_task)}; load it with task="{model_task}"')
         return encoder
     return loaded.use() if as_ is None else loaded.use_as(as_)
 
@@ -99,7 +129,7 @@ def train(
     callbacks: Iterable[object] = (),
     allow_change: Iterable[str] = (),
 ) -> "TrainingResult":
-    """Train a model in this process, as `heedful train` does; an interrupted run is resumed.
+    """Train a model in this process, as `heedful train` does, or resume an interrupted run.
 
     `heedful.train("recipes/scenes-en-de", set={"train.max_updates": 100}).predictor.translate("Some text.")` trains
     and uses a translator.
@@ -107,25 +137,24 @@ def train(
     Ctrl-C finishes the update and saves before it raises a KeyboardInterrupt; the same call resumes.
 
     Args:
-        recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings like the tables of one.
-        out: the folder of the run; None: "runs/NAME", by the name of the recipe.
-        data: the folder where the recipe's relative data paths start; None: the folder that the recipe names. Or the
-            training data itself: an iterable of rows (dictionaries, tuples or texts), a dictionary of columns, or a
-            data frame; or a dictionary of such data with the keys "train", "valid" and "test". Images, audio and
-            videos are files, bytes, images of Pillow, arrays or tensors.
-        set: other values for settings of the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
-        console: the console for progress; None: standard error, or below the cell of a notebook. A
+        recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings with the same tables.
+        out: the run folder; None: "runs/NAME", with the recipe's name.
+        data: the folder that relative data paths in the recipe start from; None: the folder given in the recipe. Or the
+            training data: an iterable of rows (dictionaries, tuples or strings), a dictionary of columns, or a data
+            frame; or a dictionary of these with the keys "train", "valid" and "test". Images, audio and videos are
+            files, bytes, Pillow images, arrays or tensors.
+        set: settings that override the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
+        console: the console for progress; None: standard error, or the output of a notebook cell.
             `rich.console.Console(quiet=True)` shows nothing.
-        callbacks: objects with one or several of the methods `on_update(event)`, `on_validation(event)` and
+        callbacks: objects with one or more of the methods `on_update(event)`, `on_validation(event)` and
             `on_end(event)`; see `heedful.training.callbacks`. If one raises an exception, the run is saved and the
-            exception is raised here. Of several processes the first one calls its callbacks.
-        allow_change: keys of the recipe, such as "optimizer.lr", that may differ from those of the run that resumes.
+            exception is raised here. With several processes, only the first one calls its callbacks.
+        allow_change: recipe keys, such as "optimizer.lr", whose values may differ from those of the resumed run.
 
     Returns:
         The result of the run: its folder, its scores, its log, and the model, ready for use.
 
     Raises:
-        InputError: the recipe, the data or the folder cannot be used.
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
     """
     from heedful.training.in_process import train as run
@@ -133,7 +162,55 @@ def train(
     return run(recipe, out, data, set or {}, console, callbacks, allow_change)
 
 
-# `import heedful.train.in_process` is a former name that leads to `heedful.training`; its modules are found here.
+def export(
+    model: str | Path,
+    folder: str | Path | None = None,
+    to: str = "safetensors",
+    precision: str | None = None,
+    inputs: Iterable[str] | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    push: str | None = None,
+    *,
+    private: bool = False,
+) -> "Export":
+    """Write a trained model for other machines or programs, as `heedful export` does, and compare the outputs.
+
+    `heedful.export("en-de", "out", to="ctranslate2", precision="int8")` writes what `ctranslate2.Translator` opens.
+
+    Args:
+        model: a model as in `load`.
+        folder: a new or empty folder; None: a temporary one, for `push`.
+        to: the format, a name in `heedful.registry.EXPORTERS`.
+        precision: the data type of the stored weights; None: the format's first one, such as "float32".
+        inputs: texts, or file names for an image or audio model, on which the exported model is compared with the
+            original; None: the recipe's validation set.
+        source_language: the ISO 639 code of the source language, such as "en"; None: as in its recipe.
+        target_language: the code of the target language.
+        push: "hf:OWNER/NAME" or "hf:OWNER/NAME@BRANCH", a Hugging Face Hub repository to upload the folder to in one
+            commit. It is created if it does not exist.
+        private: True to create a private repository.
+
+    Returns:
+        The number of parameters, the agreement of the outputs, notes, and the address of the commit.
+
+    Raises:
+        InputError: the format cannot represent the model; the message lists the settings that it supports.
+        RunError: the outputs differ, and the folder is deleted; or the upload failed, and nothing is committed.
+    """
+    from dataclasses import replace
+
+    from heedful.checkpoint import hub
+    from heedful.checkpoint.load import load_model
+    from heedful.convert.exporter import export_model, with_languages
+
+    with hub.folder_to_push(folder, push) as out:
+        loaded = with_languages(load_model(fspath(model)), source_language, target_language)
+        exported = export_model(loaded, to, out, precision, inputs, push or ".")
+        return exported if push is None else replace(exported, commit=hub.push(out, push, private=private))
+
+
+# `heedful.train` was a package that is now `heedful.training`: `import heedful.train.in_process` finds it here.
 train.__dict__ = former_names.install()
 
 
@@ -157,23 +234,19 @@ def trace(
     target: str | None = None,
     keep: str | Collection[str] = ("*",),
 ) -> "Trace | list[Trace]":
-    """Trace a model on a text, or on each of several texts: run the model and record its intermediate values.
+    """Run a model on one text, or on each of several texts, and record its intermediate values.
 
-    A language model reads the text alone; to trace a continuation as well, give it as the target.
+    A language model reads only the text; to trace a continuation as well, pass it as the target.
 
-    `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` gives attention weights of the first layer.
+    `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` is the cross-attention of the first layer.
 
     Args:
-        model: what `load` takes, or what it returns.
-        text: the input. A string has one trace, an iterable of strings a list of traces.
-            For a model of images or audio: the name of a file, its bytes, or an array of pixels or samples.
-        target: the output that a translator, captioner or language model is to have written, instead of its own; or
-            the second text of a pair. A target belongs to one text.
+        model: a model as in `load`, or a predictor.
+        text: the input. A string gives one trace, an iterable of strings a list of traces.
+            For an image or audio model: a file name, its bytes, or an array of pixels or samples.
+        target: an output to trace instead of the one that a translator, captioner or language model generates; or the
+            second text of a pair. A target belongs to one text.
         keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
-
-    Raises:
-        InputError: a text is empty or too long, a file cannot be read, there is no such tap, or for the reasons of
-            `load`.
     """
     from heedful.errors import InputError
     from heedful.inspector.capture.forward_inputs import user_input
@@ -185,28 +258,24 @@ def trace(
         raise InputError("a target belongs to one text; trace each text with its own target")
     subject = load(model) if isinstance(model, str | PathLike) else model
     output = None if target is None else as_text(target)
-    inputs = InputKind("text", SINGLE, lambda one: user_input(subject, one), "a string, or the name of a file")
+    inputs = InputKind("text", SINGLE, lambda one: user_input(subject, one), "a string or a file name")
     return inputs.one_or_all(lambda values: (traced(subject, one, output, keep) for one in values), text)
 
 
 def look(
     model: "str | Path | AnyPredictor", text: str, target: str | None = None, head: tuple[str, int] | None = None
 ) -> "View":
-    """Show what a model computes on a text as an interactive page (inspector).
+    """Return an interactive page (inspector) of a model's computation on a text.
 
-    A notebook shows the page by itself, and `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes
-    a file that any browser opens without a server.
+    A notebook displays the page, and `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes a file
+    that any browser opens without a server.
 
     Args:
-        model: what `load` takes, or what it returns.
-        text: the input; a language model continues it. For a model of images or audio: the name of a file.
-        target: the output that the model is to have written, as in `trace`.
-        head: the attention head whose formula can be followed on the page, such as ("dec.1.cross", 2), counted from 0
+        model: a model as in `load`, or a predictor.
+        text: the input; a language model continues it. For an image or audio model: a file name.
+        target: an output to show instead of the model's, as in `trace`.
+        head: the attention head whose formula the page shows step by step, such as ("dec.1.cross", 2), counted from 0
             as in a trace; None: the first head of the last block.
-
-    Raises:
-        InputError: the text is empty or too long, a file cannot be read, there is no such model or head, or the page
-            was not built.
     """
     from heedful.inspector.look import Question
     from heedful.inspector.page import check_pair, view

@@ -1,19 +1,20 @@
 """Exceptions of heedful with their exit codes: wrong input, a failed run, and interruption by the user.
 
 Every message is one paragraph that names the place (file, line, key) and the remedy; the command line prints it on
-standard error without a traceback and ends with `exit_code`.
+standard error without a traceback and exits with `exit_code`. Public functions document an InputError only if its cause
+is not obvious.
 """
 
-MAX_CHARACTERS = 4000  # of a message, which may quote what a stranger wrote
+MAX_CHARACTERS = 4000  # of a message, which may quote untrusted input
 
 
 class HeedfulError(Exception):
-    """Base class of all errors that a user can cause or must act on."""
+    """Base class of all errors that a user can cause or has to act on."""
 
     exit_code = 1
 
     def line(self) -> str:
-        """The message for a terminal: without control characters, and without the middle of a very long one."""
+        """Return the message for a terminal: without control characters, and shortened if it is very long."""
         text = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(self))
         half = MAX_CHARACTERS // 2
         return f"heedful: {text if len(text) <= MAX_CHARACTERS else f'{text[:half]} ... {text[-half:]}'}\n"
@@ -32,18 +33,18 @@ class RunError(HeedfulError):
 
 
 class DivergedError(RunError):
-    """A run has no finite gradient any more; another one needs other settings."""
+    """Failure of a run due to infinite or NaN gradients, which needs other settings."""
 
     exit_code = 3
 
 
 class Interrupted(HeedfulError):
-    """Raised after Ctrl-C during long work; the message says which results were kept, and how to resume."""
+    """Raised after Ctrl-C during a long-running operation; the message says what was saved, and how to resume."""
 
     exit_code = 130  # what shells expect after Ctrl-C
 
 
 class Terminated(Interrupted):
-    """Raised after SIGTERM during long work; otherwise the same as after Ctrl-C."""
+    """Raised after SIGTERM during a long-running operation; otherwise the same as after Ctrl-C."""
 
     exit_code = 143  # 128 + SIGTERM

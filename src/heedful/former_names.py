@@ -1,7 +1,7 @@
-"""Former names of modules, which code of version 0.1 may import: each leads to the module of today, with a warning.
+"""Imports of modules by their names in version 0.1: each gives the current module, with a DeprecationWarning.
 
-`former_names.txt` has a line for each: the former name and that of today, below `heedful`. After a colon
-is the name of a function or class of the module.
+`former_names.txt` has a line for each: the former and the current name, relative to `heedful`. A colon separates the
+name of a function or class from its module.
 """
 
 import sys
@@ -18,10 +18,10 @@ PACKAGE = "heedful."
 
 
 class FormerNames(MetaPathFinder, Loader):
-    """Finder of modules by their former names; it gives the module of today itself, so that classes are the same.
+    """Finder of modules by their former names; it returns the current module itself, so that classes are the same.
 
     Args:
-        names: The names of today by the former ones. A module of a package that is listed need not be.
+        names: Current names by former name. If a package is listed, its modules need not be.
     """
 
     def __init__(self, names: dict[str, str]) -> None:
@@ -30,7 +30,7 @@ class FormerNames(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find the module of today; None if the name is not a former one."""
+        """Find the current module; None for any other name."""
         del path, target
         package, _, module = fullname.rpartition(".")
         today = self.names.get(fullname)
@@ -40,9 +40,9 @@ class FormerNames(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, origin=today, is_package=True) if today else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Import the module of today, and warn of the former name."""
+        """Import the current module, and warn."""
         today = str(spec.origin)
-        warnings.warn(f"{spec.name} is now {today}; the former name will go", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{spec.name} is now {today}; import that", DeprecationWarning, stacklevel=2)
         module = import_module(today)
         for former, name in self.names.items():
             if former.startswith(f"{spec.name}:"):
@@ -50,14 +50,14 @@ class FormerNames(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute nothing: the module is imported already."""
+        """Do nothing: the module is already imported."""
 
 
 def install() -> dict[str, object]:
-    """Let imports find modules by their former names; return the modules of training, for `heedful.train`."""
+    """Make imports find modules by their former names; return the modules of training, for `heedful.train`."""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     names = dict(line.split() for line in text.splitlines())
     sys.meta_path.insert(0, FormerNames({PACKAGE + former: PACKAGE + today for former, today in names.items()}))
-    # An import of `heedful.train.loop` would put a package in the place of the function `heedful.train`.
+    # Otherwise an import of `heedful.train.loop` would replace the function `heedful.train` with a package.
     sys.modules["heedful.train"] = import_module("heedful.training")
     return vars(sys.modules["heedful.train"])

@@ -1,7 +1,6 @@
 """Loss functions: cross-entropy with label smoothing, fused with the output projection. A loss is a sum and a count.
 
-Losses of one task are in its file: contrastive ones of ranking and CLIP in `tasks.parts.matching`, that of word2vec in
-`tasks.word_vectors`.
+The losses of word2vec are in `tasks.word_vectors`.
 
 N tokens, D model, V vocabulary.
 """
@@ -11,12 +10,15 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.nn.attention import computes_in_half
+
 LARGEST_EXPONENT = 709.0  # the largest exponent of e in a float64
-LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # fits a CPU's cache; keeps a GPU busy; meta: on paper
-ROWS = 64  # tokens are padded with zeros to a multiple: a CPU's kernels are compiled for each size of a product
+LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # fits a CPU's cache; keeps a GPU busy
+HALF_ROWS = 1024  # at once in float16, where a sum over more hidden states could overflow
+ROWS = 64  # tokens are padded with zeros to a multiple, because a CPU's kernels are compiled for each matrix size
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class Loss:
 
 
 def perplexity(nll: float) -> float:
-    """Perplexity e^nll of a mean negative log-likelihood in nats, at most the largest number that JSON can hold."""
-    # A run that diverges has an infinite perplexity, which JSON cannot hold.
+    """Return the perplexity e^nll of a mean negative log-likelihood in nats, at most the largest float64."""
+    # The perplexity of a diverged run is infinite, which JSON cannot represent.
     return math.exp(min(nll, LARGEST_EXPONENT))
 
 
@@ -41,12 +43,12 @@ def cross_entropy(
     smoothing: float,
     bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Cross-entropy of the logits `hidden @ weight.T + bias` with label smoothing, without all logits in memory.
+    """Compute the cross-entropy of the logits `hidden @ weight.T + bias` with label smoothing.
 
-    The smoothed target keeps 1 - smoothing on the right token and spreads the rest evenly over all V (Szegedy et al.
-    2016, as in Vaswani et al. 2017, section 5.4). The gradient is computed in the forward pass, a few rows at a time,
-    unless gradients are switched off, as in validation.
-    The loss of a token is at most 87 nats, that of the smallest number in float32; its gradient is not bounded.
+    The logits are never all in memory: the gradient is computed in the forward pass, a few rows at a time, unless
+    gradients are turned off, as in validation. The smoothed target has 1 - smoothing on the correct token and the
+    rest evenly on all V (Szegedy et al. 2016, as in Vaswani et al. 2017, section 5.4).
+    The loss of a token is at most 87 nats, that of the smallest float32 number; its gradient is not bounded.
     """
     # Logits of a batch of 25,000 tokens over 37,000 words would be 3.7 GB, and their gradient as much again.
     compute = FusedCrossEntropy.apply if torch.is_grad_enabled() else cross_entropy_sums
@@ -60,17 +62,17 @@ def label_cross_entropy(
     smoothing: float = 0.0,
     weights: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Cross-entropy of a few classes from their logits, computed in float32.
+    """Compute the cross-entropy over a few classes from their logits, in float32.
 
-    With `weights` the loss of an example, smoothing included, counts as often as the weight of its class says. The
-    count stays the number of examples, so that the loss does not depend on how examples are cut into batches.
+    With `weights`, the loss of an example, smoothing included, is multiplied by the weight of its class. The count is
+    still the number of examples, so that the loss does not depend on how examples are split into batches.
     """
     # bfloat16 has 8 significant bits, too few for sums of exponentials.
     logits = logits.float()
     if weights is None:
         total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     else:
-        # Not torch's class weights, which with smoothing weigh the classes that the target is smoothed to.
+        # Not torch's class weights, which with smoothing would weight the other classes of the smoothed target.
         each = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="none")
         total = (weights[target] * each).sum()
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
@@ -82,14 +84,15 @@ def share_cross_entropy(
     smoothing: float = 0.0,
     weights: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Cross-entropy of a few classes for examples that belong to several, each to a share; computed in float32.
+    """Compute the cross-entropy over a few classes for examples with soft labels, a share of each class, in float32.
 
-    With `weights` it is the sum of the losses of the classes, each times its share and its weight.
+    With `weights`, it is the sum of the class losses, each times its share and its weight.
     """
     logits = logits.float()
     if weights is None:
         total = F.cross_entropy(logits, shares, label_smoothing=smoothing, reduction="sum")
     else:
+        # Smoothing acts on log p, so that it is weighted by the true classes, as in `label_cross_entropy`.
         log_p, weighted = logits.log_softmax(-1), shares * weights
         smoothed = (1 - smoothing) * log_p + smoothing * log_p.mean(-1, keepdim=True)
         total = -(weighted * smoothed).sum()
@@ -97,10 +100,27 @@ def share_cross_entropy(
 
 
 def squared_error(predicted: Float[Tensor, "N F"], target: Float[Tensor, "N F"]) -> Loss:
-    """Squared error of vectors, as the mean over the F numbers of each; computed in float32."""
-    # The mean over F, so that losses of patches of different sizes can be compared.
+    """Compute the squared error of vectors, each the mean over its F values, in float32."""
+    # With the mean over F, losses of patches of different sizes are comparable.
     total = (predicted.float() - target).square().mean(-1).sum()
     return Loss(total, total.detach(), len(target))
+
+
+def contrastive_loss(scores: Float[Tensor, "N N"], positives: Bool[Tensor, "N N"], smoothing: float) -> Loss:
+    """Cross-entropy of each query's own candidate, on the diagonal, with the others in the batch as negatives.
+
+    In-batch negatives (Henderson et al. 2017, section 4.4). `positives` is True if a candidate belongs to a query.
+    CLIP uses the mean of this loss over the rows and over the columns of `scores` (Radford et al. 2021, figure 3).
+    """
+    # Another candidate that also belongs to the query is not a negative: it is left out of the softmax.
+    own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+    candidates = own | ~positives
+    log_p = scores.masked_fill(~candidates, -torch.inf).log_softmax(-1)
+    nll = -log_p.diagonal()
+    # The smoothed part is the mean only over candidates: log p of the others is minus infinity.
+    mean = -log_p.masked_fill(~candidates, 0.0).sum(-1) / candidates.sum(-1)
+    total = ((1 - smoothing) * nll + smoothing * mean).sum()
+    return Loss(total, nll.sum().detach(), len(scores))
 
 
 def reference_cross_entropy(
@@ -110,7 +130,7 @@ def reference_cross_entropy(
     smoothing: float,
     bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Cross-entropy as `cross_entropy`, by torch's own functions and with all logits in memory, as a reference."""
+    """Compute `cross_entropy` with torch's functions, with all logits in memory, as a reference."""
     return label_cross_entropy(F.linear(hidden, weight, bias), target, smoothing)
 
 
@@ -123,7 +143,7 @@ def cross_entropy_sums(
     normalizer, target_logits = hidden.new_empty(2, rows.size(0), dtype=torch.float32)
     for part in row_blocks(rows, weight):
         _, target_logits[part], normalizer[part] = softmax_of(rows[part], weight, bias, targets[part])
-    # The mean of all V logits of a token is one product with the mean row of the weights.
+    # The mean of all V logits of a token is a single product with the mean row of the weights.
     mean = hidden.float() @ weight.mean(0, dtype=torch.float32)
     if bias is not None:
         mean += bias.mean(dtype=torch.float32)
@@ -141,6 +161,7 @@ def padded(hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 def row_blocks(hidden: Tensor, weight: Tensor) -> list[slice]:
     """Divide rows of hidden states into blocks whose logits fit into memory."""
     rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight) // ROWS) * ROWS
+    rows = min(rows, HALF_ROWS) if computes_in_half(hidden) else rows
     return [slice(start, start + rows) for start in range(0, hidden.size(0), rows)]
 
 
@@ -153,13 +174,14 @@ def softmax_of(
     target_logits = logits.gather(1, target[:, None])[:, 0].float()
     likelihood = p.gather(1, target[:, None])[:, 0].float()
     # log p = logit - log sum: the log of the sum comes from the softmax, without a second pass over the logits.
+    # The clamp keeps the loss finite where p underflows to 0.
     return p, target_logits, target_logits - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
 
 
 class FusedCrossEntropy(torch.autograd.Function):
     """Autograd function of the fused cross-entropy: sums of smoothed loss and negative log-likelihood, both float32.
 
-    With p the softmax of the logits, the gradient of each logit is p - smoothing / V, less 1 - smoothing for the
+    With p the softmax of the logits, the gradient of each logit is p - smoothing / V, minus 1 - smoothing for the
     target. Only p needs a matrix: the contributions of the two other terms to hidden states and weights are added once,
     without the logits.
     """
@@ -168,10 +190,11 @@ class FusedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        """Compute smoothed loss and negative log-likelihood row by row, and keep the gradients for backward."""
+        """Compute smoothed loss and negative log-likelihood in blocks of rows, and store the gradients for backward."""
         tokens = hidden.size(0)
         hidden, target = padded(hidden, target)
         normalizer, target_logits = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
+        # Gradients of weights and bias are sums over all blocks, in float32: bfloat16 would lose small terms.
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         # The first term of the gradient, p. Padding adds nothing to the weights: its hidden states are zero.
@@ -179,6 +202,7 @@ class FusedCrossEntropy(torch.autograd.Function):
             p, target_logits[part], normalizer[part] = softmax_of(hidden[part], weight, bias, target[part])
             hidden_grad[part] = p @ weight
             weight_grad += p.T @ hidden[part]
+            # Padding rows also have a softmax, and are left out of the bias.
             if bias_grad is not None:
                 bias_grad += p[: tokens - part.start].sum(0, dtype=torch.float32)
         hidden, target, hidden_grad, normalizer, target_logits = (
@@ -196,12 +220,13 @@ class FusedCrossEntropy(torch.autograd.Function):
             bias_grad -= right * target.bincount(minlength=len(bias)) + smoothing * len(target) / len(bias)
         ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype), bias_grad)
         nll = (normalizer - target_logits).sum()
+        # The log-likelihood is only reported; training minimises the smoothed loss.
         ctx.mark_non_differentiable(nll)
         return (normalizer - right * target_logits - smoothing * mean).sum(), nll
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
-        """Scale the gradients of the forward pass by that of the smoothed loss; the log-likelihood has none."""
+        """Multiply the stored gradients by the gradient of the smoothed loss; the log-likelihood has none."""
         hidden_grad, weight_grad, bias_grad = ctx.saved_tensors
         scale = grad_outputs[0].to(hidden_grad.dtype)
         return hidden_grad * scale, weight_grad * scale, None if bias_grad is None else bias_grad * scale, None, None

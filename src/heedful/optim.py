@@ -1,8 +1,7 @@
-"""Optimisers (Adam, AdamW, Muon, SGD by rows) and learning-rate schedules, functions of the number of updates."""
+"""Optimizers: Adam, AdamW, Muon, and SGD by rows."""
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,78 +11,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.config.schema import OptimizerConfig
-from heedful.distributed import Sharded, copy_into, local, whole
+from heedful.distributed.shards import Sharded, copy_into, local, whole
 from heedful.nn.named_stacks import stacks
 
 
-@dataclass(frozen=True)
-class Clock:
-    """Input of a learning-rate schedule: the current update, and facts about the run."""
-
-    step: int  # number of the update, from 1
-    warmup: int
-    total: int | float
-    d_model: int
-    floor: float  # smallest factor of the learning rate
-
-    @property
-    def warm(self) -> float:
-        """Progress of the warm-up as a factor, from 1 / warmup to 1."""
-        return min(1.0, self.step / max(self.warmup, 1))
-
-    @property
-    def done(self) -> float:
-        """Progress of the run after the warm-up, from 0 to 1."""
-        return min(1.0, max(0, self.step - self.warmup) / max(1, self.total - self.warmup))
-
-
-def noam(clock: Clock) -> float:
-    """Schedule d_model^-0.5 min(step^-0.5, step warmup^-1.5): formula 3 of Vaswani et al. (2017)."""
-    # Adam's estimates of the variance are poor in the first updates, of which the warm-up makes small ones.
-    return clock.d_model**-0.5 * min(clock.step**-0.5, clock.step * clock.warmup**-1.5)
-
-
-def inverse_sqrt(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then decay by sqrt(warmup / step)."""
-    return min(clock.warm, math.sqrt(max(clock.warmup, 1) / clock.step))
-
-
-def cosine(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then cosine decay to the floor (Loshchilov & Hutter 2017)."""
-    return clock.warm * (clock.floor + (1 - clock.floor) * 0.5 * (1 + math.cos(math.pi * clock.done)))
-
-
-def linear(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then linear decay to the floor."""
-    return clock.warm * (clock.floor + (1 - clock.floor) * (1 - clock.done))
-
-
-def constant(clock: Clock) -> float:
-    """Schedule with linear warm-up to 1, then constant."""
-    return clock.warm
-
-
-SCHEDULES: dict[str, Callable[[Clock], float]] = {
-    "noam": noam,
-    "inverse_sqrt": inverse_sqrt,
-    "cosine": cosine,
-    "linear": linear,
-    "constant": constant,
-}
-
-
-def learning_rate(config: OptimizerConfig, step: int, total: int | float, d_model: int) -> float:
-    """Compute the learning rate of update `step`, counted from 1, in a run of `total` updates, perhaps estimated."""
-    clock = Clock(step, config.warmup, total, d_model, config.min_lr / config.lr)
-    return config.lr * SCHEDULES[config.schedule](clock)
-
-
 class Muon(torch.optim.AdamW):
-    """Muon optimiser (Jordan et al. 2024): orthogonal steps for some parameter groups, AdamW steps for the rest.
+    """Muon optimizer (Jordan et al. 2024): orthogonal steps for some parameter groups, AdamW steps for the rest.
 
-    An orthogonal step goes along the momentum with all its singular values made about equal. Its length is that of
-    usual Adam steps, root mean square 0.2 lr (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2), so
-    that one learning rate serves all parameters.
+    An orthogonal step is the momentum with all its singular values made about equal. Its root mean square is 0.2 lr, as
+    in usual Adam steps (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2), so that one learning rate
+    serves all parameters.
     """
 
     MOMENTUM = 0.95
@@ -91,10 +28,10 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        """Perform one optimisation step; the gradients of the orthogonal groups are removed."""
+        """Perform one optimisation step, which removes the gradients of the orthogonal groups."""
         for group in self.param_groups:
             if group["orthogonal"]:
-                # Matrices of one shape are a batch: the steps of all of them are a few large products.
+                # Matrices of the same shape are stacked: their steps are a few large matrix multiplications.
                 shapes: dict[torch.Size, list[Tensor]] = {}
                 for matrix in group["params"]:
                     if matrix.grad is not None:
@@ -104,14 +41,16 @@ class Muon(torch.optim.AdamW):
         super().step(closure)
 
     def step_orthogonally(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
-        """Perform an orthogonal step on matrices of one shape, and remove their gradients, so that AdamW skips them."""
+        """Perform an orthogonal step on matrices of the same shape, and remove their gradients, so AdamW skips them."""
+        # Singular values depend on all rows of a matrix: sharded gradients are gathered from all processes.
         gradients = torch.stack([whole(matrix.grad) for matrix in matrices if matrix.grad is not None])  # N M K
         states = [self.state[matrix] for matrix in matrices]
         for state, matrix in zip(states, matrices, strict=True):
-            state.setdefault("momentum", torch.zeros_like(matrix))
+            if "momentum" not in state:
+                state["momentum"] = torch.zeros_like(matrix)
         momenta = torch.stack([whole(state["momentum"]) for state in states])
         momenta.lerp_(gradients, 1 - self.MOMENTUM)
-        # Nesterov's momentum: the direction looks one gradient ahead of the running average.
+        # Nesterov's momentum: the direction is one gradient ahead of the running average.
         directions = orthogonal(gradients.lerp(momenta, self.MOMENTUM), group["dtype"])
         # An orthogonal M x K matrix has root mean square 1 / sqrt(max(M, K)).
         lr, length = group["lr"], self.LENGTH * math.sqrt(max(matrices[0].shape))
@@ -125,13 +64,14 @@ class Muon(torch.optim.AdamW):
 def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Tensor, "N M K"]:
     """Orthogonalise matrices by five Newton-Schulz steps: U V^T of each U S V^T, roughly.
 
-    The singular values come out between 0.7 and 1.2 instead of 1. Each step is the polynomial a x + b x^3 + c x^5,
-    which brings singular values in (0, 1] towards 1 by matrix products alone, for which the 8 bits of bfloat16 are
-    enough (Jordan et al. 2024): `dtype` is that of the products.
+    The singular values of the result are between 0.7 and 1.2. Each step is the polynomial a x + b x^3 + c x^5, which
+    moves singular values in (0, 1] towards 1 using only matrix multiplications, for which the 8 bits of bfloat16 are
+    enough (Jordan et al. 2024): `dtype` is their type.
     """
+    # The slope at 0, a = 3.4445, is large, so that small singular values grow fast; they end near 1, not at 1.
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = matrices.shape[1] > matrices.shape[2]
-    x = (matrices.mT if tall else matrices).to(dtype)  # the wide way round, x x^T is the smaller of both products
+    x = (matrices.mT if tall else matrices).to(dtype)  # for a wide matrix, x x^T is the smaller product
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)  # singular values are at most the Frobenius norm
     for _ in range(5):  # a x + b (x x^T) x + c (x x^T)^2 x acts on the singular values alone
         gram = x @ x.mT
@@ -140,11 +80,11 @@ def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Te
 
 
 class RowSGD(torch.optim.Optimizer):
-    """Stochastic gradient descent for tables of which few rows have gradients; lr is the rate of a single prediction.
+    """Stochastic gradient descent for tables in which few rows have gradients; lr is the rate of a single prediction.
 
-    word2vec makes a step of lr for each prediction, one after another (Mikolov et al. 2013b). Here all predictions of a
-    batch make theirs at once: a row goes along the sum of their gradients. The sum of a row is clipped to a norm of
-    `LIMIT`, or frequent words, which get thousands of gradients from one place, would overshoot.
+    word2vec makes a step of lr for each prediction, one after another (Mikolov et al. 2013b). Here all predictions in a
+    batch make one step: a row moves along the sum of their gradients. The sum for a row is clipped to a norm of
+    `LIMIT`, or frequent words, which get thousands of gradients at the same point, would overshoot.
     """
 
     LIMIT = 16.0
@@ -154,19 +94,20 @@ class RowSGD(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Perform one optimisation step; rows without a gradient stay as they are."""
+        """Perform one optimisation step; rows without a gradient do not change."""
         del closure
         for group in self.param_groups:
             for table in group["params"]:
                 if table.grad is not None:
+                    # The loss is a mean over `count` predictions: times `count`, its gradient is the sum of theirs.
                     self.step_rows(table, coalesced(table.grad), group["lr"] * group["count"], group["lr"] * self.LIMIT)
 
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
         """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
         values = gradient.values() if gradient.is_sparse else gradient
-        # R D, with R rows; a table of one dimension has rows of one number.
+        # (R, D) with R rows; a table of one dimension has rows of one number.
         values = values.flatten(1) if values.dim() > 1 else values[:, None]
-        # A row goes along its gradient, but no farther than `longest`: its factor is the smaller of both.
+        # A row moves along its gradient by no more than `longest`: its factor is the smaller of both.
         lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:
@@ -176,9 +117,9 @@ class RowSGD(torch.optim.Optimizer):
 
 
 def coalesced(gradient: Tensor) -> Tensor:
-    """Sum the rows of a sparse gradient that belong to one row of a table; a dense gradient comes back unchanged.
+    """Sum the rows of a sparse gradient that belong to the same table row; a dense gradient is returned unchanged.
 
-    On a CPU this is several times as fast as `Tensor.coalesce`: a radix sort puts the rows in order, and the kernel of
+    On a CPU this is several times as fast as `Tensor.coalesce`: a radix sort orders the rows, and the kernel of
     embedding bags sums them.
     """
     if not gradient.is_sparse or gradient.is_coalesced():
@@ -191,6 +132,7 @@ def coalesced(gradient: Tensor) -> Tensor:
     upper = (rows >> 16).astype(np.uint16)
     if upper.any():
         order = order[np.argsort(upper[order], kind="stable")]
+    # Equal rows are now adjacent: each run of them is one bag of `embedding_bag`.
     ordered = rows[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     sums = F.embedding_bag(torch.from_numpy(order), values, torch.from_numpy(starts), mode="sum")
@@ -199,16 +141,17 @@ def coalesced(gradient: Tensor) -> Tensor:
 
 
 def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
-    """Scale the gradients of parameters so that their norm is at most `limit`; return the norm that they had.
+    """Scale the gradients of parameters so that their norm is at most `limit`; return their norm before that.
 
-    Sparse gradients are coalesced. Of sharded gradients all processes get the norm of the whole.
+    Sparse gradients are coalesced. With sharded gradients, all processes get the norm of the whole gradient.
     """
     values: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is not None:
+            # Gradients of the same row are summed before the norm is computed, as in a dense gradient.
             parameter.grad = gradient = coalesced(parameter.grad)
             values.append(gradient.values() if gradient.is_sparse else gradient)
-    # A sharded gradient counts by its norm, computed from all rows in the order in which one process would.
+    # The norm of a sharded gradient is computed from all rows, in the same order as in one process.
     norm = torch.nn.utils.get_total_norm(
         [torch.linalg.vector_norm(value.full_tensor()) if isinstance(value, Sharded) else value for value in values]
     )
@@ -228,16 +171,16 @@ OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig, bool], to
 
 
 def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtype) -> torch.optim.Optimizer:
-    """Create the optimiser of all trained parameters. Weight decay is for matrices, not for biases and norms.
+    """Create the optimizer of all trained parameters. Weight decay is for matrices, not for biases and norms.
 
-    Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix products of
-    these steps are computed in `dtype`; everything else is float32.
+    Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix
+    multiplications in these steps use `dtype`; everything else is float32.
     """
-    # Within stacks a matrix maps hidden states to hidden states; a row of an embedding belongs to one token alone.
+    # Within stacks, a matrix maps hidden states to hidden states; an embedding row belongs to a single token.
     linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
     inner = {id(module.weight) for module in linear}
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    # The gain of a norm has no reason to be near 0: only matrices decay.
+    # Only matrices decay: the gain of a norm need not be near 0.
     matrices, vectors = ([p for p in trained if (p.dim() > 1) is matrix] for matrix in (True, False))
     decay = config.weight_decay
     groups = [
@@ -245,13 +188,13 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
         {"params": [p for p in matrices if id(p) not in inner], "weight_decay": decay, "orthogonal": False},
         {"params": vectors, "weight_decay": 0.0, "orthogonal": False},
     ]
-    # There are no fused kernels for torch's device "meta", on which a run is planned without memory.
+    # torch's device "meta", on which a run is planned without memory, lacks fused kernels.
     fused = not any(parameter.is_meta for parameter in trained)
     return OPTIMIZERS[config.name]([group for group in groups if group["params"]], config, fused)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Get the optimiser's state as `KIND.NAME` for each parameter NAME: of Adam exp_avg, exp_avg_sq and step."""
+    """Return the optimizer state as `KIND.NAME` for each parameter NAME: for Adam, exp_avg, exp_avg_sq and step."""
     return {
         f"{kind}.{name}": tensor
         for name, parameter in model.named_parameters()
@@ -260,13 +203,13 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Check that `optimizer_tensors` of an optimiser that has made updates can have given these tensors.
+    """Check that an optimizer that has made updates can have these `optimizer_tensors`.
 
     Raises:
-        ValueError: names, shapes or types differ from the model's, or a parameter has a part of its state only; the
+        ValueError: Names, shapes or types differ from the model's, or the state of a parameter is incomplete; the
             message lists them.
     """
-    # Parameters are found by their states, since one may be stepped as a copy that shares its state.
+    # Parameters are found by their states, because one may be stepped as a copy that shares its state.
     names = {id(optimizer.state[parameter]): name for name, parameter in model.named_parameters()}
     expected: set[str] = set()
     problems = []
@@ -281,11 +224,12 @@ def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, 
             keys = {f"{kind}.{names[id(optimizer.state[parameter])]}" for kind in kinds}
             present = keys & values.keys()
             expected |= keys
+            # A parameter that has not had a gradient yet has no state at all.
             problems += [f"missing {key}" for key in keys - present if present]
             for key in present:
                 like = torch.empty((), dtype=parameter.dtype) if key.startswith("step.") else parameter
                 if (values[key].dtype, values[key].shape) != (like.dtype, like.shape):
-                    problems.append(f"{key} is of another shape or type than the model's")
+                    problems.append(f"{key} has a different shape or type than the model's")
     problems += [f"unexpected {key}" for key in values.keys() - expected]
     if expected and not values:
         problems.append("it is empty")
@@ -294,14 +238,14 @@ def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, 
 
 
 def load_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Restore the optimiser's state that `optimizer_tensors` gave, on each parameter's device, and sharded as it is."""
+    """Restore the optimizer state from `optimizer_tensors`, on each parameter's device, and sharded like it."""
     parameters = dict(model.named_parameters())
     stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     for key, value in values.items():
         kind, name = key.split(".", 1)
         parameter = parameters[name]
         alike = id(parameter) in stepped and value.shape == parameter.shape
-        # As the parameter is, a state is sharded; the number of steps is not.
+        # The state is sharded like the parameter, except for the number of steps.
         state = torch.empty_like(parameter if alike else value, device=parameter.device, requires_grad=False)
         copy_into(state, value)
         optimizer.state[parameter][kind] = state

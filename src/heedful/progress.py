@@ -1,6 +1,6 @@
-"""Progress reports of long work as sentences or a progress bar: how much is done, how fast, and the time left.
+"""Progress reports for long-running work, as lines or a progress bar: how much is done, how fast, and the time left.
 
-A thread prints the reports, so that they come in time however long a single step takes.
+A thread prints the reports, so that they are on time however long a single step takes.
 """
 
 import sys
@@ -18,35 +18,35 @@ from heedful.wording import counted, duration, singular, speed
 if TYPE_CHECKING:
     from rich.console import Console
 
-LINES = (5.0, 20.0)  # seconds until the first report, and between later reports, if each is a new line
-BAR = (0.5, 0.5)  # seconds until the first report, and between later reports, if each replaces the one before
-MIN_BAR_WIDTH = 10  # columns next to a long sentence
+LINES = (5.0, 20.0)  # seconds until the first report, and between later reports, as lines
+BAR = (0.5, 0.5)  # the same for a bar, which is redrawn
+MIN_BAR_WIDTH = 10  # columns, next to a long sentence
 
 T = TypeVar("T")
 
 
 def printer(console: "Console") -> Callable[[str], None]:
-    """Return a function that prints a sentence as it is: on one line, and with the brackets of a file's name."""
+    """Return a function that prints a sentence verbatim: on one line, and without markup in brackets."""
     return lambda sentence: console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
 class Count:
-    """State of a progress count: the items done, and their speed, in which recent items weigh more.
+    """State of a progress count: the items done, and their speed, in which recent items have more weight.
 
-    The speed is a weighted mean: items done after half of the time count a quarter as much as items done just now, so
-    that a slow beginning is soon forgotten, and pauses that come again and again, such as validations, never are.
+    The speed is a weighted mean: items from half-way have a quarter of the weight of the latest items, so that a slow
+    start soon loses its effect, but regular pauses, such as validations, keep theirs.
 
     Attributes:
-        unit: the name of the items in the plural, such as "lines".
-        total: the number of all items; None if it is unknown.
-        first: the number of items that were done before counting began.
-        done: the number of items that are done.
-        begin: the clock in seconds when counting began.
-        since: the clock in seconds when the last item was done.
-        items: the weighted number of items done since the beginning; earlier items weigh less.
-        seconds: the weighted time of these items.
-        latest: the clock in seconds when the work ends even if items are left.
+        unit: name of the items in the plural, such as "lines".
+        total: total number of items; None if it is unknown.
+        first: number of items that were done before counting began.
+        done: number of items that are done.
+        begin: time when counting began, in seconds.
+        since: time when the last item was done.
+        items: weighted number of items done since counting began.
+        seconds: weighted time of these items.
+        latest: time when the work ends even if items are left.
     """
 
     unit: str
@@ -60,23 +60,23 @@ class Count:
     latest: float = inf
 
     def more(self, count: int, now: float) -> "Count":
-        """Return the state after `count` more items are done."""
+        """Return the state after `count` more items."""
         weight = ((self.since - self.begin) / max(now - self.begin, 1e-9)) ** 2  # of all earlier items
         items, seconds = weight * self.items + count, weight * self.seconds + now - self.since
         return replace(self, done=self.done + count, since=now, items=items, seconds=seconds)
 
     def waiting(self, now: float) -> "Count":
-        """Return the state with the wait for the next item counted as working time, once the wait exceeds that time.
+        """Return the state with the wait for the next item as working time, once it exceeds the working time so far.
 
-        Blank lines, for example, are done at once, and say nothing about the speed of translating other lines.
+        Blank lines, for example, take no time, so they do not predict the speed of translating other lines.
         """
         wait = now - self.since
         if wait <= self.seconds or self.done == self.total:
             return self
         return replace(self, since=now, seconds=wait)
 
-    def described(self, now: float, so_far: str) -> str:
-        """Describe the items done, their speed and the time left; `so_far` is the time taken, in words."""
+    def describe(self, now: float, so_far: str) -> str:
+        """Describe the items done, their speed and the time left; `so_far` is the elapsed time in words."""
         if not self.done and self.total is None:
             return so_far
         count = counted(self.done, self.unit)
@@ -96,20 +96,19 @@ class Count:
 
 
 class ProgressReporter:
-    """Reports the progress of a piece of work at intervals, from a thread, while its `with` block runs.
+    """Context manager that reports the progress of its block at intervals, from a thread.
 
     A report is a sentence such as "translating: 1,200 of 5,000 lines, 320 lines/s, 12 s left" or, if nothing is
     counted, "exporting: 25 s so far".
 
     Args:
-        work: the name of the work, such as "translating".
-        unit: the name of the items that are counted, in the plural, such as "lines".
-        total: the number of all items; None if it is unknown.
-        done: the number of items that are done already, if earlier work is resumed.
+        work: name of the work, such as "translating".
+        unit: name of the items in the plural, such as "lines".
+        total: total number of items; None if it is unknown.
+        done: number of items that are already done, if earlier work is resumed.
         say: called with each sentence, in the reporter's thread.
-        pace: seconds until the first report, and as many until the second, which knows the speed; then seconds
-            between later reports.
-        clock: returns the seconds since any fixed moment.
+        pace: two intervals in seconds: one before the first and the second report, the other between later reports.
+        clock: returns the time in seconds.
     """
 
     def __init__(
@@ -151,40 +150,40 @@ class ProgressReporter:
         return self._count.done
 
     def begin(self, unit: str, total: int) -> None:
-        """Begin the next part of the work: count `total` items of another unit, from 0."""
+        """Start the next part of the work: count `total` items of another unit, from 0."""
         now = self._clock()
         self._count = Count(unit, total, 0, 0, now, now)
 
     def end_within(self, seconds: float) -> None:
-        """Limit the time left: in so many seconds the work ends even if items are left."""
+        """Limit the time left: the work ends after `seconds` even if items are left."""
         self._count = replace(self._count, latest=self._clock() + seconds)
 
     def advance(self, count: int = 1) -> None:
         self._count = self._count.more(count, self._clock())
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
-        """Iterate over items, and count each item as done when the next is asked for."""
+        """Yield the items, and count each as done when the next is requested."""
         for item in items:
             yield item
             self.advance()
 
     def part(self, unit: str, items: Sequence[T]) -> Iterator[T]:
-        """Begin the next part of the work, and iterate over its items, counting each as done."""
+        """Start the next part of the work, and yield its items, counting each as done."""
         self.begin(unit, len(items))
         yield from self.over(items)
 
     @property
     def figures(self) -> str:
-        """Progress in numbers: items done, speed up to the last item (or less in a long wait), and time left."""
+        """Items done, their speed and the time left, in words."""
         now = self._clock()
-        return self._count.waiting(now).described(now, f"{duration(now - self._begin)} so far")
+        return self._count.waiting(now).describe(now, f"{duration(now - self._begin)} so far")
 
     def __str__(self) -> str:
         return f"{self.work}: {self.figures}"
 
     def _report(self) -> None:
         first, every = self._pace
-        with suppress(OSError):  # nobody listens any more, which is no reason to stop working
+        with suppress(OSError):  # the output is closed, but the work continues
             for seconds in chain([first, first], repeat(every)):
                 if self._end.wait(seconds):
                     return
@@ -192,7 +191,7 @@ class ProgressReporter:
 
 
 def silent(work: str, unit: str = "", total: int | None = None) -> ProgressReporter:
-    """Make a progress reporter that counts items but reports nothing."""
+    """Return a progress reporter that counts items but reports nothing."""
     return ProgressReporter(work, unit, total, say=str)  # its thread is never started
 
 
@@ -200,25 +199,27 @@ def silent(work: str, unit: str = "", total: int | None = None) -> ProgressRepor
 def show_progress(
     work: str, unit: str = "", total: int | None = None, done: int = 0, *, bar: bool = True
 ) -> Iterator[ProgressReporter]:
-    """Report the progress of a `with` block on standard error: as a progress bar at a terminal, elsewhere as lines.
+    """Report the progress of a `with` block on standard error: as a progress bar at a terminal, otherwise as lines.
 
-    `bar` is False where a bar would disturb other output at the terminal; the rest is as for a `ProgressReporter`.
+    Args:
+        bar: False if a bar would disturb other output at the terminal.
+
+    The other arguments are those of `ProgressReporter`.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    if not (bar and console.is_interactive and console.file.isatty()):
+    console = terminal() if bar else None
+    if console is None:
         with ProgressReporter(work, unit, total, done, say=write_line, pace=LINES) as reporter:
             yield reporter
         return
+    from rich.progress import BarColumn, Progress, TextColumn
+
     columns = BarColumn(), TextColumn("{task.description}", markup=False)
     progress = Progress(*columns, console=console, transient=True)
     task = progress.add_task(shortened(work, beside_bar(console.width)), total=total)
 
     def draw(_: str) -> None:
-        figures, room = reporter.figures, beside_bar(console.width)
-        name = shortened(work, room - len(figures) - 2)  # the figures are what people wait for
+        figures, width = reporter.figures, beside_bar(console.width)
+        name = shortened(work, width - len(figures) - 2)  # the figures have priority
         progress.update(task, total=reporter.total, completed=reporter.done, description=f"{name}: {figures}")
 
     reporter = ProgressReporter(work, unit, total, done, say=draw, pace=BAR)
@@ -226,13 +227,24 @@ def show_progress(
         yield reporter
 
 
+def terminal() -> "Console | None":
+    """Return the terminal of standard error, or None if standard error is not a terminal that can redraw a line."""
+    # rich takes a sixth of the time that a command needs to start, so it is imported only for terminals.
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console if console.is_interactive else None
+
+
 def beside_bar(width: int) -> int:
-    """Number of columns of a terminal for a sentence next to a progress bar."""
+    """Return the number of terminal columns that are left for a sentence next to a progress bar."""
     return width - MIN_BAR_WIDTH - 1
 
 
 def shortened(text: str, width: int) -> str:
-    """Shorten a text to at most `width` columns of a terminal, 1 at least; a shortened text ends in "…"."""
+    """Shorten a sentence to at most `width` terminal columns, but at least 1; a shortened sentence ends in "…"."""
     from rich.text import Text
 
     cells = Text(text)

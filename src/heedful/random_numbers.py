@@ -1,6 +1,6 @@
 """Random numbers as a function of a key: the raw output of Philox (Salmon et al. 2011).
 
-The raw output is the same on every machine and in every numpy, which numpy does not promise of what it derives from it.
+The raw output is the same on every machine and in every version of numpy, unlike numbers that numpy derives from it.
 """
 
 from itertools import chain, islice, repeat
@@ -17,14 +17,14 @@ def seed_of(*key: int) -> int:
 
 
 def draw(count: int, *key: int) -> np.ndarray:
-    """Return `count` random 64-bit numbers, uint64, that depend on the key alone."""
+    """Return `count` random 64-bit numbers, uint64, that depend only on the key."""
     return np.random.Philox(np.random.SeedSequence(key)).random_raw(count)
 
 
 def draw_at(places: np.ndarray, *key: int) -> np.ndarray:
-    """Return a random 64-bit number for each place, uint64, that depends on the place and the key alone.
+    """Return a random uint64 for each position, which depends only on the position and the key.
 
-    The mixing function of SplitMix64 (Steele et al. 2014), whose counter is the place: no place needs another one.
+    The mixing function of SplitMix64 (Steele et al. 2014), with the position as its counter.
     """
     numbers = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed_of(*key))
     numbers ^= numbers >> np.uint64(30)
@@ -35,16 +35,16 @@ def draw_at(places: np.ndarray, *key: int) -> np.ndarray:
 
 
 def shuffled(items: np.ndarray, *key: int) -> np.ndarray:
-    """Shuffle an array: return its items in a random order that depends on their number and the key alone."""
+    """Shuffle an array: return its items in a random order that depends only on their number and the key."""
     return items[np.argsort(draw(len(items), *key), kind="stable")]
 
 
 class KeyedGenerator:
-    """Generator of random decisions that depend on a key alone, for plans that are made step by step."""
+    """Generator of random decisions that depend only on a key."""
 
     def __init__(self, *key: int) -> None:
         philox = np.random.Philox(np.random.SeedSequence(key))
-        sizes = chain([16, 128], repeat(1024))  # most need few numbers, and how many are drawn at once changes none
+        sizes = chain([16, 128], repeat(1024))  # most uses need few numbers; the sizes do not change the numbers
         self._numbers = chain.from_iterable(philox.random_raw(size).tolist() for size in sizes)
 
     def integer(self, limit: int) -> int:
@@ -52,7 +52,7 @@ class KeyedGenerator:
         return next(self._numbers) % limit
 
     def bytes(self, count: int) -> np.ndarray:
-        """Return random integers from 0 to 255, uint8, shape (count,): those that `integer(256)` would return."""
+        """Return random integers from 0 to 255, uint8, shape (count,), the same as from `integer(256)`."""
         return np.fromiter(islice(self._numbers, count), np.uint64, count).astype(np.uint8)
 
     def bernoulli(self, probability: float) -> bool:

@@ -1,7 +1,7 @@
-"""What a recipe or a command names, and where each is: its module is imported when the name is first used.
+"""Names in recipes and commands, and the places in the code that they stand for, imported when a name is first used.
 
-A new part is a line in a table below. A package that is installed adds parts without one, by entry points of the group
-that a table names; see docs/how-to/own-package.md.
+A new part is a line in a table below. An installed package adds parts by entry points in the group given in a table;
+see docs/how-to/own-package.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Parts of one kind by name. To list the names imports nothing, to look one up imports its module.
+    """Parts of one kind by name. Listing the names imports nothing; looking one up imports its module.
 
     Args:
-        kind: what the parts are, for messages, such as "task".
+        kind: the kind, for messages, such as "task".
         places: the parts of heedful by name, each as "module:attribute".
-        group: the group of entry points by which packages add parts; None: they cannot.
+        group: the group of entry points for parts from packages; None: packages cannot add parts.
     """
 
     def __init__(self, kind: str, places: Mapping[str, str], group: str | None = None) -> None:
@@ -44,24 +44,25 @@ class Registry(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def is_own(self, name: str) -> bool:
-        """True for the name of a part that does not come with heedful: of a package, or a class as "module:Class"."""
+    def is_custom(self, name: str) -> bool:
+        """Return True for a part that does not come with heedful: from another package, or given as "module:Class"."""
         return name not in self.places
 
     def installed(self) -> Mapping[str, list[EntryPoint]]:
-        """The entry points by which packages add parts, by name."""
-        return _installed(self.group) if self.group else {}
+        """Return the entry points for parts from packages, by name."""
+        return entry_points_of(self.group) if self.group else {}
 
     def _import(self, name: str) -> T:
         entries = self.installed().get(name, [])
-        owners = [*(["heedful"] if name in self.places else []), *(_package(entry) for entry in entries)]
+        owners = ["heedful"] if name in self.places else []
+        owners += [entry.dist.name if entry.dist else entry.value for entry in entries]
         if len(owners) > 1:
             raise InputError(
                 f'the {self.kind} "{name}" is in several packages ({", ".join(owners)}); uninstall all but one of '
                 "them, or change the name in one"
             )
         if not entries:
-            return at(self.places[name])
+            return import_attribute(self.places[name])
         try:
             return entries[0].load()
         except Exception as error:
@@ -72,7 +73,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 @cache
-def _installed(group: str) -> dict[str, list[EntryPoint]]:
+def entry_points_of(group: str) -> dict[str, list[EntryPoint]]:
     entries: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=group):
         if entry not in entries.setdefault(entry.name, []):  # a package may be on the path twice
@@ -80,18 +81,14 @@ def _installed(group: str) -> dict[str, list[EntryPoint]]:
     return entries
 
 
-def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else entry.value
-
-
-def at(place: str) -> Any:
-    """Import what is at a place, "module:attribute"."""
+def import_attribute(place: str) -> Any:
+    """Import the object at a place, "module:attribute"."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
 
 def public_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Create the `__getattr__` of a package that imports each of its public names when that is first used.
+    """Create the `__getattr__` of a package that imports each public name when it is first used.
 
     Args:
         package: the name of the package.
@@ -102,14 +99,14 @@ def public_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable
     def import_name(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return at(places[name])
+        return import_attribute(places[name])
 
     return import_name
 
 
 ARCHITECTURES: Registry[type] = Registry(
     "architecture",
-    {  # the options of each, which are the keys of [model]
+    {  # the class of the options of each, which are the keys in [model]
         "transformer": "heedful.config.schema:ModelConfig",
         "recurrent": "heedful.architectures.recurrent.settings:RecurrentConfig",
         "convolutional": "heedful.architectures.convolutional.settings:ConvolutionalConfig",
@@ -121,7 +118,7 @@ ARCHITECTURES: Registry[type] = Registry(
     "heedful.architectures",
 )
 
-MODELS = {  # of each architecture, by family
+MODELS = {  # backbones of each architecture, by family
     "transformer": {
         "encoder_decoder": "heedful.architectures.transformer.model:EncoderDecoder",
         "encoder": "heedful.architectures.transformer.model:EncoderOnly",
@@ -227,7 +224,7 @@ POSITIONS: Registry[Any] = Registry(
 
 TOKENIZERS: Registry[Any] = Registry(
     "kind of tokenizer",
-    {  # functions that make the model of a tokenizer from the words of a text
+    {  # functions that train the model of a tokenizer on the words of a text
         "word": "heedful.text.training:word_model",
         "character": "heedful.text.training:character_model",
         "byte": "heedful.text.training:byte_model",
@@ -240,14 +237,49 @@ TOKENIZERS: Registry[Any] = Registry(
 
 FORMATS: Registry[Any] = Registry(
     "model format",
-    {  # of other toolkits, which `heedful convert` reads and, if the format has a writer, writes
+    {  # other toolkits' formats that `heedful convert` reads
         "bert": "heedful.convert.bert:FORMAT",
         "clip": "heedful.convert.clip:FORMAT",
         "gpt2": "heedful.convert.gpt2:FORMAT",
+        "llama": "heedful.convert.llama:FORMAT",
         "marian": "heedful.convert.marian:FORMAT",
         "opennmt": "heedful.convert.opennmt:FORMAT",
         "faster-whisper": "heedful.convert.faster_whisper:FORMAT",
         "vit": "heedful.convert.vit:FORMAT",
         "whisper": "heedful.convert.whisper:FORMAT",
+    },
+)
+
+EXPORTERS: Registry[Any] = Registry(
+    "export format",
+    {  # that `heedful export` and `heedful convert --to` write
+        "safetensors": "heedful.convert.safetensors_export:EXPORTER",
+        "huggingface": "heedful.convert.huggingface_export:EXPORTER",
+        "ctranslate2": "heedful.convert.ctranslate2_export:EXPORTER",
+        "argos": "heedful.convert.argos_export:EXPORTER",
+        "gguf": "heedful.convert.gguf_export:EXPORTER",
+        "onnx": "heedful.convert.onnx.exporter:EXPORTER",
+        "bert": "heedful.convert.bert:EXPORTER",
+        "clip": "heedful.convert.clip:EXPORTER",
+        "gpt2": "heedful.convert.gpt2:EXPORTER",
+        "llama": "heedful.convert.llama:EXPORTER",
+        "marian": "heedful.convert.marian:EXPORTER",
+        "peft": "heedful.convert.peft:EXPORTER",
+        "sentencepiece": "heedful.convert.sentencepiece_export:EXPORTER",
+        "vit": "heedful.convert.vit:EXPORTER",
+        "whisper": "heedful.convert.whisper:EXPORTER",
+    },
+)
+
+ENGINE_PREDICTORS: Registry[Any] = Registry(
+    "task of CTranslate2",
+    {  # by task, the predictor whose model runs on CTranslate2
+        **dict.fromkeys(
+            ("translation", "summarisation", "dialogue", "text_to_text"),
+            "heedful.predictors.ctranslate2_translator:CTranslate2Translator",
+        ),
+        "language_model": "heedful.predictors.ctranslate2_generator:CTranslate2Generator",
+        "ranking": "heedful.predictors.ctranslate2_retriever:CTranslate2Retriever",
+        "speech_recognition": "heedful.predictors.ctranslate2_transcriber:CTranslate2Transcriber",
     },
 )

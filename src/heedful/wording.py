@@ -1,5 +1,6 @@
-"""Formatting for messages: counts (1 line, 1,200 lines), durations (12 min), speeds, and names of files."""
+"""Formatting for messages: counts (1 line, 1,200 lines), alternatives, durations, speeds, and file names."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -9,10 +10,21 @@ def counted(number: int, things: str) -> str:
 
 
 def singular(things: str) -> str:
-    """Return the singular of an English plural: line, query, batch and class of lines, queries, batches and classes."""
+    """Return the singular of an English plural, such as line, query, batch and class."""
     if things.endswith("ies"):
         return f"{things[:-3]}y"
     return things.removesuffix("es" if things.endswith(("ches", "sses")) else "s")
+
+
+def were(number: int) -> str:
+    """Return "was" for one thing, and "were" for several."""
+    return "was" if number == 1 else "were"
+
+
+def either(alternatives: Iterable[object]) -> str:
+    """Join alternatives, as in "a", "a or b" and "a, b or c"."""
+    *others, last = map(str, alternatives)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def duration(seconds: float) -> str:
@@ -24,10 +36,10 @@ def duration(seconds: float) -> str:
 
 
 def speed(rate: float) -> str:
-    """Format a rate per second: as a whole number from 10 on, with two significant digits below."""
+    """Format a rate per second: as a whole number from 10 on, with two significant digits below that."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def shown_name(path: Path) -> str:
-    """Return the name of a file without its folder; bytes in it that are no UTF-8 become U+FFFD."""
+    """Return the name of a file without its folder; bytes that are not UTF-8 become U+FFFD."""
     return path.name.encode(errors="surrogateescape").decode(errors="replace")

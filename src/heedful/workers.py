@@ -1,6 +1,6 @@
-"""Workers: processes that compute a function ahead of this one, on other cores.
+"""Worker processes that compute the results of a function ahead of time, on other cores.
 
-They are copies of this process on Linux, and new processes elsewhere, to which the function is sent.
+Workers are forked on Linux. Elsewhere they are spawned, and receive the function through a pipe.
 """
 
 import atexit
@@ -26,30 +26,30 @@ import torch
 from heedful.errors import HeedfulError, RunError
 from heedful.wording import counted
 
-AHEAD = 2  # items that each worker is given at a time
-MAX_FOLDER_BYTES = 75  # of its name: Linux allows a socket 107, of which its own name takes 32
+AHEAD = 2  # items sent to each worker ahead of time
+MAX_FOLDER_BYTES = 75  # in a folder's path: Linux allows 107 bytes for a socket path, of which the name takes 32
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def can_have_workers() -> bool:
-    """True unless this process is a daemon, which may have no children."""
+    """Return True unless this process is a daemon, which cannot have children."""
     return not multiprocessing.current_process().daemon
 
 
-def copies_processes() -> bool:
-    """True if workers are copies of this process: on Linux, unless the start method of multiprocessing is "spawn"."""
+def uses_fork() -> bool:
+    """Return True if workers are forked: on Linux, unless the start method of multiprocessing is "spawn"."""
     method = multiprocessing.get_start_method(allow_none=True)
     return sys.platform == "linux" and hasattr(os, "fork") and method != "spawn"
 
 
 def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Generator[R]:
-    """Map a function over items, results in their order: in workers that are copies of this process, or in threads.
+    """Map a function over items in forked workers, or in threads where forking is unavailable; results keep the order.
 
-    Threads help where the function mostly waits, or runs code that is not Python.
+    Threads help if the function mostly waits, or runs native code.
     """
-    if copies_processes() and can_have_workers():
+    if uses_fork() and can_have_workers():
         with closing(Workers(function, count)) as workers:
             yield from workers.map(items)
         return
@@ -62,38 +62,33 @@ def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Gen
         yield from (future.result() for future in futures)
 
 
-def make_folder_of_sockets() -> None:
-    """Make the folder for the sockets of all workers, where its name is short enough for them.
-
-    That is below the folder for temporary files, else below /tmp or /var/tmp. A worker would make one of its own, and
-    leave it behind.
-    """
-    usual = tempfile.gettempdir()
-    folders = (folder for folder in ("/tmp", "/var/tmp") if os.access(folder, os.W_OK))
-    tempfile.tempdir = usual if len(os.fsencode(usual)) <= MAX_FOLDER_BYTES else next(folders, usual)
-    try:
-        get_temp_dir()
-    finally:
-        tempfile.tempdir = usual
-
-
 class Workers(Generic[T, R]):
-    """Processes that compute a function of many items, and give the results in the order of the items.
+    """Processes that apply a function to many items, and return the results in the order of the items.
 
-    A copy of this process knows what it knows at its creation, so that nothing but items and results is sent; to a new
-    process the function is sent as well. Tensors come through shared memory. A worker computes with one thread, and
-    must not use a GPU. Items are small: their sending must not wait for a worker that waits to send a large result.
+    A forked worker has a copy of this process' memory, so that only items and results are sent; a spawned one also
+    receives the function. Tensors are sent through shared memory. A worker uses one thread, and must not use a GPU.
+    Items must be small: sending one must not wait for a worker that itself waits to send a large result.
 
     Args:
-        function: the function; what it raises is raised here. Where processes are not copied it can be pickled.
+        function: the function; its errors are raised here. For spawned workers it must be picklable.
         count: the number of workers, at least 1.
 
     Raises:
-        RunError: the system makes no more processes.
+        RunError: the system cannot start more processes.
     """
 
     def __init__(self, function: Callable[[T], R], count: int) -> None:
-        make_folder_of_sockets()
+        # The folder for the sockets of all workers: its path must be short, so it may be in /tmp or /var/tmp instead of
+        # the folder for temporary files. Without it, each worker would create its own, and leave it behind.
+        default_folder = tempfile.gettempdir()
+        folders = (folder for folder in ("/tmp", "/var/tmp") if os.access(folder, os.W_OK))
+        tempfile.tempdir = (
+            default_folder if len(os.fsencode(default_folder)) <= MAX_FOLDER_BYTES else next(folders, default_folder)
+        )
+        try:
+            get_temp_dir()
+        finally:
+            tempfile.tempdir = default_folder
         self.owner = os.getpid()
         self.connections: list[Connection] = []
         self.processes: list[BaseProcess] = []
@@ -103,32 +98,31 @@ class Workers(Generic[T, R]):
                 self.start(function)
         except OSError as error:
             self.close()
-            raise RunError(f"no {counted(count, 'workers')} can be started ({error}); begin with fewer") from error
+            raise RunError(f"cannot start {counted(count, 'workers')} ({error}); use fewer") from error
 
     def start(self, function: Callable[[T], R]) -> None:
-        """Start one more worker."""
-        forks = copies_processes()
+        forks = uses_fork()
         context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
         here, there = context.Pipe()
         self.connections.append(here)
         signals = [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
-        of_parent = self.connections if forks else []
-        process = context.Process(target=serve, args=(function, there, of_parent, signals), daemon=True)
-        with blocked(signals):  # a new process blocks them too, until it ignores them
+        parent_connections = self.connections if forks else []
+        process = context.Process(target=serve, args=(function, there, parent_connections, signals), daemon=True)
+        with blocked(signals):  # the worker inherits the block, until it ignores them
             process.start()
         self.processes.append(process)
         there.close()
 
     def map(self, items: Iterable[T]) -> Iterator[R]:
-        """Compute the function of each item, and meanwhile of the next ones, `AHEAD` for each worker; call it once.
+        """Yield the result for each item, while workers compute the next ones, up to `AHEAD` each; call it once.
 
         Raises:
-            Exception: as the function does.
-            RunError: a worker has ended, as the system ends one when memory runs short.
+            Exception: any error of the function.
+            RunError: a worker has ended; the system kills one when memory runs short.
         """
         busy: deque[Connection] = deque()  # in the order of their items
         for connection, item in zip(cycle(self.connections), items, strict=False):
-            with suppress(OSError):  # the worker has ended, as is noticed where its result is received
+            with suppress(OSError):  # the worker has ended, which `receive` reports
                 connection.send(item)
             busy.append(connection)
             if len(busy) > AHEAD * len(self.connections):
@@ -142,13 +136,22 @@ class Workers(Generic[T, R]):
         except (EOFError, OSError, RuntimeError) as error:
             process = self.processes[self.connections.index(connection)]
             process.join(1)
-            raise RunError(reason(process.exitcode, error)) from error
+            code = process.exitcode
+            if code is None:
+                reason = f"a worker does not answer ({error}); run the same command with fewer workers, or with none"
+            elif code >= 0:
+                reason = f"a worker has ended with exit code {code}; its error is above"
+            else:
+                reason = (
+                    f"a worker was ended by {signal.Signals(-code).name}: there is too little memory or shared memory "
+                    "(/dev/shm); run the same command with fewer workers, such as --set train.workers=1, or with none"
+                )
+            raise RunError(reason) from error
         if isinstance(result, Failure):
             raise result.error
         return result
 
     def close(self) -> None:
-        """End the workers at once."""
         for process in self.processes:
             process.kill()
         for process in self.processes:
@@ -160,7 +163,7 @@ class Workers(Generic[T, R]):
 
 @contextmanager
 def blocked(signals: Iterable[int]) -> Iterator[None]:
-    """Block signals within the `with` block, for this thread and the processes that it starts; Windows cannot."""
+    """Block signals in this thread and the processes that it starts; nothing happens on Windows."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -176,35 +179,35 @@ OPEN: WeakSet[Workers[Any, Any]] = WeakSet()
 
 @atexit.register
 def close_all() -> None:
-    """End the workers that an error has left running: Python waits for them at its exit."""
+    """Kill workers that are still running after an error: Python would wait for them on exit."""
     for workers in OPEN:
         if workers.owner == os.getpid():
             workers.close()
 
 
 class Failure(NamedTuple):
-    """Result of a function that has raised an error."""
+    """An exception that the function raised, sent in place of its result."""
 
     error: Exception
 
 
 def serve(
-    function: Callable[[T], R], connection: Connection, of_parent: Sequence[Connection], signals: Sequence[int]
+    function: Callable[[T], R], connection: Connection, parent_connections: Sequence[Connection], signals: Sequence[int]
 ) -> None:
-    """Compute a function of all items that come through a connection, in a worker, until the other end is closed."""
-    for inherited in of_parent:
-        inherited.close()  # else no worker would notice the end of the process
+    """Worker loop: apply the function to each item of a connection, until the other end is closed."""
+    for inherited in parent_connections:
+        inherited.close()  # otherwise no worker would notice the end of the parent
     signal.set_wakeup_fd(-1)
     for number in signals:
-        signal.signal(number, signal.SIG_IGN)  # the process handles it, for its workers too
+        signal.signal(number, signal.SIG_IGN)  # the parent handles it, for its workers too
     torch.set_num_threads(1)
-    with suppress(EOFError, ConnectionError):  # the process has ended
+    with suppress(EOFError, ConnectionError):  # the parent has ended
         while True:
             answer(connection, function, connection.recv())
 
 
 def answer(connection: Connection, function: Callable[[T], R], item: T) -> None:
-    """Send the function of an item, or the error that it raises."""
+    """Send the result for an item, or its error. A separate function, so the worker keeps no result while it waits."""
     try:
         result = function(item)
     except HeedfulError as error:
@@ -218,15 +221,3 @@ def answer(connection: Connection, function: Callable[[T], R], item: T) -> None:
         if not isinstance(result, Failure):
             raise
         connection.send(Failure(RunError(f"a worker has failed: {result.error!r}")))
-
-
-def reason(exit_code: int | None, error: Exception) -> str:
-    """Explain why there is no result of a worker: it has ended by a signal of the system, by itself, or lives."""
-    if exit_code is None:
-        return f"a worker gives no result ({error}); the same command goes on with fewer workers, or with none"
-    if exit_code >= 0:
-        return f"a worker has ended with exit code {exit_code}; its error stands above"
-    return (
-        f"a worker has ended by {signal.Signals(-exit_code).name}: memory, or shared memory (/dev/shm), does not "
-        "suffice; the same command goes on with fewer workers, such as --set train.workers=1, or with none"
-    )

@@ -24,14 +24,14 @@ MODELS = {
     "sentence encoder": lambda: SentenceEncoder(CONFIG, VOCABULARY),
 }
 WRONG = {
-    "1-dimensional": (IDS[0], r"has the shape \(3,\); it is \(batch, tokens\); \w+\[None\] is a batch of one"),
-    "3-dimensional": (IDS[None], r"has the shape \(1, 2, 3\); it is \(batch, tokens\)"),
+    "1-dimensional": (IDS[0], r"has shape \(3,\); expected \(batch, tokens\); \w+\[None\] is a batch of one"),
+    "3-dimensional": (IDS[None], r"has shape \(1, 2, 3\); expected \(batch, tokens\)"),
     "too large": (
         torch.tensor([[1, 2], [23, 1]]),
-        r"holds the id 23 in row 1, column 0; the vocabulary has the ids 0 to 22",
+        r"contains the id 23 in row 1, column 0; valid ids are 0 to 22",
     ),
-    "negative": (torch.tensor([[1, -3]]), "holds the id -3 in row 0, column 1"),
-    "of floats": (IDS.float(), "has the type torch.float32; token ids are integers"),
+    "negative": (torch.tensor([[1, -3]]), "contains the id -3 in row 0, column 1"),
+    "of floats": (IDS.float(), "has dtype torch.float32; token ids must be integers"),
     "a list": ([[1, 2]], r"is a list, not a tensor; give ids of shape \(batch, tokens\)"),
 }
 
@@ -69,8 +69,8 @@ def test_wrong_ids_are_named(name, kind):
 @pytest.mark.parametrize(
     ("mask", "message"),
     [
-        (torch.ones(2, 4, dtype=torch.bool), r"padding_mask has the shape \(2, 4\), and the ids have \(2, 3\)"),
-        (torch.ones(2, 3), "padding_mask has the type torch.float32; it is torch.bool"),
+        (torch.ones(2, 4, dtype=torch.bool), r"padding_mask has shape \(2, 4\), but the ids have shape \(2, 3\)"),
+        (torch.ones(2, 3), "padding_mask has dtype torch.float32; expected torch.bool"),
     ],
 )
 def test_a_wrong_mask_is_named(name, mask, message):
@@ -93,5 +93,5 @@ def test_an_encoder_decoder_names_the_side(side, kind):
 def test_a_source_for_each_target_is_asked_for():
     model = EncoderDecoder(ModelConfig(d_model=14, d_ff=19, heads=2, encoder_layers=1), VOCABULARY, VOCABULARY)
     mask = torch.ones_like(IDS, dtype=torch.bool)
-    with pytest.raises(InputError, match="source has 2 rows and target 1; row n of both is a pair"):
+    with pytest.raises(InputError, match="source has 2 rows but target 1; row n of both must correspond"):
         model(IDS, mask, IDS[:1], mask[:1])

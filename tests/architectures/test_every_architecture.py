@@ -57,7 +57,7 @@ def test_every_architecture_that_comes_with_heedful_is_tested():
     configs = [*ENCODER_DECODERS.values(), *LANGUAGE_MODELS.values(), *ENCODERS.values()]
     assert {type(config) for config in configs} >= {
         kind for kind in OPTIONS.values() if issubclass(kind, TextModelConfig) and kind is not DualEncoderConfig
-    }  # a dual encoder reads pictures, too: tests/architectures/dual_encoder/test_dual_encoder.py
+    }  # a dual encoder reads images, too: tests/architectures/dual_encoder/test_dual_encoder.py
 
 
 @every_encoder_decoder
@@ -80,6 +80,7 @@ def test_every_source_token_matters_to_a_target(name):
         assert not torch.equal(built(other, ones(other), target, ones(target)), want)
 
 
+@pytest.mark.sampled(3)
 @every_encoder_decoder
 def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(name, text, tmp_path, monkeypatch):
     settings = replace(recipe(text, train={"accumulate": 2}), model=ENCODER_DECODERS[name])

@@ -46,6 +46,14 @@ def test_matrices_are_normal_and_the_ends_of_sublayers_narrower_if_scaled(kind, 
         assert abs(parameter.mean().item()) < 6 * want / parameter.numel() ** 0.5, name
 
 
+@pytest.mark.parametrize("std", [0.1, 120**-0.5])
+def test_the_standard_deviation_of_normal_weights_can_be_set(std):
+    for name, parameter in build("translator", "normal", init_std=std).named_parameters():
+        if parameter.dim() > 1:
+            assert spread(parameter) == pytest.approx(std, rel=tolerance(parameter)), name
+            assert abs(parameter.mean().item()) < 6 * std / parameter.numel() ** 0.5, name
+
+
 def test_the_last_matrix_of_a_gated_sublayer_is_narrower_too():
     model = build("lm", "scaled", activation="swiglu")
     ends = [p for name, p in model.named_parameters() if name.endswith(SUBLAYER_ENDS)]

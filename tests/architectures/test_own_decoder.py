@@ -203,7 +203,7 @@ def test_a_class_that_cannot_be_built_is_an_error_that_names_key_and_line_before
 def test_a_class_that_is_not_a_backbone_is_refused(own, text):
     with pytest.raises(
         InputError,
-        match=r"(?s)own:Foreign\": (?:it does not make a model of heedful; let the|.*\.backbone\.Backbone)",
+        match=r"(?s)own:Foreign\": (?:it does not make a heedful model; let the|.*\.backbone\.Backbone)",
     ):
         preflight(of_architecture(text, "own:Foreign", **DECODER))
 
@@ -217,7 +217,7 @@ def test_the_check_and_training_end_in_the_same_message(own, text):
     assert str(trained.value) == str(checked.value)
 
 
-@pytest.mark.parametrize(("name", "what"), [("Crooked", "compute a batch"), ("Unvalidated", "be validated")])
+@pytest.mark.parametrize(("name", "what"), [("Crooked", "process a batch"), ("Unvalidated", "be validated")])
 def test_an_error_of_a_pass_names_the_key(name, what, own, text):
     task = "language_model" if name == "Crooked" else "classification"
     with pytest.raises(InputError, match=f'model.architecture = "own:{name}": it cannot {what}: '):

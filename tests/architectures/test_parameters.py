@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from heedful.architectures import EncoderDecoder
+from heedful.architectures import EncoderDecoder, LanguageModel
 from heedful.architectures.parameters import count_parameters, count_without_building
 from heedful.architectures.transformer.model import CONVENTIONS
 from heedful.config.presets import PRESETS, TABLE_3
@@ -53,6 +53,18 @@ class TestTableThree:
         if row.millions is not None:
             printed = round(CONVENTIONS[1].count(preset_model(f"vaswani-{row.name}")) / 1e6)
             assert (printed == row.millions) == (row.name != "big")
+
+
+def test_the_feed_forward_network_has_two_thirds_of_an_encoder_and_two_fifths_of_base() -> None:
+    counts = count_without_building(lambda: EncoderDecoder(preset_model("vaswani-base"), 37_000, 37_000)).weights
+    feed_forward, attention = counts["feed-forward"], counts["self-attention"] + counts["cross-attention"]
+    encoder = count_without_building(lambda: LanguageModel(replace(preset_model("vaswani-base"), family="decoder"), 9))
+    shares = [
+        encoder.weights["feed-forward"] / (encoder.weights["feed-forward"] + encoder.weights["self-attention"]),
+        feed_forward / (feed_forward + attention),
+        feed_forward / (feed_forward + attention + counts["embeddings"]),
+    ]
+    assert [f"{share:.1%}" for share in shares] == ["66.7%", "57.1%", "40.0%"]
 
 
 def test_biases_on_the_projections_of_base_are_36_864() -> None:

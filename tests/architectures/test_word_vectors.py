@@ -55,8 +55,8 @@ def test_a_file_with_few_of_the_words_is_pointed_out(tmp_path):
     few.write_text("w1 " + " ".join(map(str, range(16))) + "\n. " + " ".join(map(str, range(1, 17))) + "\n")
     place_vectors(*setting(few), said.append)
     assert said == [
-        f"{few}: has vectors of 1 of the 5 words of the vocabulary (20%), and the others begin at random; check that "
-        "it is for this language, and that it writes words as the vocabulary does (tokenizer.lowercase, "
+        f"{few}: has vectors for 1 of the 5 vocabulary words (20%); the others start from random vectors; "
+        "check that the file is for this language and spells words as the vocabulary does (tokenizer.lowercase, "
         'tokenizer.kind = "word")'
     ]
     most = tmp_path / "most.vec"
@@ -73,7 +73,7 @@ def test_frozen_vectors_are_not_trained(path):
 
 
 def test_vectors_of_another_size_are_refused_with_the_remedy(path):
-    with pytest.raises(InputError, match=r"vectors of size 16; set model\.d_model = 16, now 24"):
+    with pytest.raises(InputError, match=r"vectors of size 16, but model\.d_model = 24; set it to 16"):
         place_vectors(*setting(path, d_model=24))
 
 

@@ -25,7 +25,7 @@ from same import same, same_tensors
 from heedful.architectures import weights
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, load_model, write_model
 from heedful.errors import RunError
-from heedful.storage.manifest import check_sizes
+from heedful.storage.complete_folder import verify_sizes
 
 Maker = Callable[[int], Checkpoint]
 
@@ -56,7 +56,7 @@ def check(run: Path, checkpoint_of: Maker) -> int:
     assert checkpoints.best == Best(2, "loss", 0.7)
     assert {2, 5} <= set(checkpoints.steps()) <= {2, 3, 5, 7}
     for step in checkpoints.steps():
-        check_sizes(checkpoints.path(step))
+        verify_sizes(checkpoints.path(step))
     return latest.checkpoint.step
 
 

@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 import sys
@@ -20,14 +21,14 @@ from heedful.checkpoint import (
     load_model,
     write_model,
 )
-from heedful.checkpoint.model_folder import model_files
+from heedful.checkpoint.model_folder import WEIGHTS
+from heedful.checkpoint.safetensors_format import ROWS, part_name, tensor_file
+from heedful.checkpoint.save import model_files
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
-from heedful.nn.embedding import OutputProjection
-from heedful.nn.int8 import INFERENCE_PRECISIONS, Int8Linear
 from heedful.storage.atomic import write_folder
-from heedful.storage.manifest import json_text
+from heedful.storage.complete_folder import json_bytes
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -47,7 +48,7 @@ def box(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     box = tmp_path / "box"
     shutil.copytree(model_folder, box / "en-de")
     (box / "notes").mkdir()
-    monkeypatch.setattr("heedful.checkpoint.load.BOX", box)
+    monkeypatch.setattr("heedful.checkpoint.find.BUNDLED", box)
     monkeypatch.chdir(tmp_path)
     return box
 
@@ -66,16 +67,6 @@ def test_a_model_works_wherever_it_is_copied(model_folder: Path, tmp_path: Path,
     assert holds(loaded, checkpoint_of(7))
     assert loaded.path == tmp_path / "moved"
     assert not loaded.model.training
-
-
-def test_a_model_is_loaded_in_the_precision_that_is_asked_for(model_folder: Path) -> None:
-    kinds = {
-        precision: type(load_model(model_folder, precision=precision).model.output)
-        for precision in INFERENCE_PRECISIONS
-    }
-    assert kinds == {"float32": OutputProjection, "int8": Int8Linear}
-    with pytest.raises(InputError, match='no precision "int4"; there are float32 and int8'):
-        load_model(model_folder, precision="int4")
 
 
 def test_a_checkpoint_is_a_model_too(run: Path, checkpoint_of: Maker) -> None:
@@ -108,14 +99,14 @@ def test_of_a_run_without_a_final_model_it_is_told_which_checkpoint_is_used(
     ]
 
 
-def test_a_run_that_has_gone_on_after_its_final_model_is_told_of(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_trained_further_after_its_final_model_is_reported(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     last = load_model(run / "checkpoints" / "step-00000005")
     for end in (5, 3):
         write_model(run / "model", last.recipe, last.tokenizers, weights(last.model), update=end)
         load_model(run)
     newest = run / "checkpoints" / "step-00000005"
     assert caplog.messages == [
-        f"{run} has gone on after its final model, of update 3, which is used; for a later state name {newest}"
+        f"{run} was trained further after its final model, of update 3, which is used; for a later state give {newest}"
     ]
 
 
@@ -152,23 +143,23 @@ def test_what_a_model_is_made_of_may_not(name: str, run: Path) -> None:
     path = run / "checkpoints/step-00000002" / name
     data = path.read_bytes()
     path.write_bytes(data[:-2] + bytes([data[-2] ^ 1]) + data[-1:])
-    with pytest.raises(DamagedError, match=f"{path.name} does not hold the bytes that were saved"):
+    with pytest.raises(DamagedError, match=f"{path.name} does not match its checksum"):
         load_model(run)
 
 
-def test_a_model_in_the_box_has_a_name(box: Path, checkpoint_of: Maker) -> None:
+def test_a_bundled_model_has_a_name(box: Path, checkpoint_of: Maker) -> None:
     assert load_model("en-de").path == box / "en-de"
     assert holds(load_model("en-de"), checkpoint_of(7))
 
 
-def test_a_folder_comes_before_the_box(box: Path, run: Path, checkpoint_of: Maker) -> None:
+def test_a_folder_comes_before_a_bundled_model(box: Path, run: Path, checkpoint_of: Maker) -> None:
     run.rename("en-de")
     assert holds(load_model("en-de"), checkpoint_of(2))
 
 
 @pytest.mark.parametrize("name", ["en-dd", "run/en-de", "../box/notes"])
 def test_an_unknown_name_is_told_what_there_is(name: str, box: Path) -> None:
-    with pytest.raises(InputError, match=r"(did you mean en-de|the box holds en-de|holds no heedful model)"):
+    with pytest.raises(InputError, match=r"(did you mean en-de|bundled models: en-de|is not a heedful model)"):
         load_model(name)
 
 
@@ -177,18 +168,18 @@ def test_a_near_name_is_suggested(box: Path) -> None:
         load_model("en_de")
 
 
-def test_an_empty_box_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.checkpoint.load.BOX", tmp_path / "none")
-    with pytest.raises(InputError, match="the box holds nothing"):
+def test_no_bundled_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.checkpoint.find.BUNDLED", tmp_path / "none")
+    with pytest.raises(InputError, match="no models are bundled"):
         load_model("unknown")
 
 
 def test_a_missing_run_is_told_with_those_beside_it(model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    with pytest.raises(InputError, match=r"mine/run\": there is no such folder, and .*mine holds no run or model yet"):
+    with pytest.raises(InputError, match=r"mine/run\": no such folder, and .*mine contains no run or model yet"):
         find_model(tmp_path / "mine/run")
     shutil.copytree(model_folder, tmp_path / "mine/trial")
-    with pytest.raises(InputError, match=r"there is no such folder, and .*mine holds .*mine/trial; "):
+    with pytest.raises(InputError, match=r"no such folder, and .*mine contains .*mine/trial; "):
         find_model(tmp_path / "mine/run")
 
 
@@ -200,13 +191,13 @@ def test_pickles_are_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_model_is_not_the_model(model_folder: Path) -> None:
-    with pytest.raises(InputError, match="give the model folder that holds it"):
+    with pytest.raises(InputError, match="give the model folder that contains it"):
         load_model(model_folder / "model.safetensors")
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(InputError, match=r"holds no heedful model: neither manifest\.json"):
+    with pytest.raises(InputError, match=r"is not a heedful model: it has no manifest\.json"):
         find_model(tmp_path)
 
 
@@ -226,14 +217,14 @@ def test_tokenizers_of_another_model_are_refused(tmp_path: Path, checkpoint_of: 
     made = checkpoint_of(3)
     files = model_files(made.recipe, made.tokenizers, made.weights)
     recipe = {"recipe": recipe_to_dict(made.recipe), "source_vocab": 97, "target_vocab": 101}
-    write_folder(tmp_path / "model", {**files, "recipe.json": [json_text(recipe)]}, {}, FaultyStorage())
-    with pytest.raises(InputError, match="made for vocabularies of 97 and 101 tokens"):
+    write_folder(tmp_path / "model", {**files, "recipe.json": [json_bytes(recipe)]}, {}, FaultyStorage())
+    with pytest.raises(InputError, match="trained with vocabularies of 97 and 101 tokens"):
         load_model(tmp_path / "model")
 
 
 def test_a_recipe_that_says_nothing_is_damaged(tmp_path: Path) -> None:
     write_folder(tmp_path / "model", {"recipe.json": [b"{}"]}, {}, FaultyStorage())
-    with pytest.raises(DamagedError, match=r"recipe\.json does not hold what was saved"):
+    with pytest.raises(DamagedError, match=r"recipe\.json does not match its checksum"):
         load_model(tmp_path / "model")
 
 
@@ -281,16 +272,16 @@ def test_a_tokenizer_of_which_the_manifest_lists_a_part_is_damaged(tmp_path: Pat
         load_model(tmp_path / "model")
 
 
-def test_a_folder_of_the_same_name_hides_the_model_in_the_box_only_if_it_is_a_model(
+def test_a_folder_of_the_same_name_hides_the_bundled_model_only_if_it_is_a_model(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "en-de").mkdir()  # as `heedful init` makes it
     assert find_model("en-de").parent.name == "box"
-    assert caplog.messages == ["the folder en-de is no model: the model in the box of that name is used"]
+    assert caplog.messages == ["the folder en-de does not contain a model: the bundled model of that name is used"]
     shutil.copytree(model_folder, tmp_path / "en-de" / "run")
     assert find_model("en-de").parent.name == "box"
-    assert caplog.messages[1].endswith("; for a model of your own give en-de/run")
+    assert caplog.messages[1].endswith("; for your model give en-de/run")
     shutil.copytree(model_folder, tmp_path / "en-de" / "model")
     assert find_model("en-de") == Path("en-de/model")
 
@@ -307,6 +298,35 @@ def test_a_folder_of_the_same_name_hides_the_model_in_the_box_only_if_it_is_a_mo
 def test_a_model_of_another_toolkit_is_an_error_that_names_convert(names, toolkit, tmp_path):
     for name in names:
         (tmp_path / name).write_text("{}")
-    words = rf"format of {toolkit}, and no heedful model; convert it first: heedful convert {tmp_path} --out NAME"
+    words = rf"in {toolkit} format, not a heedful model; convert it first: heedful convert {tmp_path} --out NAME"
     with pytest.raises(InputError, match=words):
         load_model(tmp_path)
+
+
+def write_in_parts(folder: Path, checkpoint: Checkpoint, rows: str = "") -> None:
+    """The checkpoint as two processes write it: the first has all but the last row of each weight."""
+    parts: list[dict[str, torch.Tensor]] = [{}, {}]
+    places: list[dict[str, list[int]]] = [{}, {}]
+    for name, value in checkpoint.weights.items():
+        for part, (begin, end) in enumerate(((0, len(value) - 1), (len(value) - 1, len(value)))):
+            if begin < end:
+                parts[part][name], places[part][name] = value[begin:end], [begin, len(value)]
+    files = model_files(checkpoint.recipe, checkpoint.tokenizers, checkpoint.weights)
+    del files[WEIGHTS]
+    for rank in (0, 1):
+        metadata = {ROWS: rows or json.dumps(places[rank])} if rows != "missing" else {}
+        files[part_name(WEIGHTS, rank, 2)] = tensor_file(parts[rank], metadata)
+    write_folder(folder, files, {"kind": "model"}, FaultyStorage())
+
+
+def test_a_checkpoint_that_several_processes_have_written_is_loaded_as_a_whole(tmp_path, checkpoint_of):
+    made = checkpoint_of(7)
+    write_in_parts(tmp_path / "model", made)
+    assert holds(load_model(tmp_path / "model"), made)
+
+
+@pytest.mark.parametrize("rows", ["missing", "[1", "[1]", '{"a": 1}'])
+def test_a_part_that_does_not_say_which_rows_it_has_is_damaged(tmp_path, checkpoint_of, rows):
+    write_in_parts(tmp_path / "model", checkpoint_of(7), rows)
+    with pytest.raises(DamagedError, match=r"model-00001-of-00002\.safetensors does not say which rows"):
+        load_model(tmp_path / "model")

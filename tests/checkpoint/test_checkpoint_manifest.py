@@ -12,7 +12,7 @@ from same import same
 
 from heedful.checkpoint import Checkpoint, Checkpoints, DamagedError
 from heedful.storage.atomic import write_folder
-from heedful.storage.manifest import check, check_sizes, seal, unseal
+from heedful.storage.complete_folder import seal, unseal, verify_folder, verify_sizes
 
 PAGE = 4096
 ROUNDS = 37  # of each mutation
@@ -95,39 +95,39 @@ def test_every_missing_file_is_noticed(run: Path) -> None:
         data = path.read_bytes()
         path.unlink()
         with pytest.raises(DamagedError, match=f"{path.name} is missing"):
-            check(folder)
+            verify_folder(folder)
         path.mkdir()
         with pytest.raises(DamagedError, match=path.name):
-            check(folder)
+            verify_folder(folder)
         path.rmdir()
         path.write_bytes(data)
-    assert check(folder).facts == {"kind": "checkpoint", "step": 5}
+    assert verify_folder(folder).facts == {"kind": "checkpoint", "step": 5}
 
 
 def test_a_manifest_names_no_device_and_a_link_to_one_is_no_file(run: Path) -> None:
     path = run / "checkpoints/step-00000005/manifest.json"
     document = unseal(path.read_bytes())
-    for name, refusal in (("/dev/null", "does not hold what was saved"), ("null", "is not a file")):
+    for name, refusal in (("/dev/null", "does not match its checksum"), ("null", "is not a file")):
         document["files"] = {name: {"bytes": 0, "crc32": "00000000"}}
         path.write_bytes(seal(document))
         path.with_name("null").unlink(missing_ok=True)
         path.with_name("null").symlink_to("/dev/null")
         with pytest.raises(DamagedError, match=refusal):
-            check(path.parent)
+            verify_folder(path.parent)
 
 
 @pytest.mark.parametrize("manifest", [{}, {"format": 1}, {"format": 1, "files": []}, {"format": 1, "files": {"a": {}}}])
 def test_a_manifest_that_says_nothing_is_damaged(manifest: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(seal(manifest))
     with pytest.raises(DamagedError, match=r"manifest\.json"):
-        check(tmp_path)
+        verify_folder(tmp_path)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'"crc32"', b"\xff\xfe", b'{"crc32": NaN}', b"[" * 100_000])
 def test_what_is_not_sealed_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(data)
-    with pytest.raises(DamagedError, match=r"manifest\.json does not hold what was saved"):
-        check(tmp_path)
+    with pytest.raises(DamagedError, match=r"manifest\.json does not match its checksum"):
+        verify_folder(tmp_path)
 
 
 JSON = st.recursive(
@@ -150,16 +150,16 @@ def test_sealed_values_come_back_and_no_byte_can_change(document: dict[str, obje
 def test_sizes_alone_find_what_was_cut_off(tmp_path: Path) -> None:
     files = {"a/b": [b"five", memoryview(b"!")], "empty": []}
     write_folder(tmp_path / "folder", files, {"kind": "test"}, FaultyStorage())
-    manifest = check_sizes(tmp_path / "folder")
+    manifest = verify_sizes(tmp_path / "folder")
     assert {name: entry.bytes for name, entry in manifest.files.items()} == {"a/b": 5, "empty": 0}
-    assert manifest.verified("a/b").read_bytes() == b"five!"
+    assert manifest.verify("a/b").read_bytes() == b"five!"
     (tmp_path / "folder/a/b").write_bytes(b"four")
     with pytest.raises(DamagedError, match="has 4 bytes instead of 5"):
-        check_sizes(tmp_path / "folder")
+        verify_sizes(tmp_path / "folder")
 
 
 def test_only_listed_files_are_handed_out(tmp_path: Path) -> None:
     write_folder(tmp_path / "folder", {"a": [b"1"]}, {}, FaultyStorage())
     (tmp_path / "folder/b").write_bytes(b"2")
     with pytest.raises(DamagedError, match="b is not listed"):
-        check(tmp_path / "folder").verified("b")
+        verify_folder(tmp_path / "folder").verify("b")

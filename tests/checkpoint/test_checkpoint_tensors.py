@@ -6,7 +6,7 @@ from safetensors.torch import load, load_file
 from same import same_tensors
 
 from heedful.checkpoint import DamagedError
-from heedful.checkpoint.tensors import DTYPES, read_tensors, tensor_file
+from heedful.checkpoint.safetensors_format import DTYPES, read_tensors, tensor_file
 
 
 def tensors() -> dict[str, torch.Tensor]:
@@ -50,5 +50,5 @@ def test_the_whole_is_never_in_memory_twice() -> None:
 def test_another_file_is_refused(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
-    with pytest.raises(DamagedError, match=r"model\.safetensors is no readable safetensors file"):
+    with pytest.raises(DamagedError, match=r"model\.safetensors is not a readable safetensors file"):
         read_tensors(path)

@@ -38,7 +38,7 @@ heedful.train(tables, out="run", data=".", console=Console(quiet=True))
 """
 USES = {
     "load": 'heedful.load("en-de", "cpu")',
-    "load in int8": 'heedful.load("en-de", "cpu", "int8")',
+    "load in int8": 'heedful.load("en-de", "cpu", "int8", engine="ctranslate2")',
     "translate": 'heedful.load("en-de", "cpu").translate("Two dogs are running.")',
     "trace": 'heedful.trace("en-de", "Two dogs are running.")',
     "train": TRAINING,

@@ -42,7 +42,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be the folder of a run"), claim(tmp_path / "file"):
+    with pytest.raises(InputError, match="cannot be used as a run folder"), claim(tmp_path / "file"):
         pass
 
 
@@ -86,14 +86,14 @@ def test_a_lock_file_of_another_process_is_noticed(tmp_path: Path) -> None:
     with claim(tmp_path) as claimed:
         (tmp_path / "heedful.lock").unlink()
         (tmp_path / "heedful.lock").write_text("another")
-        with pytest.raises(RunError, match="another process has put its own"):
+        with pytest.raises(RunError, match="another process has replaced"):
             claimed.check()
 
 
 def test_a_run_that_is_moved_is_not_saved_until_it_is_back(tmp_path: Path) -> None:
     with claim(tmp_path / "run") as claimed:
         (tmp_path / "run").rename(tmp_path / "elsewhere")
-        with pytest.raises(RunError, match="was moved or removed while the run goes on: move it back"):
+        with pytest.raises(RunError, match="was moved or removed during training: move it back"):
             claimed.check()
         (tmp_path / "elsewhere").rename(tmp_path / "run")
         claimed.check()
@@ -124,6 +124,6 @@ def test_a_file_system_whose_locks_fail_is_an_error_about_it(tmp_path: Path, mon
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(lock, "lock_descriptor", refuse)
-    with pytest.raises(InputError, match=r"cannot be the folder of a run \(No locks available\)"), claim(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be used as a run folder \(No locks available\)"), claim(tmp_path):
         pass
     assert not is_claimed(tmp_path)

@@ -63,7 +63,7 @@ class TestWriting:
         write(folder, checkpoint_of(3))
         assert load_model(folder).recipe.name == "step 3"
         (folder / name).write_text("dear to me")
-        with pytest.raises(InputError, match="something else than a heedful model"):
+        with pytest.raises(InputError, match="something other than a heedful model"):
             write(folder, checkpoint_of(5))
         assert (folder / name).read_text() == "dear to me"
 
@@ -71,7 +71,7 @@ class TestWriting:
         (tmp_path / "empty").mkdir()
         assert load_model(write(tmp_path / "empty", checkpoint_of(3))).recipe.name == "step 3"
         (tmp_path / "file").write_text("")
-        with pytest.raises(InputError, match="something else"):
+        with pytest.raises(InputError, match="something other than"):
             write(tmp_path / "file", checkpoint_of(3))
 
     def test_a_disk_that_refuses_is_a_run_error(self, tmp_path: Path, checkpoint_of: Maker) -> None:

@@ -9,7 +9,7 @@ from same import same
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, DamagedError
 from heedful.errors import InputError, RunError
-from heedful.storage.manifest import seal, unseal
+from heedful.storage.complete_folder import seal, unseal
 
 Maker = Callable[[int], Checkpoint]
 
@@ -137,7 +137,7 @@ class TestDamage:
 
     def test_strictness_makes_it_an_error(self, run: Path) -> None:
         damage(run, 5)
-        with pytest.raises(DamagedError, match=r"step-00000005/model\.safetensors does not hold the bytes"):
+        with pytest.raises(DamagedError, match=r"step-00000005/model\.safetensors does not match its checksum"):
             opened(run).load_latest(strict=True)
         assert opened(run).steps() == [2, 3, 5]
 
@@ -152,7 +152,7 @@ class TestDamage:
         shutil.copytree(run / "checkpoints/step-00000002", run / "checkpoints/step-00000007")
         latest = opened(run).load_latest()
         assert same(latest.checkpoint, checkpoint_of(5))
-        assert latest.rejected[0].reason == "step-00000007 holds another step"
+        assert latest.rejected[0].reason == "step-00000007 contains a different step"
 
     def test_a_format_of_the_future_is_an_error_and_not_damage(self, run: Path) -> None:
         path = run / "checkpoints/step-00000005/manifest.json"

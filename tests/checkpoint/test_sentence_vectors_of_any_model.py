@@ -63,5 +63,5 @@ def test_a_vector_is_the_mean_of_the_hidden_states_of_its_text(task, folder, cap
 def test_a_translator_has_no_sentence_vectors(tmp_path):
     subject = translator()
     write_model(tmp_path / "model", Recipe(model=SHAPE), subject.tokenizers, weights(subject.model))
-    with pytest.raises(InputError, match='is a model for the task "translation", and not "ranking"'):
+    with pytest.raises(InputError, match='is a translation model; load it with task="translation"'):
         heedful.load(tmp_path / "model", task="ranking")

@@ -9,54 +9,54 @@ from strangers import changes, folders
 
 from heedful.checkpoint import load_model
 from heedful.errors import InputError
-from heedful.storage.manifest import DamagedError
+from heedful.storage.complete_folder import DamagedError
 
 ATTACKS = folders.attacks()
 REFUSED = {  # attack -> words of the message
-    "recipe.json 1000 layers, resealed": "more than there are tensors",
+    "recipe.json 1000 layers, resealed": "more than .* has tensors",
     "recipe.json wide, resealed": "model.heads must be at most",
     "recipe.json recipe.model.d_model = 2^63, resealed": "d_model",
-    "recipe.json recipe.model.d_model = 10^12, resealed": "the weights do not fit|no model has the sizes",
+    "recipe.json recipe.model.d_model = 10^12, resealed": "the weights do not fit|the sizes in its recipe are invalid",
     "recipe.json 10^9 positions, resealed": "model.max_positions must be at most",
     "recipe.json 10^9 slopes, resealed": "model.heads must be at most",
     "recipe.json endless search, resealed": "decode.beam must be at most",
     "recipe.json recipe.decode.alpha = 1e308, resealed": "decode.alpha must be less than 2\\^63",
     "recipe.json recipe.train.seed = 10^400, resealed": "train.seed must be less than 2\\^63",
-    "recipe.json recipe = code, resealed": "does not hold what was saved",
+    "recipe.json recipe = code, resealed": "does not match its checksum",
     "recipe.json recipe.task = code, resealed": "os has no class system",
-    "recipe.json task span_qa, resealed": "is learned by a model of family",
-    "recipe.json is nested, resealed": "does not hold what was saved",
-    "model.safetensors a missing tensor, resealed": "no readable safetensors file",
+    "recipe.json task span_qa, resealed": "needs model.family =",
+    "recipe.json is nested, resealed": "does not match its checksum",
+    "model.safetensors a missing tensor, resealed": "not a readable safetensors file",
     "model.safetensors a name of code, resealed": "the weights do not fit the recipe",
-    "model.safetensors overlapping tensors, resealed": "no readable safetensors file",
-    "tokenizer/joint/tokenizer.json catastrophic splitter, resealed": "another pre_tokenizer",
-    "foreign tokenizer/joint/tokenizer.json catastrophic splitter, resealed": "has the regular expression",
-    "foreign tokenizer/joint/tokenizer.json normaliser of exponential growth, resealed": "has the regular expression",
+    "model.safetensors overlapping tensors, resealed": "not a readable safetensors file",
+    "tokenizer/joint/tokenizer.json catastrophic splitter, resealed": "has a pre_tokenizer that does not match",
+    "foreign tokenizer/joint/tokenizer.json catastrophic splitter, resealed": "has the unknown regular",
+    "foreign tokenizer/joint/tokenizer.json normaliser of exponential growth, resealed": "has the unknown regular",
     "tokenizer/joint/tokenizer.json is sparse, and resealed": "more than the 67,108,864 that it may have",
-    "foreign tokenizer/joint/tokenizer.json normaliser of growth by text, resealed": "longer and longer",
-    "foreign tokenizer/joint/tokenizer.json prepended megabytes, resealed": "longer and longer",
-    "foreign tokenizer/joint/tokenizer.json unknown normaliser, resealed": "has a step of type 'System'",
+    "foreign tokenizer/joint/tokenizer.json normaliser of growth by text, resealed": "lengthens texts too much",
+    "foreign tokenizer/joint/tokenizer.json prepended megabytes, resealed": "lengthens texts too much",
+    "foreign tokenizer/joint/tokenizer.json unknown normaliser, resealed": "has a step of the unknown type 'System'",
     "foreign tokenizer/joint/tokenizer.json damaged charsmap, resealed": "damaged, or not a tokenizer",
     "foreign tokenizer/joint/tokenizer.json padding to 10^9, resealed": "has padding",
     "foreign tokenizer/joint/tokenizer.json an id of 2^32 - 1, resealed": "does not number its tokens",
     "tokenizer/joint/tokenizer.json special tokens elsewhere, resealed": "does not (number|begin)",
-    "manifest names an absolute path": "does not hold what was saved",
-    "manifest names a folder above in between": "does not hold what was saved",
-    "manifest names NUL": "does not hold what was saved",
-    "manifest names a surrogate": "does not hold what was saved",
-    "manifest bytes = text": "does not hold what was saved",
+    "manifest names an absolute path": "does not match its checksum",
+    "manifest names a folder above in between": "does not match its checksum",
+    "manifest names NUL": "does not match its checksum",
+    "manifest names a surrogate": "does not match its checksum",
+    "manifest bytes = text": "does not match its checksum",
     "manifest.json is 20 sparse GB": "20,000,000,000 bytes",
-    "manifest.json is a pipe": "holds no heedful model",
-    "manifest.json is a link to /dev/zero": "holds no heedful model",
+    "manifest.json is a pipe": "is not a heedful model",
+    "manifest.json is a link to /dev/zero": "is not a heedful model",
     "recipe.json is a pipe": "is not a file",
     "recipe.json is sparse, and resealed": "more than the 4,194,304 that it may have",
-    "model.safetensors is sparse, and resealed": "no readable safetensors file",
+    "model.safetensors is sparse, and resealed": "not a readable safetensors file",
 }
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sound model folder."""
+    """An audio model folder."""
     folder = tmp_path_factory.mktemp("sound") / "model"
     folders.write_translator(folder)
     return folder

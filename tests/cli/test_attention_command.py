@@ -1,4 +1,4 @@
-"""`heedful attention`: a picture of one translation, and one message for each mistake."""
+"""`heedful attention`: an image of one translation, and one message for each mistake."""
 
 import sys
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_a_model_that_does_not_translate_is_refused(tmp_path):
         task="classification", model=replace(SHAPE, family="encoder"), data=DataConfig(labels=("a", "b", "c"))
     )
     write_model(tmp_path / "model", recipe, TokenizerPair(TOKENIZER, TOKENIZER), weights(classifier().model))
-    with pytest.raises(InputError, match='for the task "classification"; use it with `heedful predict`'):
+    with pytest.raises(InputError, match="is a classification model; use it with `heedful predict`"):
         run(TEXT, "--model", tmp_path / "model", "--out", tmp_path / "a.svg")
 
 
@@ -72,16 +72,16 @@ def test_by_default_it_draws_what_the_model_translates(tmp_path, model):
 
 def test_characters_without_a_font_are_named(tmp_path, model):
     result = run(TEXT, "--model", model, "--out", tmp_path / "a.svg", "--target", "der \U0010fffd")
-    assert "Words with \\U0010fffd are drawn as their number" in result.stderr
+    assert "Words with \\U0010fffd are shown as numbers" in result.stderr
 
 
 MISTAKES = {
-    "no text": [""],
-    "a picture's name ends in .png or .svg": [TEXT, "--out", "a.jpeg"],
+    "the text is empty": [""],
+    "the name of an image must end in .png or .svg": [TEXT, "--out", "a.jpeg"],
     "there is no folder": [TEXT, "--out", "nowhere/a.png"],
     "layer 4: the decoder has cross-attention in 3 layers: 1, 2, 3": [TEXT, "--layer", "4"],
     "head 0: the decoder has 2": [TEXT, "--head", "0"],
-    'device "abacus" cannot be used': [TEXT, "--device", "abacus"],
+    'unknown device "abacus"; use auto, cpu': [TEXT, "--device", "abacus"],
 }
 
 
@@ -108,5 +108,5 @@ def test_a_picture_that_cannot_be_written_is_a_failure(tmp_path, model):
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "heedful.inspector.plots", raising=False)
-    with pytest.raises(InputError, match=r'drawing needs matplotlib: pip install "heedful\[plot\]"'):
+    with pytest.raises(InputError, match=r'plots need matplotlib: pip install "heedful\[plot\]"'):
         run(TEXT, "--out", tmp_path / "a.png")

@@ -1,4 +1,4 @@
-"""`heedful caption`: a text about each picture, from files and folders."""
+"""`heedful caption`: a text about each image, from files and folders."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from toy_captions import recipe, write_table
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with pictures in data/files, and an untrained captioner in model."""
+    """A folder with images in data/files, and an untrained captioner in model."""
     folder = tmp_path_factory.mktemp("captions")
     settings = recipe("captioning", write_table("captioning", folder / "data"))
     task = ALL["captioning"].prepare(settings, folder / "prepared", lambda _: None)
@@ -78,9 +78,9 @@ def test_a_bad_file_is_told_of_and_the_others_are_captioned(made, files, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere.png"], "nowhere.png: there is no such file or folder"),
+        (["nowhere.png"], "nowhere.png: no such file or folder"),
         (["--n-best", 2, "FILE"], "add --json"),
-        (["--beam", 0, "FILE"], "decode.beam must be at least 1"),
+        (["--beam", 0, "FILE"], "--beam must be at least 1"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message, made, files):

@@ -8,9 +8,9 @@ import pytest
 from invocation import invoke
 
 from heedful.checkpoint import load_model
-from heedful.cli.convert import without_paths
 from heedful.config.load import recipe_to_dict, to_toml
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.convert.safetensors_export import without_paths
 from heedful.errors import InputError
 from heedful.predictors.classifier import Classifier
 from heedful.predictors.scorer import Scorer
@@ -46,13 +46,13 @@ def test_a_model_is_used_by_the_command_of_its_task_and_by_no_other(runs, task, 
     if COMMANDS[task] == command:
         assert invoke(command, "--model", runs / task, GAPS).stdout
     else:
-        with pytest.raises(InputError, match=f'for the task "{task}"; use it with `heedful {COMMANDS[task]}`'):
+        with pytest.raises(InputError, match=f"model; use it with `heedful {COMMANDS[task]}`"):
             invoke(command, "--model", runs / task, GAPS)
 
 
 def test_a_line_without_a_gap_is_named(runs, tmp_path):
     (tmp_path / "gaps.txt").write_text(f"{GAPS}\nT1a\n")
-    with pytest.raises(InputError, match=r"gaps\.txt, line 2: there is no gap in 'T1a'"):
+    with pytest.raises(InputError, match=r"gaps\.txt, line 2: 'T1a' has no gap"):
         invoke("fill", "--model", runs / "masked_lm", "--input", tmp_path / "gaps.txt")
 
 
@@ -96,10 +96,10 @@ def test_every_text_is_counted(runs, tmp_path, reporters):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_an_exported_model_is_used_by_the_command_of_its_task(runs, tmp_path, task):
-    told = invoke("export", runs / task, tmp_path / "out").stdout
-    assert f"; try: heedful {COMMANDS[task]} --model {tmp_path / 'out'} '" in told
-    assert "in place of" not in told
-    assert "MB, in place of the model that was there;" in invoke("export", runs / task, tmp_path / "out").stdout
+    output = invoke("export", runs / task, tmp_path / "out").stdout
+    assert f"\ntry: heedful {COMMANDS[task]} --model {tmp_path / 'out'} '" in output
+    assert "in place of" not in output
+    assert "replacing the model that was there\ntry:" in invoke("export", runs / task, tmp_path / "out").stdout
 
 
 def test_an_exported_recipe_names_no_place_of_this_machine():
@@ -127,12 +127,12 @@ def test_pairs_stand_in_one_line_with_a_tab_between(runs, tmp_path):
 
 
 MISTAKES = {
-    "no gap": (("fill", "--model", "masked_lm", "T1a T1b"), r"no gap in 'T1a T1b'; write \[MASK\]"),
+    "no gap": (("fill", "--model", "masked_lm", "T1a T1b"), r"'T1a T1b' has no gap; write \[MASK\]"),
     "too long": (("fill", "--model", "masked_lm", "[MASK]" + " T1a" * 19), "20 tokens|22 tokens"),
-    "two tabs": (("predict", "--model", "regression", "a\tb\tc"), "line 1: 3 texts with tabs between them"),
+    "two tabs": (("predict", "--model", "regression", "a\tb\tc"), "line 1: 3 texts separated by tabs"),
     "text and a file": (("predict", "--model", "regression", "a", "--input", "regression.toml"), "one of them"),
     "gaps and a file": (("fill", "--model", "masked_lm", GAPS, "--input", "regression.toml"), "one of them"),
-    "no such file": (("predict", "--model", "regression", "--input", "nowhere"), "nowhere: there is no such file"),
+    "no such file": (("predict", "--model", "regression", "--input", "nowhere"), "nowhere: no such file"),
     "no such model": (("predict", "--model", "nowhere", "a"), 'no model "nowhere"'),
 }
 

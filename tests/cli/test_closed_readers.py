@@ -91,6 +91,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch, **streams: Reader) -> tup
     return int(ended.value.code or 0), outputs(Path.cwd())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_reader_that_stops_at_any_line_changes_nothing_that_is_written(command, folder, monkeypatch):
     stdout, stderr = Reader(), Reader()
@@ -112,6 +113,7 @@ def pipeline(command: str) -> tuple[int, str]:
     return ended.returncode, ended.stdout
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("redirected", "code", "printed"),
     [

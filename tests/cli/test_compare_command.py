@@ -33,7 +33,7 @@ def test_arguments_are_systems_and_options_a_budget(asked, tmp_path):
     ]
     assert (asked["budget"], asked["data"], asked["out"]) == (Budget(7, 0.5, 1000), tmp_path, Path("made"))
     assert shown.exit_code == 0
-    assert shown.stdout == "made/report.html: open it in a browser; report.md and report.json are beside it\n"
+    assert shown.stdout == "made/report.html: open it in a browser; report.md and report.json are next to it\n"
 
 
 @pytest.mark.parametrize(("end", "told"), [(1, False), (130, True), (143, True)])
@@ -41,7 +41,7 @@ def test_the_exit_code_tells_of_failures_and_interruptions(asked, end, told):
     asked["end"] = end
     shown = invoke("compare", "a.toml", "--out", "made")
     assert shown.exit_code == end
-    assert ("the same command goes on from there" in shown.stderr) == told
+    assert ("the same command resumes it" in shown.stderr) == told
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):

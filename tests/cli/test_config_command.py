@@ -56,20 +56,23 @@ def test_a_preset_can_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_good_recipe_is_called_good(folder: Path) -> None:
-    assert run("check", folder).startswith(f"{folder}: good, and its 4 files of text are there\n")
+    assert run("check", folder).startswith(f"{folder}: no errors; found 4 text files\n")
 
 
 def test_files_that_are_missing_are_named(folder: Path) -> None:
     (folder / "a.de").unlink()
     (folder / "b.en").unlink()
     with pytest.raises(
-        InputError, match=r"^2 problems .*\n.*in \S+ there is no a\.de; did you mean b\.de.*\n.* there is no b\.en; "
+        InputError,
+        match=r'^2 problems .*\n.*"a\.de": no such file in \S+; did you mean b\.de.*\n.*"b\.en": no such file in \S+; ',
     ):
         run("check", folder)
 
 
 def test_the_test_set_is_checked_too(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"in \S+ there is no c\.en, no c\.de; did you mean b\.en, b\.de"):
+    with pytest.raises(
+        InputError, match=r'data\.test\.target = "c\.de": no such files in \S+; did you mean b\.en, b\.de'
+    ):
         run("check", folder, "--set", 'data.test={source = "c.en", target = "c.de"}')
 
 
@@ -78,7 +81,7 @@ def test_what_training_would_refuse_is_not_good(folder: Path) -> None:
         run("check", folder, "--set", "train.device=cuda:7")
     with pytest.raises(InputError, match="is not empty and is not a heedful run"):
         run("check", folder, "--out", folder)
-    assert "good" in run("check", folder, "--out", folder / "run")
+    assert "no errors" in run("check", folder, "--out", folder / "run")
     assert not (folder / "run").exists()
 
 
@@ -89,13 +92,13 @@ def test_a_folder_of_texts_is_good(tmp_path: Path) -> None:
     recipe = tmp_path / "gpt.toml"
     recipe.write_text('task = "language_model"\ndata = {train = [{source = "books"}]}\nmodel = {family = "decoder"}\n')
     good, rate = run("check", recipe).splitlines()
-    assert good == f"{recipe}: good, and its 2 files of text are there"
-    assert rate.startswith("learning rate: cosine from 0.0005 to 0 ")
+    assert good == f"{recipe}: no errors; found 2 text files"
+    assert rate.startswith("learning rate: cosine schedule from 0.0005 to 0 ")
 
 
 def test_a_recipe_without_text_is_not_good(folder: Path) -> None:
     (folder / "config.toml").write_text("")
-    with pytest.raises(InputError, match=r"names no training text; give it a \[\[data\.train\]\]"):
+    with pytest.raises(InputError, match=r"has no training text; add a \[\[data\.train\]\]"):
         run("check", folder)
 
 
@@ -111,13 +114,13 @@ def test_the_schema_is_json() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("base", "or a preset, such as bert-base or vit-base or clip-base"),
+        ("base", "or a preset, such as bert-base, vit-base or clip-base"),
         ("gpt3", "or a preset, such as gpt2"),
         ("runs/x.toml", "or a preset (`heedful config presets` lists them)"),
     ],
 )
 def test_a_name_that_is_neither_recipe_nor_preset_is_told_with_what_is_near(name: str, hint: str) -> None:
-    with pytest.raises(InputError, match=rf"{re.escape(name)}: there is no such recipe; .*{re.escape(hint)}"):
+    with pytest.raises(InputError, match=rf"{re.escape(name)}: no such recipe; .*{re.escape(hint)}"):
         recipe_or_preset(name, [])
 
 

@@ -18,6 +18,6 @@ def test_every_check_has_a_row_and_advice_stands_beside_it(monkeypatch):
 
 def test_the_real_machine_is_measured():
     output = run().output
-    for subject in ("software", "threads", "matrix products", "memory", "disk", "GPU"):
+    for subject in ("software", "threads", "matrix multiplications", "memory", "disk", "GPU"):
         assert subject in output
     assert "GFLOP/s" in output

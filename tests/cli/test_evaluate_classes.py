@@ -154,13 +154,14 @@ def test_macro_averages_say_over_which_classes(case):
     assert f"macro averages are over {'all ' if over == len(classes) else ''}{over}" in printed
 
 
+@pytest.mark.sampled(2)
 def test_a_class_without_an_example_is_named_in_every_report(case):
     evaluate = ("evaluate", case.model, "--source", case.source)
     plain, as_json, against = invoke(*evaluate), invoke(*evaluate, "--json"), invoke(*evaluate, "--against", case.model)
     assert f"classes without an example in this test set: {case.lacking}\n" in plain.stdout
     assert json.loads(as_json.stdout)["classes_without_examples"] == [case.lacking]
     for result in (plain, as_json, against):
-        assert f"the test set has no example of {case.lacking}: its scores do not show" in result.stderr
+        assert f"the test set has no examples of {case.lacking}: its scores do not show" in result.stderr
     compared = json.loads(invoke(*evaluate, "--against", case.model, "--json").stdout)
     assert compared["classes_without_examples"] == [case.lacking]
 
@@ -176,6 +177,7 @@ def test_the_text_has_a_row_for_each_class_and_the_matrix(case):
         assert [label, *map(str, counts)] in rows
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("ending", [".png", ".svg"])
 def test_the_matrix_is_drawn_on_request(case, ending, tmp_path):
     plot = tmp_path / f"confusion{ending}"
@@ -185,7 +187,7 @@ def test_the_matrix_is_drawn_on_request(case, ending, tmp_path):
 
 
 def test_a_picture_needs_the_ending_of_one_and_overwrites_no_data(case, tmp_path):
-    with pytest.raises(InputError, match=r"--plot confusion\.pdf: a picture's name ends in \.png or \.svg"):
+    with pytest.raises(InputError, match=r"--plot confusion\.pdf: the name of an image must end in \.png or \.svg"):
         invoke("evaluate", case.model, "--source", case.source, "--plot", "confusion.pdf")
     with pytest.raises(InputError, match="leave --against out"):
         invoke("evaluate", case.model, "--source", case.source, "--against", case.model, "--plot", tmp_path / "c.png")

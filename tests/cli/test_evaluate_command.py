@@ -110,7 +110,7 @@ def test_files_and_options_come_before_the_recipe(place, model):
 
 def test_data_moves_the_recipes_paths(place):
     model = make_model(place / "model", replace(DATA, root=str(place / "gone")))
-    with pytest.raises(InputError, match="gone, which is not here: give --data"):
+    with pytest.raises(InputError, match="gone, which does not exist here; give --data"):
         run(model)
     assert run(model, "--data", place).stdout == run(make_model(place / "b", replace(DATA, root=str(place)))).stdout
 
@@ -123,7 +123,7 @@ def test_a_baseline_text_is_compared_by_bootstrap(place):
     assert [entry["p_value"] for entry in result["comparisons"]] == [c.p_value for c in expected]
     assert [entry["system"] for entry in result["comparisons"]] == [vars(c.system) for c in expected]
     told = run(*options)
-    assert " are rough; score 100 or more" in told.stderr
+    assert " are unreliable; use at least 100" in told.stderr
     heading, first, *_ = told.stdout.splitlines()
     assert heading.split() == [str(place / "source"), "(baseline)", str(place / "other"), "p-value", "signature"]
     assert first.split()[:5] == [
@@ -146,7 +146,7 @@ def test_a_verdict_says_which_system_is_better_and_whether_that_is_more_than_cha
     for system, baseline in ((good, bad), (bad, good)):
         bleu, ter = run(*options, system, "--against", baseline).stdout.splitlines()[-2:]
         assert bleu.startswith(f"BLEU: {good} is better than {bad} by ")
-        assert bleu.endswith(", which is more than chance (p = 0.0020 < 0.05)")
+        assert bleu.endswith("; the difference is statistically significant (p = 0.0020 < 0.05)")
         assert ter.startswith(f"TER: {good} is better than {bad} by ")
     assert run(*options, bad, "--against", bad).stdout.endswith(f"\nTER: {bad} and {bad} are equal\n")
 
@@ -171,12 +171,12 @@ def test_source_lines_that_were_cut_are_counted(place):
     data = replace(DATA, root=str(place), filters=FilterConfig(max_tokens=23))
     model = make_model(place / "model", data, **settings)
     (place / "source").write_text("\n".join([*SOURCE[:4], "x " * 37]) + "\n")
-    assert f"1 of 5 source lines too long for {model}, and cut" in run(model).stderr
+    assert "1 of 5 lines was truncated (line " in run(model).stderr
 
 
 def test_translations_that_are_empty_are_counted(place, model):
     mute = make_speechless(model, place / "mute")
-    assert f"heedful: 4 of 4 translations by {mute} are empty; a model that" in run(mute).stderr
+    assert f"heedful: 4 of 4 translations by {mute} were empty; a model that" in run(mute).stderr
 
 
 @pytest.mark.parametrize("metrics", ["BLEU", "bleu", " Bleu "])
@@ -188,7 +188,7 @@ def test_a_metric_is_known_in_any_case(place, metrics):
 def test_a_text_that_cannot_be_cut_into_words_is_told(place):
     (place / "chinese").write_text("我们在河边吃鱼。\n两只小狗在跑。\n", encoding="utf-8")
     options = ["--hypotheses", place / "chinese", "--reference", place / "chinese", "--metrics", "bleu"]
-    told = "heedful: the references: most letters are CJK, which tok:13a does not cut into words; set language zh"
+    told = "heedful: the references: most letters are CJK, which tok:13a does not split into words; set language zh"
     assert run(*options).stderr.startswith(told)
     assert run(*options, "--language", "zh").stderr == ""
 
@@ -211,29 +211,29 @@ def test_the_test_set_of_a_recipe_is_not_overwritten(place, model):
 
 
 MISTAKES = {
-    '"Chinese" is no language code of ISO 639; did you mean zh?': [*FILES, "--language", "Chinese"],
-    '"xx" is no language code': [*FILES, "--language", "xx"],
-    "give either a model or --hypotheses": [],
-    "give either a model or --hypotheses FILE": ["en-de", "--hypotheses", "other"],
+    '"Chinese" is not an ISO 639 language code; did you mean zh?': [*FILES, "--language", "Chinese"],
+    '"xx" is not an ISO 639 language code': [*FILES, "--language", "xx"],
+    "give a model or --hypotheses FILE": [],
+    "give a model or --hypotheses FILE, not both": ["en-de", "--hypotheses", "other"],
     "--source needs --reference": ["en-de", "--source", "source"],
     "--hypotheses needs --reference": ["--hypotheses", "other"],
     "--reference needs --source": ["en-de", "--reference", "target"],
-    "--data is where": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
-    "--output keeps": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
-    "--source-field and the like name columns": [*FILES, "--source-field", "1"],
+    "--data locates the recipe's test set": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
+    "--output stores": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
+    "--source-field and similar options are for tables": [*FILES, "--source-field", "1"],
     "--beam and --max-extra are for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
-    "folder that is there": ["en-de", "--output", "nowhere/new"],
+    "an existing folder": ["en-de", "--output", "nowhere/new"],
     "target has 5 lines, but short has 3": ["--hypotheses", "short", "--reference", "target"],
     "short has 3 lines, but other has 5": ["--hypotheses", "other", "--reference", "short"],
     "source has 5 lines, but short has 3": ["model", "--source", "source", "--reference", "short"],
     "empty: no lines": ["--hypotheses", "other", "--reference", "empty"],
-    "nothing: there is no such file": ["--hypotheses", "nothing", "--reference", "target"],
-    'metric "meteor" is unknown': ["--hypotheses", "other", "--reference", "target", "--metrics", "bleu,meteor"],
-    "nothing is no text file": ["--hypotheses", "other", "--reference", "target", "--against", "nothing"],
+    "nothing: no such file": ["--hypotheses", "nothing", "--reference", "target"],
+    'unknown metric "meteor"': ["--hypotheses", "other", "--reference", "target", "--metrics", "bleu,meteor"],
+    "nothing is not a text file": ["--hypotheses", "other", "--reference", "target", "--against", "nothing"],
     'no model "nothing"': ["nothing"],
-    "names no data.test": ["untested"],
+    "has no data.test": ["untested"],
     "but short has 3": ["--hypotheses", "other", "--reference", "target", "--against", "short"],
-    'device "abacus" cannot be used': ["model", "--device", "abacus"],
+    'unknown device "abacus"; use auto, cpu': ["model", "--device", "abacus"],
 }
 
 
@@ -260,9 +260,9 @@ def test_text_that_the_vocabulary_lacks_is_reported(place):
     model = make_model(place / "model", DATA, vocabulary=TokenizerConfig(kind="word", byte_fallback=False))
     (place / "new").write_text("".join(f"neu{number} ist\n" for number in range(5)))
     told = run(model, "--source", place / "source", "--reference", place / "new").stderr
-    assert f"% of the tokens of {place / 'new'} are unknown to the vocabulary (<unk>); " in told
+    assert f"% of the tokens of {place / 'new'} are not in the vocabulary (<unk>); " in told
     told = run(model, "--source", place / "new", "--reference", place / "target").stderr
-    assert f"% of the tokens of {place / 'new'} are unknown to the vocabulary (<unk>); " in told
+    assert f"% of the tokens of {place / 'new'} are not in the vocabulary (<unk>); " in told
     assert "<unk>" not in run(model, "--source", place / "source", "--reference", place / "target").stderr
 
 
@@ -274,7 +274,7 @@ def test_text_in_lower_case_is_scored_with_and_without_case(place):
     result = run(*files)
     names = [line.split("  ")[0] for line in result.stdout.splitlines()]
     assert names == ["BLEU", "chrF2", "TER", "BLEU (lower-cased)", "chrF2 (lower-cased)"]
-    assert "in lower case, and the references are not" in result.stderr
+    assert "lower-cased, but the references are not" in result.stderr
     compared = json.loads(run(*files, "--against", place / "other", "--json").stdout)["comparisons"]
     assert [found["name"] for found in compared][-2:] == ["BLEU (lower-cased)", "chrF2 (lower-cased)"]
     assert "case:lc" in compared[-1]["signature"]
@@ -285,7 +285,7 @@ def test_a_model_of_lower_cased_text_is_scored_with_and_without_case(place):
     model = make_model(place / "model", replace(DATA, root=str(place)), vocabulary=TokenizerConfig(lowercase=True))
     result = run(model, "--language", "de", "--metrics", "bleu")
     assert [line.split("  ")[0] for line in result.stdout.splitlines()] == ["BLEU", "BLEU (lower-cased)"]
-    assert f"{model}: in lower case, and the references are not" in result.stderr
+    assert f"{model}: lower-cased, but the references are not" in result.stderr
 
 
 def test_a_model_of_compatible_characters_is_scored_in_its_form(place):

@@ -1,10 +1,15 @@
 """`heedful export --to ctranslate2` writes what CTranslate2 opens, and compares it with the model."""
 
+import re
+from dataclasses import replace
+
 import pytest
 from invocation import invoke
 
-from heedful.convert import ctranslate2_export
+from heedful.checkpoint import load_model
+from heedful.convert.exporter import Agreement
 from heedful.errors import InputError, RunError
+from heedful.registry import EXPORTERS
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -22,8 +27,8 @@ def texts(tmp_path):
 def test_the_bundled_translator_leaves_heedful(precision, texts, tmp_path):
     options = ["--to", "ctranslate2", "--precision", precision, "--inputs", texts]
     result = invoke("export", "en-de", tmp_path / "out", *options)
-    assert f"for CTranslate2, in {precision}" in result.stdout
-    assert "of 3 texts have the same output in CTranslate2" in result.stderr
+    assert f"parameters in {precision}" in result.stdout
+    assert "of 3 inputs have the same output in CTranslate2" in result.stderr
 
     tokenizers = pytest.importorskip("tokenizers")
     tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "out/tokenizer.json"))
@@ -32,10 +37,45 @@ def test_the_bundled_translator_leaves_heedful(precision, texts, tmp_path):
     assert tokenizer.decode([tokenizer.token_to_id(token) for token in result.hypotheses[0]]) == "Wo ist der Bahnhof?"
 
 
+def test_tokenizers_leave_heedful_without_weights(texts, tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    result = invoke("export", "en-de", tmp_path / "out", "--to", "sentencepiece", "--inputs", texts)
+    assert re.fullmatch(rf"{tmp_path}/out: 0\.\d MB for SentencePiece\n", result.stdout)
+    assert "4 of 4 inputs have the same output in SentencePiece" in result.stderr
+
+    ours = load_model("en-de").tokenizers.source
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out/sentencepiece.model"))
+    assert processor.encode(TEXTS.splitlines()) == ours.encode_batch(TEXTS.splitlines())
+    vocabulary = (tmp_path / "out/sentencepiece.vocab").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in vocabulary] == processor.id_to_piece(list(range(len(ours))))
+
+
+def test_languages_of_a_model_are_options(tmp_path):
+    invoke("export", "en-de", tmp_path / "out", "--source-language", "en-GB", "--target-language", "de-AT")
+    data = load_model(tmp_path / "out").recipe.data
+    assert (data.source_language, data.target_language) == ("en-GB", "de-AT")
+    assert 'language: ["en-GB", "de-AT"]\n' in (tmp_path / "out/README.md").read_text(encoding="utf-8")
+
+
+def test_a_model_folder_is_replaced_unless_its_card_was_changed(tmp_path):
+    invoke("export", "en-de", tmp_path / "out")
+    card = tmp_path / "out/README.md"
+    original = card.read_text(encoding="utf-8")
+    assert "replacing the model that was there" in invoke("export", "en-de", tmp_path / "out").stdout
+    card.write_text("edited")
+    load_model(tmp_path / "out")
+    with pytest.raises(InputError, match="--force"):
+        invoke("export", "en-de", tmp_path / "out")
+    assert card.read_text() == "edited"
+    invoke("export", "en-de", tmp_path / "out", "--force")
+    assert card.read_text(encoding="utf-8") == original
+
+
 def test_an_export_that_differs_is_removed(texts, tmp_path, monkeypatch):
-    differs = ctranslate2_export.Agreement(texts=3, equal=2, difference=0.5)
-    monkeypatch.setattr(ctranslate2_export, "compare_outputs", lambda *_: differs)
-    with pytest.raises(RunError, match="2 of 3 texts have the same output"):
+    differs = Agreement(inputs=3, equal=2, difference=0.5, program="CTranslate2")
+    exporter = replace(EXPORTERS["ctranslate2"], compare=lambda *_: differs)
+    monkeypatch.setitem(EXPORTERS._imported, "ctranslate2", exporter)
+    with pytest.raises(RunError, match="2 of 3 inputs have the same output"):
         invoke("export", "en-de", tmp_path / "out", "--to", "ctranslate2", "--inputs", texts)
     assert not (tmp_path / "out").exists()
 
@@ -48,9 +88,9 @@ def test_without_texts_the_export_says_that_it_was_not_compared(tmp_path):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--precision", "int8"], "--precision int8: is for --to ctranslate2"),
+        (["--precision", "int7"], "--precision int7: choose one of float32, bfloat16, int8"),
         (["--to", "ctranslate2", "--precision", "int7"], "--precision int7: choose one of float32, int8"),
-        (["--to", "ctranslate2", "--dtype", "bfloat16"], "for ctranslate2 use --precision"),
+        (["--inputs", "texts.txt"], "--to safetensors does not compare outputs"),
     ],
 )
 def test_options_of_the_other_format_are_refused(options, problem, tmp_path):

@@ -91,13 +91,13 @@ CASES = {
     "heedful train choice.toml": (2, "wordpiece"),
     "heedful train nothing.toml": (2, "data.train"),
     "heedful train schedule.toml": (2, "optimizer.lr"),
-    "heedful train lost.toml --out run": (2, "there is no lost.de; did you mean"),
+    "heedful train lost.toml --out run": (2, '"lost.de": no such file in '),
     "heedful train uneven.toml --out run": (2, "2"),
     "heedful train bytes.toml --out run": (2, "bad.en, line 2"),
     "heedful train void.toml --out run": (2, "no pairs are left"),
     "heedful train blanks.toml --out run": (2, "empty"),
-    "heedful train cut.toml --out run": (2, "ends too early"),
-    "heedful train fake.toml --out run": (2, "not a sound .gz file"),
+    "heedful train cut.toml --out run": (2, "file is truncated"),
+    "heedful train fake.toml --out run": (2, "not a valid .gz file"),
     "heedful train key.toml --out run": (2, "bad.jsonl, line 2"),
     "heedful train torn.toml --out run": (2, "torn.jsonl, line 2"),
     "heedful train column.toml --out run": (2, "one.tsv, line 2"),
@@ -109,23 +109,23 @@ CASES = {
     "heedful train recipe.toml --set train.speed=9": (2, "train.speed"),
     "heedful train recipe.toml --data nowhere --out run": (
         2,
-        "--data nowhere: there is no such folder; check the name",
+        "--data nowhere: no such folder; check the name",
     ),
     "heedful config show typo.toml": (2, "max_update"),
     "heedful config check heads.toml": (2, "heads"),
     "heedful info nowhere": (2, "nowhere"),
     "heedful info tiny --vocab many": (2, "--vocab"),
-    "heedful translate --precision int4 Hello": (2, "float32 and int8"),
+    "heedful translate --precision int4 Hello": (2, "float32 or int8"),
     "heedful translate hello --model nowhere": (2, 'no model "nowhere"'),
-    "heedful translate hello --model full": (2, "no heedful model"),
+    "heedful translate hello --model full": (2, "is not a heedful model"),
     "heedful translate hello --model model.pt": (2, "pickle"),
-    f"heedful translate hello --model {'n' * 300}": (1, "File name too long; name a place that you may read"),
+    f"heedful translate hello --model {'n' * 300}": (1, "File name too long; choose a path that you can read"),
     "heedful translate hello --model train.en": (2, "is a file"),
     "heedful translate hello --model damaged": (2, "manifest.json"),
     "heedful translate hello --input train.en": (2, "--input"),
     "heedful translate hello --beam wide": (2, "beam"),
     "heedful generate hello --model nowhere": (2, 'no model "nowhere"'),
-    "heedful generate hello --model full": (2, "no heedful model"),
+    "heedful generate hello --model full": (2, "is not a heedful model"),
     "heedful generate hello": (2, "--model"),
     "heedful fill '[MASK]' --model nowhere": (2, 'no model "nowhere"'),
     "heedful fill '[MASK]' --model model.pt": (2, "pickle"),
@@ -140,26 +140,29 @@ CASES = {
     "heedful predict hello --model en-de": (2, "use it with `heedful translate`"),
     "heedful train recipe.toml --set task=masked_lm": (2, "set tokenizer.mask = true"),
     "heedful train recipe.toml --set task=language_modell": (2, "did you mean language_model"),
-    "heedful evaluate": (2, "either a model or --hypotheses"),
+    "heedful evaluate": (2, "give a model or --hypotheses"),
     "heedful evaluate --hypotheses train.de": (2, "--reference"),
     "heedful evaluate --hypotheses train.de --reference short.de": (2, "2"),
     "heedful evaluate --hypotheses empty.de --reference empty.de": (2, "no lines"),
     "heedful evaluate --hypotheses train.de --reference train.de --metrics blue": (2, "blue"),
     "heedful evaluate --hypotheses lost.de --reference train.de": (2, "lost.de"),
     "heedful evaluate nowhere --source train.en --reference train.de": (2, "nowhere"),
-    "heedful attention hello --model nowhere --out picture.png": (2, "nowhere"),
-    "heedful attention hello --model nowhere --out picture.doc": (2, "picture.doc"),
+    "heedful attention hello --model nowhere --out image.png": (2, "nowhere"),
+    "heedful attention hello --model nowhere --out image.doc": (2, "image.doc"),
     "heedful export nowhere out": (2, "nowhere"),
     "heedful convert nowhere --out out": (2, 'no model "nowhere"'),
-    "heedful convert nowhere --from bert --out out": (2, "nowhere: there is no such folder"),
+    "heedful convert nowhere --from bert --out out": (2, "nowhere: no such folder"),
     "heedful convert train.en --out out": (2, "train.en is a file"),
-    "heedful convert train.en --from opennmt --out out": (2, "train.en: is a file; name a folder"),
-    "heedful convert full --out out": (2, "is a folder with config.json, as Hugging Face has it, or model.bin"),
+    "heedful convert train.en --from opennmt --out out": (2, "train.en: is a file; give a folder"),
+    "heedful convert full --out out": (2, "give its local folder (with config.json for Hugging Face, model.bin"),
     "heedful convert nowhere --to gpt2 --out out": (2, 'no model "nowhere"'),
-    "heedful convert nowhere --from bert --to gpt2 --out out": (2, "--to gpt2 takes one of heedful; leave --to out"),
-    "heedful convert en-de --out out": (2, "to take it elsewhere give --to with one of bert, clip, gpt2, marian"),
+    "heedful convert nowhere --from bert --to gpt2 --out out": (2, "--to gpt2 converts heedful models; leave --to out"),
+    "heedful convert en-de --out out": (
+        2,
+        "to convert it, give --to with one of safetensors, huggingface, ctranslate2",
+    ),
     "heedful convert en-de --to marian --out marian": (2, 'model.norm = "post", not "pre"'),
-    "heedful convert en-de --to gpt2 --out out": (2, 'such a model is for "language_model"'),
+    "heedful convert en-de --to gpt2 --out out": (2, 'but this format needs "language_model"'),
     "heedful convert full --from bort --out out": (2, "bort"),
     "heedful scenes en-fr --out scenes": (2, "en-fr"),
     "heedful scenes en-de --out full --train 1 --valid 1 --test 1": (2, "full"),
@@ -192,13 +195,14 @@ def test_a_failure_is_one_message_and_an_exit_code(command, folder, monkeypatch,
     code, words = CASES[command]
     assert run(command, monkeypatch) == code
     out, err = capsys.readouterr()
-    assert out == "" or command.startswith("heedful init ")  # whose first line says what the data is taken for
+    assert out == "" or command.startswith("heedful init ")  # whose first line says what the data is used for
     assert words in err
     assert "Traceback" not in err
     assert (folder / "full" / "precious.txt").read_text() == "keep me"
     assert [path.name for path in (folder / "full").iterdir()] == ["precious.txt"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize(
     "words",
@@ -219,7 +223,8 @@ def test_a_full_standard_output_is_one_message(words):
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "heedful", *words.split()]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (1, "heedful: cannot write standard output: No space left on device\n")
+    messages = [line for line in ended.stderr.splitlines() if not line.startswith("measuring: ")]  # on a slow machine
+    assert (ended.returncode, messages) == (1, ["heedful: cannot write standard output: No space left on device"])
 
 
 def test_the_table_has_at_least_forty_cases():

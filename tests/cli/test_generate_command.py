@@ -1,6 +1,7 @@
 """`heedful generate`: what follows each prompt, as text, as JSON or as it is said, and one message for each mistake."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -92,13 +93,11 @@ def test_each_line_of_a_file_gets_one_line(tmp_path, generator, monkeypatch):
     said = ["one\ntwo", "a\\nb", "c\r\nd", ""]
     prompts = [f"w{number}" for number in range(4)]
 
-    def generations(_, asked, window, done):
-        return (
-            (request, SimpleNamespace(text=text, reason="length")) for request, text in zip(asked, said, strict=True)
-        )
+    def generate_lines(*_: object) -> Iterator[SimpleNamespace]:
+        return (SimpleNamespace(text=text, reason="length") for text in said)
 
-    monkeypatch.setattr("heedful.cli.generate.generations", generations)
-    monkeypatch.setattr("heedful.cli.generate.prepare", lambda *_: generator)
+    monkeypatch.setattr(Generator, "generate_lines", generate_lines)
+    monkeypatch.setattr("heedful.cli.generate.load_generator", lambda *_: generator)
     (tmp_path / "prompts").write_text("\n".join(prompts))
     lines = run("--model", "any", "--input", tmp_path / "prompts").stdout.split("\n")
     assert lines == [r"one\ntwo", r"a\\nb", r"c\r\nd", "", ""]
@@ -200,7 +199,7 @@ def test_a_prompt_that_is_not_read_as_a_whole_is_told(model):
 def test_what_is_unknown_in_a_prompt_is_told(model):
     result = run("--model", model, "w3 wolf w5 cub wolf", "w7")
     assert len(result.stdout.splitlines()) == 2
-    assert result.stderr == "heedful: prompt 1: not in the model's vocabulary, and read as <unk>: wolf cub\n"
+    assert result.stderr == "heedful: prompt 1: not in the model's vocabulary, so read as <unk>: wolf cub\n"
 
 
 def test_an_output_file_holds_what_standard_output_would(tmp_path, model):
@@ -211,13 +210,13 @@ def test_an_output_file_holds_what_standard_output_would(tmp_path, model):
 
 
 MISTAKES = {
-    "prompts and a file": (("w3", "--input", "file"), "give one of them"),
-    "no such file": (("--input", "nowhere"), "nowhere: there is no such file"),
-    "no such folder": (("w3", "--output", "no/where"), "folder that is there"),
-    "no tokens": (("w3", "--max-tokens", 0), "generate.max_tokens must be at least 1"),
-    "below absolute zero": (("w3", "--temperature", -1), "generate.temperature must be at least 0"),
-    "no mass": (("w3", "--top-p", 0), "generate.top_p must be more than 0"),
-    "an empty stop string": (("w3", "--stop", ""), "generate.stop holds an empty text"),
+    "prompts and a file": (("w3", "--input", "file"), "use only one of them"),
+    "no such file": (("--input", "nowhere"), "nowhere: no such file"),
+    "no such folder": (("w3", "--output", "no/where"), "an existing folder"),
+    "no tokens": (("w3", "--max-tokens", 0), "--max-tokens must be at least 1"),
+    "below absolute zero": (("w3", "--temperature", -1), "--temperature must be at least 0"),
+    "no mass": (("w3", "--top-p", 0), "--top-p must be more than 0"),
+    "an empty stop string": (("w3", "--stop", ""), "generate.stop contains an empty text"),
     "half a character": (("w3 \udcff",), "surrogate"),
 }
 
@@ -230,7 +229,7 @@ def test_a_mistake_is_one_message(tmp_path, monkeypatch, model, arguments, messa
 
 
 def test_a_translator_is_sent_to_its_command():
-    with pytest.raises(InputError, match='"translation"; use it with `heedful translate`'):
+    with pytest.raises(InputError, match="is a translation model; use it with `heedful translate`"):
         run("--model", "en-de", "A dog runs.")
 
 
@@ -241,8 +240,8 @@ def test_answers_that_end_before_the_length_that_was_asked_for_are_told_of(model
     ended = [prompt for prompt in prompts if ends_early(generator, prompt, length)]
     told = run("--model", model, *prompts, "--max-tokens", length, *form).stderr
     which = "the answer ends" if len(prompts) == 1 else f"{len(ended)} of 3 answers end"
-    assert f"heedful: {which} with <eos> after " in told
-    assert f" of --max-tokens {length}, written by the model; --ignore-eos or --min-tokens makes" in told
+    assert f"heedful: {which} after " in told
+    assert f" of {length} tokens (--max-tokens), because the model generated <eos>; --ignore-eos or" in told
 
 
 @cache

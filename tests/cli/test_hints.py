@@ -74,7 +74,7 @@ def test_a_slip_still_names_the_command_that_is_spelled_like_it():
         ("translate -src x", "-src. Did you mean --input?"),
         ("translate -o x", "-o. Did you mean --output?"),
         ("translate --lr 3", "--lr. Did you mean `heedful train RECIPE --set optimizer.lr=VALUE`?"),
-        ("predict --temperature 1", "--temperature. Did you mean --temperature of `heedful generate`?"),
+        ("predict --temperature 1", "--temperature. Did you mean `heedful generate --temperature`?"),
         ("generate --temprature 1", "--temprature. Did you mean --temperature?"),
         ("tokenizer train a --vocab 9 --out x", "--vocab. Did you mean"),
     ],

@@ -82,5 +82,5 @@ def test_init_says_that_one_class_dominates(tmp_path, monkeypatch, kind, rare, d
     else:
         Path("all.csv").write_text("text;label\n" + "".join(f"{x} w{i} w{i % 5} so;{x}\n" for x, i in rows))
     result = invoke("init", "all" if kind == "images" else "all.csv", "--out", "first")
-    line = "  83% of the examples are of the class 'usual', so a model that always says it has an accuracy of 83%"
+    line = "  83% of the examples belong to class 'usual', so a model that always predicts it has an accuracy of 83%"
     assert (line in result.stdout) == dominates

@@ -22,7 +22,7 @@ def test_a_preset_is_counted_by_kind() -> None:
     lines = run("tiny", "--vocab", 9712)
     assert ["embeddings", "1,243,136", "0", "1,243,136", "48.4%"] in lines
     assert ["cross-attention", "262,144", "2,048", "264,192", "10.3%"] in lines
-    assert ["all", "2,556,416", "11,776", "2,568,192", "100.0%"] in lines
+    assert ["total", "2,556,416", "11,776", "2,568,192", "100.0%"] in lines
 
 
 def test_a_model_of_the_paper_stands_beside_the_printed_figure() -> None:
@@ -35,7 +35,7 @@ def test_without_a_name_all_of_table_3_is_counted() -> None:
     lines = run()
     assert ["vaswani-C-d1024", "168,000,000", "163,815,424", "167,976,960"] in lines
     assert ["vaswani-A-h32", "63,045,632", "65,126,400"] in lines
-    assert len(lines) == 2 + 20
+    assert len(lines) == 3 + 20
 
 
 def test_a_recipe_is_counted_at_its_largest_vocabulary(tmp_path: Path) -> None:
@@ -58,12 +58,12 @@ def test_a_model_that_writes_about_pictures_has_one_vocabulary(tmp_path: Path) -
 def test_bert_and_gpt_are_counted_with_their_own_layers(name, layers, vocabulary, total) -> None:
     lines = run(name)
     assert (lines[0][0], lines[0][-1]) == (layers, vocabulary)
-    assert (lines[-1][0], lines[-1][3]) == ("all", total)
+    assert (lines[-1][0], lines[-1][3]) == ("total", total)
 
 
 def test_the_head_of_a_task_is_counted() -> None:
     changed = ("bert-tiny", "--vocab", 1009, "--set", "task=classification")
-    with pytest.raises(InputError, match=r"the classes are not known; name them: data\.labels"):
+    with pytest.raises(InputError, match=r"the classes are unknown; list them: data\.labels"):
         run(*changed)
     totals = [int(run(*changed, "--set", f"data.labels={list('abcde'[:n])}")[-1][3].replace(",", "")) for n in (2, 5)]
     assert totals[1] - totals[0] == 3 * (128 + 1)
@@ -84,13 +84,13 @@ def test_a_model_is_counted_as_it_is(tmp_path: Path) -> None:
     model = EncoderDecoder(config, len(tokenizer), len(tokenizer))
     write_model(tmp_path / "model", Recipe(model=config), TokenizerPair(tokenizer, tokenizer), weights(model))
     lines = run(tmp_path / "model")
-    assert lines[-1][:1] + lines[-1][3:4] == ["all", f"{sum(p.numel() for p in model.parameters()):,}"]
+    assert lines[-1][:1] + lines[-1][3:4] == ["total", f"{sum(p.numel() for p in model.parameters()):,}"]
     with pytest.raises(InputError, match="is a trained model; only recipes and presets can be changed"):
         run(tmp_path / "model", "--set", "model.heads=1")
 
 
 def test_what_is_unknown_is_refused() -> None:
-    with pytest.raises(InputError, match=r'no model "vaswani".* Nor is it a recipe or a preset'):
+    with pytest.raises(InputError, match=r'no model "vaswani".* There is no such recipe or preset either'):
         run("vaswani")
-    with pytest.raises(InputError, match="need one model"):
+    with pytest.raises(InputError, match="apply to a single model"):
         run("--vocab", 97)

@@ -49,7 +49,7 @@ def test_two_files_become_a_recipe_and_its_text(here: Path) -> None:
     assert sorted((pair.source, pair.target) for pairs in parts for pair in pairs) == sorted(
         zip(ENGLISH, GERMAN, strict=True)
     )
-    assert "101 pairs of sentences" in told
+    assert "101 sentence pairs" in told
     assert told.splitlines()[-3:] == [
         "  heedful train en-de --out en-de/run",
         "  heedful evaluate en-de/run",
@@ -60,7 +60,7 @@ def test_two_files_become_a_recipe_and_its_text(here: Path) -> None:
 def test_the_originals_stay_and_a_second_call_overwrites_nothing(here: Path) -> None:
     run("corpus.en", "corpus.de")
     before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
-    with pytest.raises(InputError, match=r"en-de/config\.toml is there already .* name another folder with --out"):
+    with pytest.raises(InputError, match=r"en-de/config\.toml already exists .* choose another folder with --out"):
         run("corpus.en", "corpus.de")
     assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
     assert lines("corpus.en") == ENGLISH
@@ -68,7 +68,7 @@ def test_the_originals_stay_and_a_second_call_overwrites_nothing(here: Path) -> 
 
 def test_a_folder_with_other_data_is_left_alone(here: Path) -> None:
     Path("other/data").mkdir(parents=True)
-    with pytest.raises(InputError, match="other/data is there already"):
+    with pytest.raises(InputError, match="other/data already exists"):
         run("corpus.en", "corpus.de", "--out", "other")
     assert list(Path("other").rglob("*")) == [Path("other/data")]
 
@@ -109,7 +109,7 @@ def test_languages_come_from_options_names_or_scripts(here: Path) -> None:
         file.writelines(f"{line}\n" for line in ENGLISH)
     write("chinese.txt", [f"第{number}只猫在睡觉。" for number in range(101)])
     told = run("train.lc.en.gz", "chinese.txt", "--out", "x")
-    assert "zh  han script, characters a line: median 9" in told
+    assert "zh  Han script, characters per line: median 9" in told
     assert load_recipe("x").data.target_language == "zh"
     assert load_recipe("x").tokenizer.joint is False
     run("corpus.en", "corpus.de", "--source-language", "eng", "--target-language", "ger")
@@ -120,18 +120,21 @@ def test_languages_come_from_options_names_or_scripts(here: Path) -> None:
     ("arguments", "message"),
     [
         (["--source-language", "de"], "both languages are de; give --source-language and --target-language"),
-        (["--source-language", "../x"], r'--source-language: "../x" is no language code'),
-        (["--source-language", "en-../x"], r'--source-language: "en-../x" is no language code'),
-        (["--target-language", "chinese"], r'--target-language: "chinese" is no language code .*; did you mean zh\?'),
-        (["--target-language", "xx"], '--target-language: "xx" is no language code'),
+        (["--source-language", "../x"], r'--source-language: "../x" is not an ISO 639 language code'),
+        (["--source-language", "en-../x"], r'--source-language: "en-../x" is not an ISO 639 language code'),
+        (
+            ["--target-language", "chinese"],
+            r'--target-language: "chinese" is not an ISO 639 language code; did you mean zh\?',
+        ),
+        (["--target-language", "xx"], '--target-language: "xx" is not an ISO 639 language code'),
         (
             ["--valid", "corpus.en", "other.de"],
-            r"corpus.en and corpus.en are the same file; .* none that is trained on",
+            r"corpus.en and corpus.en are the same file; .* must not be training text",
         ),
         (["--test", "linked.en", "other.de"], "corpus.en and linked.en are the same file"),
         (["--valid", "other.de", "other.de"], "other.de and other.de are the same file"),
-        (["--valid", "other.de", "copied.de"], "other.de, copied.de: both sides are the same in every line"),
-        (["--valid", "other.de", "nowhere.de"], r"nowhere.de: there is no such file"),
+        (["--valid", "other.de", "copied.de"], "other.de, copied.de: both sides are identical on every line"),
+        (["--valid", "other.de", "nowhere.de"], r"nowhere.de: no such file"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(here: Path, arguments: list[str], message: str) -> None:
@@ -148,7 +151,7 @@ def test_wrong_options_are_refused_before_anything_is_written(here: Path, argume
 def test_a_text_is_not_its_own_translation(here: Path, other: str) -> None:
     write("copied.en", ENGLISH)
     Path("linked.en").symlink_to("corpus.en")
-    with pytest.raises(InputError, match=rf"corpus\.en(, | and ){other}:? .*the same"):
+    with pytest.raises(InputError, match=rf"corpus\.en(, | and ){other}:? .*(the same|identical)"):
         run("corpus.en", other, "--target-language", "de")
     assert not Path("en-de").exists()
 
@@ -181,10 +184,10 @@ def test_the_columns_of_a_table_are_told_and_name_the_languages(here: Path, head
     _, source, target = header.split(",")
     told = run("tab.csv", "--task", "translation")
     assert (
-        f"source: column '{source}'; target: column '{target}'; if that is wrong, give --source-field and "
+        f"source: column '{source}'; target: column '{target}'; if this is wrong, set --source-field and "
         "--target-field\n" in told
     )
-    assert f"source language: de, by the name {source}; if that is wrong, give --source-language" in told
+    assert f"source language: de (from the name {source}); if this is wrong, set --source-language" in told
     data = load_recipe("de-en").data
     assert (data.source_language, data.target_language) == ("de", "en")
     assert "column" not in run("corpus.en", "corpus.de")
@@ -193,12 +196,12 @@ def test_the_columns_of_a_table_are_told_and_name_the_languages(here: Path, head
 def test_guesses_of_languages_are_told_with_the_option_that_corrects_them(here: Path) -> None:
     write("kitchen.txt", [f"第{number}只猫在睡觉。" for number in range(101)])
     told = run("corpus.en", "kitchen.txt")
-    assert "source language: en, by the end of the name corpus.en; if that is wrong, give --source-language" in told
-    assert "target language: zh, as its script is han; if that is wrong, give --target-language" in told
+    assert "source language: en (from the file extension of corpus.en); if this is wrong, set --source-language" in told
+    assert "target language: zh (from its Han script); if this is wrong, set --target-language" in told
     write("attic.txt", GERMAN)
     told = run("corpus.en", "attic.txt", "--source-language", "eng")
     assert "source language" not in told
-    assert "target language: tgt, as neither name nor script tells which; if that is wrong" in told
+    assert "target language: tgt (neither its name nor its script shows it); if this is wrong" in told
     assert load_recipe("eng-tgt").data.target_language == "tgt"
 
 
@@ -212,19 +215,19 @@ def test_reading_and_writing_tell_how_far_they_are(here: Path, reporters: list[P
 
 
 def test_the_time_of_training_is_left_to_training(here: Path) -> None:
-    assert "training says how long it will take as soon as it has begun" in run("corpus.en", "corpus.de")
+    assert "training prints an estimate of its time as soon as it starts" in run("corpus.en", "corpus.de")
 
 
 def test_files_of_unequal_length_are_refused(here: Path) -> None:
     write("short.de", GERMAN[:-3])
-    with pytest.raises(InputError, match=r"corpus\.en has 101 lines and short\.de has 98"):
+    with pytest.raises(InputError, match=r"corpus\.en has 101 lines, but short\.de has 98"):
         run("corpus.en", "short.de")
 
 
 def test_too_little_text_is_refused(here: Path) -> None:
     write("few.en", ENGLISH[:19])
     write("few.de", GERMAN[:19])
-    with pytest.raises(InputError, match="19 different source texts are too few"):
+    with pytest.raises(InputError, match="19 distinct inputs are too few"):
         run("few.en", "few.de")
     assert not Path("en-de").exists()
 
@@ -233,7 +236,7 @@ def test_bad_utf8_is_an_error_or_skipped_on_both_sides(here: Path) -> None:
     Path("corpus.en").write_bytes(Path("corpus.en").read_bytes().replace(b"the 50 cats", b"the \xff cats"))
     with pytest.raises(InputError, match=r"corpus\.en, line 51, .*`heedful init --bad-utf8 skip`"):
         run("corpus.en", "corpus.de")
-    assert "100 pairs of sentences" in run("corpus.en", "corpus.de", "--bad-utf8", "skip")
+    assert "100 sentence pairs" in run("corpus.en", "corpus.de", "--bad-utf8", "skip")
     assert all("50" not in line for path in Path("en-de/data").iterdir() for line in lines(path))
 
 
@@ -243,10 +246,10 @@ def test_oddities_are_told(here: Path) -> None:
     told = run("odd.en", "odd.de")
     assert "  7 pairs (6.4%) repeating an earlier pair" in told
     assert "  1 pair (0.9%) with an empty side" in told
-    assert "  1 pair (0.9%) the same on both sides" in told
+    assert "  1 pair (0.9%) with identical sides" in told
     assert "fewer than 10,000 pairs" in told
 
 
 def test_a_place_that_cannot_be_written_is_named(here: Path) -> None:
-    with pytest.raises(InputError, match=r"--out corpus\.en/x: corpus\.en is a file; name a folder"):
+    with pytest.raises(InputError, match=r"--out corpus\.en/x: corpus\.en is a file; give a folder"):
         run("corpus.en", "corpus.de", "--out", "corpus.en/x")

@@ -51,7 +51,7 @@ def test_text_in_other_files_is_trained_on_evaluated_and_used(name: str) -> None
     trained_and_used([name])
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "text", "other"),
     [
@@ -70,7 +70,7 @@ def test_every_step_works_on_the_output_of_the_one_before(arguments: list[str], 
     assert load_model("mine").recipe.task == load_model(str(run)).recipe.task
     assert invoke("inspect", "mine", text, "--out", "page.html").exit_code == 0
     assert Path("page.html").stat().st_size > 100_000
-    with pytest.raises(InputError, match=r'model\.positions = "\w+", not "rotary"|is for the task "\w+", and'):
+    with pytest.raises(InputError, match=r'model\.positions = "\w+", not "rotary"|is for the task "\w+", but'):
         invoke("convert", "mine", "--to", other, "--out", "theirs")
     assert not Path("theirs").exists()
 
@@ -103,5 +103,27 @@ def test_a_model_trained_with_the_values_of_another_toolkit_goes_there_and_back(
 @pytest.mark.slow
 def test_the_classes_of_a_classifier_have_no_place_in_a_bert() -> None:
     run, _, _ = trained(["reviews.tsv"], TO_BERT)
-    with pytest.raises(InputError, match='is for the task "classification", and'):
+    with pytest.raises(InputError, match='is for the task "classification", but'):
         invoke("convert", run, "--to", "bert", "--out", "theirs")
+
+
+@pytest.mark.slow
+def test_a_fast_translator_learns_from_a_teacher_by_the_commands_that_init_prints() -> None:
+    output = invoke("init", "news.en", "news.de", "--fast").output
+    teach, distill, train, evaluate, use = (shlex.split(line)[1:] for line in output.splitlines()[-5:])
+    options = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
+    for command in ([*teach, *options], distill, [*train, *options], evaluate, use):
+        assert invoke(*command).exit_code == 0
+    student, teacher = (load_model(command[-1]) for command in (train, teach))
+    assert (student.recipe.model.encoder_layers, student.recipe.model.decoder_layers) == (8, 1)
+    assert (teacher.recipe.model.encoder_layers, teacher.recipe.model.decoder_layers) == (4, 4)
+    assert student.recipe.decode.beam == 1
+    assert student.tokenizers.shortlist.size == student.recipe.decode.shortlist == 50
+    assert teacher.tokenizers.shortlist is None
+
+
+def test_only_a_translator_is_written_as_a_fast_one() -> None:
+    with pytest.raises(InputError, match="--fast is for translations, but this is a"):
+        invoke("init", "reviews.csv", "--fast")
+    with pytest.raises(InputError, match="--fast is for translations, but this is a"):
+        invoke("init", "book.txt", "--fast")

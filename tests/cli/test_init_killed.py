@@ -78,6 +78,7 @@ def is_killed(stop: int, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> bo
     return False
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("is_there", [False, True], ids=["new folder", "folder with files"])
 @pytest.mark.parametrize("case", COMMANDS)
 def test_a_killed_init_leaves_a_whole_recipe_or_none_and_the_next_one_works(
@@ -100,7 +101,7 @@ def test_a_killed_init_leaves_a_whole_recipe_or_none_and_the_next_one_works(
         assert "config.toml" not in contents(out)
         assert out.exists() == is_there
         if (out / first_recipe.HALF).is_dir():  # it was whole already: the next one moves it up
-            with pytest.raises(InputError, match=r"config.toml is there already"):
+            with pytest.raises(InputError, match=r"config.toml already exists"):
                 invoke("init", *given, "--out", str(out))
         else:
             invoke("init", *given, "--out", str(out))
@@ -135,9 +136,9 @@ REFUSED = {
         "too few",
     ),
     "commas that are unclear": ("price.csv", prices([f"{n % 9 + 101},{n:03}" for n in range(99)]), "have commas"),
-    "a text that is too short": ("short.txt", "A little text.\n" * 9, "too few to learn from"),
-    "equal sides": ("same.tsv", "".join(f"{text}\t{text}\n" for text in TEXTS), "both sides are the same"),
-    "an output folder that is taken": ("moods.tsv", "", "is there already"),
+    "a text that is too short": ("short.txt", "A little text.\n" * 9, "too little text to train on"),
+    "equal sides": ("same.tsv", "".join(f"{text}\t{text}\n" for text in TEXTS), "both sides are identical"),
+    "an output folder that is taken": ("moods.tsv", "", "already exists"),
 }
 
 
@@ -157,6 +158,7 @@ def test_nothing_is_proposed_of_what_is_refused(case: str, folder: Path) -> None
     assert Path("out").exists() == (not text)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 @pytest.mark.parametrize("answers", ["1", "9\nx\n2"], ids=["the first", "the second, after wrong answers"])
 def test_where_it_is_unsure_it_asks_on_a_terminal(answers: str, folder: Path) -> None:
@@ -177,7 +179,7 @@ def test_where_it_is_unsure_it_asks_on_a_terminal(answers: str, folder: Path) ->
         pass
     os.close(ours)
     assert process.returncode == 0, asked
-    assert b"what is it for?" in asked
+    assert b"which model should it train?" in asked
     offered = dict(re.findall(r"(\d): a classifier: texts in '1', classes in '(\d)'", asked.decode()))
     assert sorted(offered.values()) == ["2", "3"]
     assert load_recipe("out").data.train[0].target_field == offered[answers[-1]]

@@ -1,4 +1,4 @@
-"""`heedful init` for pictures, sounds and videos: what is seen, written and refused, and that its recipe trains."""
+"""`heedful init` for images, audio files and videos: what is seen, written and refused, and that its recipe trains."""
 
 import json
 import re
@@ -14,10 +14,12 @@ from heedful.errors import InputError
 from toy_captions import write_table
 from toy_media import DIRECTIONS, PITCHES, SIDES, write_files, write_pictures, write_sounds, write_videos
 
+NOUNS = {"pictures": "images", "sounds": "audio files"}  # in messages, of the files in folders of these names
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Pictures and videos by class, pictures in parts, and sounds that a table names."""
+    """Pictures and videos by class, images in parts, and audio files that a table names."""
     monkeypatch.chdir(tmp_path)
     for label in SIDES[:2]:
         write_pictures(tmp_path / "pictures" / label, label, 20)
@@ -46,7 +48,7 @@ def files_of(folder: str) -> list[list[Path]]:
     return [[file.path.resolve() for file in media_files(corpus, data)] for corpus in corpora if corpus]
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "arguments",
     [["pictures"], ["parts"], ["clips"], ["clips.csv"], ["motions", "--task", "video_classification"]],
@@ -72,7 +74,7 @@ def test_a_proposed_recipe_trains_evaluates_and_answers(arguments: list[str], he
 
 @pytest.fixture
 def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of pictures and one of sounds, each with texts that are all different."""
+    """A table of images and one of audio files, each with texts that are all different."""
     monkeypatch.chdir(tmp_path)
     for task, name in (("captioning", "pictures"), ("speech_recognition", "sounds")):
         rows = map(json.loads, write_table(task, tmp_path / name).joinpath("train.jsonl").read_text().splitlines())
@@ -89,7 +91,7 @@ def test_a_proposed_recipe_for_texts_trains_evaluates_and_writes(
     name: str, verb: str, score: str, described: Path
 ) -> None:
     told = run(f"{name}/all.csv", "--out", "mine")
-    assert f"{name}: file in 'file', text in 'caption'" in told
+    assert f"{NOUNS[name]}: file in 'file', text in 'caption'" in told
     commands = [line.split()[1:] for line in told.splitlines() if line.startswith("  heedful ")]
     assert [command[0] for command in commands] == ["train", "evaluate", verb]
     few = ["max_updates=3", "save_every=3", "threads=1", "precision=float32", "device=cpu"]
@@ -107,7 +109,7 @@ def test_the_task_decides_between_texts_and_classes(described: Path) -> None:
     )
     run("pictures/all.csv", "--out", "classes", "--task", "image_classification")
     assert load_recipe("classes").task == "image_classification"
-    with pytest.raises(InputError, match=r"--task speech_recognition: pictures/all\.csv holds pictures"):
+    with pytest.raises(InputError, match=r"--task speech_recognition: pictures/all\.csv contains images"):
         run("pictures/all.csv", "--task", "speech_recognition")
 
 
@@ -115,12 +117,12 @@ def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
     shutil.copy("pictures/left/00.png", "pictures/left/copy.png")
     Path("pictures/left/bad.png").write_bytes(b"x")
     told = run("pictures")
-    assert "\n41 pictures: a folder for each class\n  in colour, 15 x 23 pixels (height x width)\n" in told
+    assert "\n41 images: one folder per class\n  in colour, 15 x 23 pixels (height x width)\n" in told
     assert "  2 classes: left (21), right (20)\n" in told
-    assert "  1 file equal to an earlier one, in bytes, pixels or samples\n" in told
-    assert "  1 file cannot be read; the first: pictures/left/bad.png: it is no picture" in told
+    assert "  copies of earlier files (same bytes, pixels or samples): 1\n" in told
+    assert "  1 file cannot be read; the first: pictures/left/bad.png: not an image" in told
     assert "    they are left out of all parts\n" in told
-    assert "  shuffled, as no speaker or group is named" in told
+    assert "  shuffled, because no column names a speaker or group" in told
     recipe = load_recipe("pictures-image-classification")
     assert (recipe.name, recipe.image.size, recipe.data.bad_files) == (
         "pictures-image-classification",
@@ -131,18 +133,20 @@ def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
 
 def test_videos_are_told_from_pictures_by_the_task(here: Path) -> None:
     told = run("motions")
-    assert "\n22 pictures: a folder for each class\n" in told
-    assert told.splitlines()[0].endswith("if that is wrong: heedful init motions --task video_classification")
-    assert "  22 files ending in .gif or .apng: only the first frame is read; for videos add --task video_class" in told
+    assert "\n22 images: one folder per class\n" in told
+    assert told.splitlines()[0].endswith("if this is wrong, run: heedful init motions --task video_classification")
+    assert (
+        "  22 files ending in .gif or .apng: only the first frame is read; for videos, add --task video_class" in told
+    )
     assert load_recipe("motions-image-classification").task == "image_classification"
     told = run("motions", "--task", "video_classification")
-    assert "\n22 videos: a folder for each class\n  grey, 14 x 21 pixels (height x width)\n  frames: few" in told
+    assert "\n22 videos: one folder per class\n  grey, 14 x 21 pixels (height x width)\n  frames: few" in told
     recipe = load_recipe("motions-video-classification")
     assert (recipe.task, recipe.data.labels, recipe.image.size) == ("video_classification", ("left", "right"), (16, 24))
     paths = [f"motions/{label}/{number:02}.gif" for label in DIRECTIONS for number in range(11)]
     Path("motions.csv").write_text("file,way\n" + "".join(f"{path},{path.split('/')[1]}\n" for path in paths))
     assert "\n22 videos: file in 'file'" in run("motions.csv", "--task", "video_classification", "--out", "named")
-    with pytest.raises(InputError, match=r"--task video_classification: clips\.csv holds none of these files"):
+    with pytest.raises(InputError, match=r"--task video_classification: clips\.csv contains no such files"):
         run("clips.csv", "--task", "video_classification")
 
 
@@ -159,7 +163,7 @@ def test_parts_of_a_folder_share_nothing_and_leave_nothing_out(name: str, here: 
 def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path) -> None:
     shutil.copy("clips/low/00.wav", "clips/low/16.wav")
     told = run(name, "--out", "deep/mine")
-    assert f"\n34 sounds: file in {load_recipe('deep/mine').data.train[0].source_field!r}, class in " in told
+    assert f"\n34 audio files: file in {load_recipe('deep/mine').data.train[0].source_field!r}, class in " in told
     train, valid, test = files_of("deep/mine")
     found = [*train, *valid, *test]
     assert len(set(found)) == len(found) >= 33
@@ -174,23 +178,23 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
     [
         (
             ["pictures", "--task", "audio_classification"],
-            "--task audio_classification: pictures holds pictures; name a",
+            "--task audio_classification: pictures contains images; give a",
         ),
-        (["empty", "--task", "image_classification"], "empty holds none of these files"),
+        (["empty", "--task", "image_classification"], "empty contains no such files"),
         (["pictures", "--source-field", "x"], "pictures: a folder has no columns"),
         (["pictures", "--source-language", "de"], "--source-language is for translations"),
         (["clips.csv", "--target-field", "x"], "no column of classes or texts is named 'x'"),
-        (["one"], "one/left: holds 20 pictures, and nothing shows their classes or texts"),
+        (["one"], "one/left: contains 20 images, but nothing shows their classes or texts"),
         (
             ["whole"],
-            "all files are of the class 'left'; if a table there tells the classes, name it, as in: heedful init ",
+            "all files have the class 'left'; if a table there has the classes, give the table, as in: heedful init ",
         ),
-        (["flat"], "flat: holds 20 pictures, and nothing shows their classes or texts"),
+        (["flat"], "flat: contains 20 images, but nothing shows their classes or texts"),
         (
             ["lost.csv"],
-            "the first: lost.csv, line 2: nowhere/0.wav: there is no such file",
+            "the first: lost.csv, line 2: nowhere/0.wav: no such file",
         ),
-        (["taken"], "config.toml is there already and stays as it is"),
+        (["taken"], "config.toml already exists and was not overwritten"),
     ],
 )
 def test_what_cannot_become_a_recipe_is_refused_and_nothing_is_written(
@@ -211,7 +215,7 @@ def test_what_cannot_become_a_recipe_is_refused_and_nothing_is_written(
     assert sorted(here.rglob("*")) == before
 
 
-KINDS = ["pictures", "sounds"]
+KINDS = NOUNS
 
 
 def write_loose(kind: str, folder: Path, names: list[str]) -> list[str]:
@@ -227,9 +231,9 @@ def write_loose(kind: str, folder: Path, names: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("names", "suggestion"),
     [
-        ([f"rec-{n}" for n in range(9)], r"no table\. Put"),
-        ([f"{('dog', 'cat')[n % 2]}{n}" for n in range(8)], r"begin with cat, dog: .* as mine/cat/cat1"),
-        ([f"{n % 3}_anna_{n}" for n in range(12)], r"begin with 0, 1, 2: .* as mine/0/0_anna_0"),
+        ([f"rec-{n}" for n in range(9)], r"nor a table\. Put"),
+        ([f"{('dog', 'cat')[n % 2]}{n}" for n in range(8)], r"begin with cat, dog: .* such as mine/cat/cat1"),
+        ([f"{n % 3}_anna_{n}" for n in range(12)], r"begin with 0, 1, 2: .* such as mine/0/0_anna_0"),
     ],
     ids=["no classes", "words", "digits"],
 )
@@ -237,7 +241,9 @@ def test_loose_files_are_refused_in_one_way_which_names_what_is_missing(
     kind: str, names: list[str], suggestion: str, here: Path
 ) -> None:
     write_loose(kind, here / "mine", names)
-    with pytest.raises(InputError, match=f"mine: holds {len(names)} {kind}, and nothing shows .*{suggestion}") as error:
+    with pytest.raises(
+        InputError, match=f"mine: contains {len(names)} {NOUNS[kind]}, but nothing shows .*{suggestion}"
+    ) as error:
         run("mine")
     assert "folder for each class, taken" not in str(error.value)
     assert not [path for path in here.iterdir() if path.name.startswith("mine-")]
@@ -249,9 +255,9 @@ def test_a_table_in_the_folder_names_loose_files(kind: str, place: str, here: Pa
     names = write_loose(kind, here / "mine" / place, [f"rec{n}" for n in range(16)])
     rows = [f"{place}{name},a text of number {number}\n" for number, name in enumerate(names)]
     Path("mine/metadata.csv").write_text("".join(["file_name,text\n", *rows]))
-    assert run("mine", "--out", "out").startswith(f"mine/metadata.csv: a table of {kind}, taken for ")
+    assert run("mine", "--out", "out").startswith(f"mine/metadata.csv: table of {NOUNS[kind]}, interpreted as ")
     shutil.copy("mine/metadata.csv", "mine/other.csv")
-    with pytest.raises(InputError, match=r"2 tables name .* heedful init mine/metadata.csv or heedful init mine/other"):
+    with pytest.raises(InputError, match=r"2 tables list .* heedful init mine/metadata.csv or heedful init mine/other"):
         run("mine")
 
 
@@ -264,14 +270,14 @@ def test_transcripts_next_to_loose_files_are_named(kind: str, layout: str, here:
     files = dict.fromkeys(names, "a text\n") if layout == "one" else {"said": "".join(lines)}
     for name, text in files.items():
         Path("mine", f"{name}.txt").write_text(text)
-    first = "rec0.txt and the like" if layout == "one" else "said.txt"
-    with pytest.raises(InputError, match=f"holds 6 {kind}, and {first} with their texts, as it seems; name each file"):
+    first = "rec0.txt etc." if layout == "one" else "said.txt"
+    with pytest.raises(InputError, match=f"contains 6 {NOUNS[kind]}, apparently with their texts in {first}; list"):
         run("mine")
 
 
 def test_files_next_to_the_folders_of_classes_are_counted(here: Path) -> None:
     shutil.copy("pictures/left/00.png", "pictures/00.png")
-    assert "not used: '1 picture in no folder'" in run("pictures", "--out", "out")
+    assert "not used: '1 image in no folder'" in run("pictures", "--out", "out")
 
 
 def test_texts_are_still_texts_beside_some_pictures(here: Path) -> None:
@@ -295,9 +301,8 @@ def test_folders_without_classes_are_not_classes(here: Path) -> None:
     shutil.copytree("pictures", "pets/test")
     shutil.copytree("pictures/left", "pets/test/unsup")
     told = run("pets", "--out", "mine")
-    assert (
-        "in train, test, taken for a classifier of pictures (certain); not used: 'unlabelled', 'test/unsup'; " in told
-    )
+    told_data = "in train, test, interpreted as image classification data (confidence: certain)"
+    assert f"{told_data}; not used: 'unlabelled', 'test/unsup'; " in told
     assert told.splitlines()[0].endswith("heedful init pets/train")
     assert load_recipe("mine").data.labels == ("left", "right")
     train, valid, test = files_of("mine")
@@ -322,7 +327,7 @@ def test_the_files_of_a_speaker_are_in_one_part_and_that_is_said(here: Path, lay
         file = Path("said", pitch, name[layout])
         file.parent.mkdir(parents=True, exist_ok=True)
         content = bytearray(Path(f"clips/{pitch}/{number % 17:02}.wav").read_bytes())
-        content[-2] = number  # of the last sample, so that no two sounds are equal
+        content[-2] = number  # of the last sample, so that no two audio files are equal
         file.write_bytes(content)
         lines.append(f"{file},{pitch},{speaker}")
     if odd and layout != "column":  # as a phone names it
@@ -330,7 +335,7 @@ def test_the_files_of_a_speaker_are_in_one_part_and_that_is_said(here: Path, lay
     Path("said.csv").write_text("\n".join(lines) + "\n")
     told = run("said.csv" if layout == "column" else "said", "--out", "mine")
     assert re.search(
-        r"  drawn by (speaker|folder) .*, 4 of them such as 'ann'(, and 1 file without one)?; none is in", told
+        r"  split by the (speaker|folder) .* \(4, such as 'ann'(, and 1 file without one)?\); none is in", told
     )
     speaker = {line.split(",")[0]: line.split(",")[2] for line in lines}
     names = [[path.relative_to(here).as_posix() for path in part if path.stem != "memo"] for part in files_of("mine")]
@@ -345,7 +350,7 @@ def test_classes_that_look_alike_and_folders_of_other_kinds_are_told(here: Path)
     shutil.copytree("clips/low", "mixed/bird")
     told = run("mixed", "--out", "mine")
     assert "not used: 'bird (17 files of another kind)'" in told.splitlines()[0]
-    assert "differ only in capitals, in blanks or in how a number is written: 'CAT', 'cat'" in told
+    assert "differ only in capitals, spaces or number format: 'CAT', 'cat'" in told
     assert load_recipe("mine").data.labels == ("CAT", "cat")
 
 
@@ -357,11 +362,13 @@ def test_few_different_texts_are_said_with_the_other_reading(here: Path) -> None
     ]
     Path("told.csv").write_text("\n".join(["image,caption", *rows]) + "\n")
     first = run("told.csv", "--out", "mine").splitlines()[0]
-    assert "taken for captions of pictures (likely)" in first
+    assert "interpreted as image captioning data (confidence: likely)" in first
     assert first.endswith(
         "heedful init told.csv --task image_classification --source-field image --target-field caption"
     )
     spoken = [f"clips/{pitch}/{n:02}.wav,{pitch}" for n in range(17) for pitch in PITCHES]
     Path("spoken.csv").write_text("\n".join(["audio,text", *spoken]) + "\n")
-    with pytest.raises(InputError, match=r"unsure(?s:.*)--task speech_recognition (?s:.*)--task audio_classification "):
+    with pytest.raises(
+        InputError, match=r"unclear(?s:.*)--task speech_recognition (?s:.*)--task audio_classification "
+    ):
         run("spoken.csv")

@@ -9,7 +9,7 @@ import pytest
 from heedful.cli.inputs import count_lines, input_lines, warning_if_unknown
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.storage.manifest import MANIFEST
+from heedful.storage.complete_folder import MANIFEST
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
 
@@ -60,14 +60,14 @@ def test_foreign_text_is_told_as_soon_as_there_is_enough_of_it(kind, capsys):
     next(texts)
     assert capsys.readouterr().err == ""
     next(texts)
-    assert "of the text is unknown to the model's vocabulary" in capsys.readouterr().err
+    assert "of the text is not in the model's vocabulary" in capsys.readouterr().err
     assert list(texts) == [FOREIGN, KNOWN]
     assert capsys.readouterr().err == ""
 
 
 def test_a_short_foreign_text_is_told_at_its_end(capsys):
     assert list(warning_if_unknown([FOREIGN[:5]], tokenizer("bpe"))) == [FOREIGN[:5]]
-    assert "83% of the text is unknown" in capsys.readouterr().err
+    assert "83% of the text is not" in capsys.readouterr().err
 
 
 def test_some_foreign_words_among_others_are_no_matter(capsys):
@@ -89,4 +89,4 @@ def test_accents_apart_from_letters_that_the_model_knows_composed_are_reported_o
     list(warning_if_unknown([composed] * 3, learned))
     assert capsys.readouterr().err == ""
     list(warning_if_unknown([normalize("NFD", composed)] * 3, learned))
-    assert capsys.readouterr().err.count("accents apart from their letters (Unicode NFD)") == 1
+    assert capsys.readouterr().err.count("accents as separate characters (Unicode NFD)") == 1

@@ -18,6 +18,7 @@ from heedful.checkpoint import write_model
 from heedful.cli.inspect import SAMPLE, inspect, listen, sample_of, served_name
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.errors import InputError, RunError
+from heedful.inspector.page import view
 
 TEXT = "the old dog sees </script> the station ."
 
@@ -47,9 +48,17 @@ def test_a_look_becomes_a_file(model, tmp_path):
     assert list(tmp_path.iterdir()) == [page]
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_file_shows_as_many_hypotheses_as_the_beam_keeps(model, tmp_path, monkeypatch, beam):
+    views = []
+    monkeypatch.setattr("heedful.inspector.page.view", lambda *args: views.append(view(*args)) or views[-1])
+    run(model, TEXT, "--beam", beam, "--out", tmp_path / "page.html")
+    assert len(views[0].inspection.answers[0].options) == beam
+
+
 def test_a_look_that_takes_its_time_says_so(model, tmp_path, reporters):
     run(model, TEXT, "--out", tmp_path / "page.html")
-    assert [reporter.work for reporter in reporters] == [f"looking into {model}"]
+    assert [reporter.work for reporter in reporters] == [f"inspecting {model}"]
 
 
 def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
@@ -59,7 +68,11 @@ def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
 
 @pytest.mark.parametrize(
     ("modality", "words"),
-    [("text", "give a text"), ("image", "an image file: .* dog.jpg"), ("audio", "an audio file: .* speech.wav")],
+    [
+        ("text", "--out needs a text to inspect"),
+        ("image", "an image file to inspect: .* dog.jpg"),
+        ("audio", "an audio file to inspect: .* speech.wav"),
+    ],
 )
 def test_what_is_missing_is_named_by_what_the_model_reads(modality, words, monkeypatch, tmp_path):
     recipe = Recipe(data=DataConfig(modality=modality))
@@ -71,14 +84,14 @@ def test_what_is_missing_is_named_by_what_the_model_reads(modality, words, monke
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--out", "a.html"], r"give a text: heedful inspect \S+/model 'A dog barks.' --out a.html"),
+        (["--out", "a.html"], r"needs a text to inspect: heedful inspect \S+/model 'A dog barks.' --out a.html"),
         (["dog", "--out", "none/page.html"], "there is no folder none"),
-        (["dog", "--out", "page.html", "--head", "cross"], "--head cross: a head is a block and a number"),
-        (["dog", "--out", "page.html", "--head", "dec.1.cross.0"], "cross.0: a head is a block and a number from 1"),
-        (["dog", "--out", "page.html", "--head", f"dec.1.cross.{'1' * 5000}"], "a head is a block and a number from 1"),
+        (["dog", "--out", "page.html", "--head", "cross"], "--head cross: must be a block and a number"),
+        (["dog", "--out", "page.html", "--head", "dec.1.cross.0"], "cross.0: must be a block and a number from 1"),
+        (["dog", "--out", "page.html", "--head", f"dec.1.cross.{'1' * 5000}"], "must be a block and a number from 1"),
         (["dog", "--out", "page.html", "--head", "dec.1.cross.3"], "3: dec.1.cross has 2 heads, counted from 1"),
-        (["dog", "--out", "page.html", "--head", "dec.7.cross.1"], "no block dec.7.cross"),
-        (["  ", "--out", "page.html"], "there is no text"),
+        (["dog", "--out", "page.html", "--head", "dec.7.cross.1"], "dec.7.cross is not an attention sublayer"),
+        (["  ", "--out", "page.html"], "the text is empty"),
         (["dog", "--head", "dec.1.cross.1"], "are for --out FILE"),
         (["dog", "--out", "page.html", "--beside", "en-de"], "are for the live page"),
         (["dog", "--out", "page.html", "--data", "."], "are for the live page"),
@@ -97,12 +110,12 @@ def test_a_model_that_is_not_there_is_named():
 
 
 def test_an_address_that_cannot_be_listened_at_is_named():
-    with pytest.raises(RunError, match=r"cannot listen at 203.0.113.7, port 0: .*--port 0 takes a free one"):
+    with pytest.raises(RunError, match=r"cannot listen at 203.0.113.7, port 0: .*--port 0 selects a free one"):
         run("en-de", "--host", "203.0.113.7", "--port", "0", "--no-open")
 
 
 def test_a_name_that_no_host_can_have_is_named():
-    with pytest.raises(InputError, match=r"--host ä\.\.: no host can have this name"):
+    with pytest.raises(InputError, match=r"--host ä\.\.: not a valid host name"):
         listen("ä..", 0)
     with pytest.raises(InputError, match="--host is empty; give an address"):
         listen(" ", 0)
@@ -132,20 +145,30 @@ def test_a_test_set_that_is_not_there_is_told_and_one_that_is_asked_for_refused(
     model = str(tmp_path / "model")
     assert sample_of(model, None) == ([], [])
     told = capsys.readouterr().err
-    assert told.startswith("heedful: there is no test set to weigh heads on, which --data FOLDER would find: ")
-    assert "gone, which is not here" in told
-    with pytest.raises(InputError, match="there is no such file"):
+    assert told.startswith("heedful: the importance of heads cannot be measured without a test set (--data FOLDER): ")
+    assert "gone, which does not exist here" in told
+    with pytest.raises(InputError, match=r"its test set .* was not found; give its folder with --data$"):
         sample_of(model, tmp_path)
 
 
 def test_the_live_page_answers_until_it_is_ended(model):
-    command = [Path(sys.executable).with_name("heedful"), "inspect", model, "a dog", "--port", "0", "--no-open"]
+    command = [
+        Path(sys.executable).with_name("heedful"),
+        "inspect",
+        model,
+        "a dog",
+        "--beam",
+        "3",
+        "--port",
+        "0",
+        "--no-open",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
-            assert "as the recipe names no data.test\n" in server.stderr.readline()
+            assert "the recipe has no data.test\n" in server.stderr.readline()
             said = server.stderr.readline()
             address = said.partition(" at ")[2].split()[0]
-            assert address.endswith("#/answer?text=a+dog")
+            assert address.endswith("#/answer?text=a+dog&beam=3")
             root = address.partition("#")[0]
             assert b"heedful inspector" in urlopen(root).read()
             body = json.dumps({"model": str(model), "text": "the old dog"}).encode()

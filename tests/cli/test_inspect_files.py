@@ -1,4 +1,4 @@
-"""`heedful inspect` and `heedful attention` with a file: a picture or sound instead of a text."""
+"""`heedful inspect` and `heedful attention` with a file: an image or audio instead of a text."""
 
 from functools import partial
 
@@ -42,7 +42,7 @@ def test_a_caption_and_a_head_are_chosen_as_for_a_text(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "a.bin: there is no such file"), (b"x", "a.bin: it is no picture"), (SOUND, "no picture")],
+    [(None, "a.bin: no such file"), (b"x", "a.bin: not an image"), (SOUND, "not an image")],
 )
 def test_a_file_that_cannot_be_read_is_named_and_leaves_nothing(tmp_path, content, words):
     model, file = written("captioning", tmp_path)
@@ -59,7 +59,7 @@ def test_the_live_page_opens_with_the_file_and_a_text_stays_a_text(tmp_path):
     assert opened_file(str(model), str(file)) == ("a.bin", PICTURE)
     assert opened_file(str(model), None) is None
     assert opened_file("en-de", str(file)) is None
-    with pytest.raises(InputError, match=r"none\.png: there is no such file"):
+    with pytest.raises(InputError, match=r"none\.png: no such file"):
         opened_file(str(model), "none.png")
 
 
@@ -84,5 +84,5 @@ def test_attention_over_a_sound_is_drawn_over_its_times(tmp_path):
 def test_a_classifier_has_no_words_to_draw(tmp_path):
     pytest.importorskip("matplotlib")
     model, file = written("image_classification", tmp_path)
-    with pytest.raises(InputError, match="image_classification"):
+    with pytest.raises(InputError, match="image classification model"):
         attention(file, "--model", model, "--out", tmp_path / "a.svg")

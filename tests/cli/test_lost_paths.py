@@ -21,27 +21,30 @@ from heedful.tasks import find_task
 
 FILE = {
     "phrase.en": "did you mean phrases.en",
-    "nix/phrases.en": "no folder nix",
-    "texts": "name a file in it.*texts/a",
+    "nix/phrases.en": "the folder nix does not exist",
+    "texts": "give a file in it.*texts/a",
 }
-EITHER = {"text": "did you mean texts", "nix/phrases.en": "no folder nix"}
-FOLDER = {"text": "no such folder; did you mean texts", "phrases.en": "is a file; name a folder"}
+EITHER = {"text": "did you mean texts", "nix/phrases.en": "the folder nix does not exist"}
+FOLDER = {"text": "no such folder; did you mean texts", "phrases.en": "is a file; give a folder"}
 VECTORS = {
     "rankin": 'no model "rankin".* did you mean ranking',
-    "unfinished": "is a run that has no checkpoint and no model yet",
+    "unfinished": "is a run without a checkpoint or a model yet",
     "recipes/fr": "is a recipe, not a model",
-    "texts": "holds no heedful model",
+    "texts": "is not a heedful model",
 }
 MODEL = {**VECTORS, "phrases.en": "is a file"}
-RECIPE = {"recipe.tom": "no such recipe; did you mean recipe.toml", "recipes": "holds no config.toml; give recipes/fr"}
+RECIPE = {
+    "recipe.tom": "no such recipe; did you mean recipe.toml",
+    "recipes": "contains no config.toml; give recipes/fr",
+}
 RECIPE_OR_MODEL = {"recipe.tom": "did you mean recipe.toml", "rankin": "did you mean ranking"}
-RUN = {"finishe": "no such folder; did you mean finished", "phrases.en": "is a file; name a folder"}
+RUN = {"finishe": "no such folder; did you mean finished", "phrases.en": "is a file; give a folder"}
 OUT = {"nix/out.svg": "no folder nix", "phrases.en/out.svg": "phrases.en is a file"}
-OUT_FOLDER = {"phrases.en": "phrases.en: is a file; name a folder", "phrases.en/out": "phrases.en is a file"}
+OUT_FOLDER = {"phrases.en": "phrases.en: is a file; give a folder", "phrases.en/out": "phrases.en is a file"}
 PATHS = re.compile(
-    r"\b(files?|folders?|TOML|another model|or pictures)\b", re.IGNORECASE
+    r"\b(files?|folders?|TOML|another model|or images)\b", re.IGNORECASE
 )  # in the help of what takes a path as text
-NO_PATHS = {("inspect", "head")}  # its help names the file that is written
+NO_PATHS = {("inspect", "head"), ("export", "push")}  # their help names files that are written
 
 USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and parameter: a use of {}, what is said
     ("init", "source"): ("{}", EITHER),
@@ -122,6 +125,15 @@ USES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {  # by command and pa
     ("export", "out"): ("en-de {}", OUT_FOLDER),
     ("export", "inputs"): ("en-de new --to ctranslate2 --inputs {}", FILE),
     ("convert", "model"): ("{} --out new", MODEL),
+    ("convert", "adapter"): (
+        "en-de --out new --adapter {}",
+        {"text": "--adapter text: can only be added to a Hugging Face model"},
+    ),
+    ("distill", "recipe"): ("{} --teacher en-de --out new", RECIPE),
+    ("distill", "teacher"): ("recipe.toml --out new --teacher {}", MODEL),
+    ("distill", "out"): ("recipe.toml --teacher en-de --out {}", OUT_FOLDER),
+    ("distill", "sources"): ("recipe.toml --teacher en-de --out new --sources {}", FILE),
+    ("distill", "data"): ("recipe.toml --teacher en-de --out new --data {}", FOLDER),
     ("convert", "out"): ("en-de --to marian --out {}", OUT_FOLDER),
     ("info", "model"): ("{}", RECIPE_OR_MODEL),
     ("scenes", "out"): ("en-de --out {}", OUT_FOLDER),

@@ -37,6 +37,6 @@ def test_the_help_of_an_option_begins_as_the_description_of_its_setting(command:
 
 
 def test_names_of_other_settings_become_options_and_what_a_recipe_leaves_out_is_not_mentioned() -> None:
-    assert "ends at --max-tokens or at a text of --stop" in mirrored(KEYS.generate.ignore_eos).help
-    assert mirrored(KEYS.decode.max_extra).help.endswith("or in all if the input is not text.")
+    assert "ends at --max-tokens or at one of the texts in --stop" in mirrored(KEYS.generate.ignore_eos).help
+    assert mirrored(KEYS.decode.max_extra).help.endswith("or in total if the input is not text.")
     assert mirrored(KEYS.decode.n_best, more="More than 1 needs --json.").help.endswith("More than 1 needs --json.")

@@ -23,7 +23,7 @@ PROGRAM = (
 def test_no_command_writes_over_its_input(tmp_path, command):
     text = tmp_path / "text.jsonl"
     text.write_text("precious\n")
-    with pytest.raises(InputError, match="would be overwritten; name another file"):
+    with pytest.raises(InputError, match="would be overwritten; choose another file"):
         invoke(command, "--model", "en-de", "--input", text, "--output", text)
     assert text.read_text() == "precious\n"
 
@@ -50,7 +50,7 @@ def test_evaluate_writes_over_none_of_its_files(tmp_path):
 def test_a_file_is_known_by_its_other_names(tmp_path, link):
     (tmp_path / "text").write_text("precious\n")
     link(tmp_path / "text", tmp_path / "alias")
-    with pytest.raises(InputError, match=r"--output \S+alias: is read as \S+text and would be overwritten"):
+    with pytest.raises(InputError, match=r"--output \S+alias is also the input and would be overwritten"):
         check_output(tmp_path / "alias", None, tmp_path / "text")
 
 
@@ -86,8 +86,8 @@ def test_finished_results_are_kept_under_another_name(tmp_path):
     out = tmp_path / "out"
     out.write_text("of an earlier run")
     message = interrupt(out, 3)
-    assert f"{out}.part has the results of the first 3 lines, and {out} is as it was" in message
-    assert "from line 4 of source on" in message
+    assert f"{out}.part contains the results of the first 3 lines, and {out} is unchanged" in message
+    assert "the rest of source, from line 4 on" in message
     assert out.read_text() == "of an earlier run"
     assert (tmp_path / "out.part").read_text() == "result 0\nresult 1\nresult 2\n"
     assert len([*tmp_path.iterdir()]) == 2
@@ -100,13 +100,13 @@ def test_a_line_with_some_of_its_results_is_not_finished(tmp_path):
 
 def test_a_finished_part_is_never_replaced(tmp_path):
     interrupt(tmp_path / "out", 3)
-    assert f"{tmp_path / 'out.part2'} has" in interrupt(tmp_path / "out", 5)
+    assert f"{tmp_path / 'out.part2'} contains" in interrupt(tmp_path / "out", 5)
     assert (tmp_path / "out.part").read_text().count("\n") == 3
     assert (tmp_path / "out.part2").read_text().count("\n") == 5
 
 
 def test_where_nothing_is_finished_nothing_is_left(tmp_path):
-    assert "nothing is written" in interrupt(tmp_path / "out", 0)
+    assert "nothing was written" in interrupt(tmp_path / "out", 0)
     assert [*tmp_path.iterdir()] == []
 
 
@@ -114,7 +114,7 @@ def test_a_pipe_gets_each_result_and_is_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    assert "the first 3 lines are done; to go on, run the command on the rest" in interrupt(pipe, 3)
+    assert "the first 3 lines are done; to continue, run the command on the rest" in interrupt(pipe, 3)
     assert os.read(reader, 1000) == b"result 0\nresult 1\nresult 2\nhalf of the"
     os.close(reader)
     assert [*tmp_path.iterdir()] == [pipe]
@@ -140,11 +140,11 @@ def test_a_link_keeps_leading_to_its_file(tmp_path):
             results.write(text)
         assert link.is_symlink()
         assert file.read_text() == f"{text}\n"
-    assert f"{file}.part has the results of the first 3 lines" in interrupt(link, 3)
+    assert f"{file}.part contains the results of the first 3 lines" in interrupt(link, 3)
 
 
 def test_standard_output_has_what_was_written(capfdbinary):
-    assert "the first 3 lines are done; to go on, run the command on the rest" in interrupt(None, 3)
+    assert "the first 3 lines are done; to continue, run the command on the rest" in interrupt(None, 3)
 
 
 def test_control_c_keeps_the_finished_translations(tmp_path):

@@ -25,10 +25,10 @@ FEW = ("--set", "train.batch_tokens=256", "--set", "train.validate_every=2", "--
 
 def forget() -> None:
     """Let the tables look again which packages are installed."""
-    registry._installed.cache_clear()
+    registry.entry_points_of.cache_clear()
     sys.modules.pop(MODULE, None)
     for table in TABLES:
-        for name in [name for name in table._imported if table.is_own(name)]:
+        for name in [name for name in table._imported if table.is_custom(name)]:
             del table._imported[name]
 
 
@@ -75,11 +75,15 @@ def test_a_resumed_run_ends_with_the_weights_of_one_without_a_break(installed):
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("task", "focal_classificaton", "no such task; did you mean focal_classification"),
+        ("task", "focal_classificaton", "unknown task; did you mean focal_classification"),
         ("model.architecture", "max_out", r'model\.architecture = "max_out".* did you mean maxout'),
-        ("evaluate.metrics", '["best_recall"]', 'no metric "best_recall" of classes; did you mean .*worst_recall'),
-        ("model.positions", "log", r'model\.positions must be "sinusoidal" or .*, but is "log"'),
-        ("tokenizer.kind", "letter_pair", r'tokenizer\.kind must be "word" or .*, but is "letter_pair"'),
+        (
+            "evaluate.metrics",
+            '["best_recall"]',
+            'unknown metric "best_recall" for classes; did you mean .*worst_recall',
+        ),
+        ("model.positions", "log", r'model\.positions must be "sinusoidal", .*, but is "log"'),
+        ("tokenizer.kind", "letter_pair", r'tokenizer\.kind must be "word", .*, but is "letter_pair"'),
     ],
 )
 def test_a_name_that_no_package_has_is_refused_with_the_nearest(installed, key, value, words):
@@ -91,7 +95,7 @@ def test_a_model_without_the_package_names_what_is_missing(installed, monkeypatc
     train(2)
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not folder.endswith("site")])
     forget()
-    with pytest.raises(InputError, match=r'model\.architecture = "maxout": there is no such architecture'):
+    with pytest.raises(InputError, match=r'model\.architecture = "maxout": unknown architecture'):
         invoke("predict", "--model", "run", TEXT)
 
 

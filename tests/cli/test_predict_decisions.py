@@ -106,7 +106,7 @@ def test_a_threshold_leaves_out_classes_that_are_less_probable_and_counts(here):
     result = invoke("predict", "--model", "model", "--threshold", least, *TEXTS)
     want = [answer.label if share >= least else "" for answer, share in zip(answers, best, strict=True)]
     assert result.stdout.split("\n")[:-1] == want
-    assert f"texts without a class, as none reaches its --threshold: {want.count('')} of 17" in result.stderr
+    assert f"texts without a class, because none reaches its --threshold: {want.count('')} of 17" in result.stderr
 
 
 def test_a_class_with_a_threshold_is_named_from_there_on(here):
@@ -150,4 +150,4 @@ def test_files_have_the_same_tables_thresholds_and_classes(tmp_path, monkeypatch
     assert [(row["note"], row["source"], row["label"]) for row in found] == [
         (f"n{i}", file, "") for i, file in enumerate(files)
     ]
-    assert f"{len(files)} files without a class, as none reaches its --threshold" in result.stderr
+    assert f"files without a class, because none reaches its --threshold: {len(files)} of {len(files)}" in result.stderr

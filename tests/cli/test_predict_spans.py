@@ -60,7 +60,7 @@ def test_an_answer_is_cut_from_the_text_behind_the_tab(model):
     (answer,) = map(json.loads, invoke("predict", "--model", model, "--json", stdin=asked).stdout.splitlines())
     assert "ada saw  byron!"[answer["begin"] : answer["end"]] == answer["answer"]
     assert invoke("predict", "--model", model, stdin=asked).stdout == answer["answer"] + "\n"
-    with pytest.raises(InputError, match="input, line 2: 'saw ada\\?' has no text to find an answer in"):
+    with pytest.raises(InputError, match="input, line 2: 'saw ada\\?' is a question without a text"):
         invoke("predict", "--model", model, stdin=f"{asked}\nsaw ada?")
 
 
@@ -106,7 +106,7 @@ def test_the_words_of_a_tagged_file_are_words(model, tmp_path, ending):
 
 @pytest.mark.parametrize("model", ["tagging"], indirect=True)
 @pytest.mark.parametrize(
-    ("row", "message"), [('["ada", 3]', "line 2: word 2 is 3"), ('{"id": 1}', "line 2: there is no list of words")]
+    ("row", "message"), [('["ada", 3]', "line 2: word 2 is 3"), ('{"id": 1}', "line 2: a list of words is missing")]
 )
 def test_a_line_without_words_is_refused_with_its_number(model, tmp_path, row, message):
     (tmp_path / "words.jsonl").write_text(f'["ada"]\n{row}\n')
@@ -116,5 +116,5 @@ def test_a_line_without_words_is_refused_with_its_number(model, tmp_path, row, m
 
 @pytest.mark.parametrize("model", ["span_qa"], indirect=True)
 def test_only_a_tagger_takes_words(model):
-    with pytest.raises(InputError, match="--pretokenized is for models that tag words"):
+    with pytest.raises(InputError, match="--pretokenized is for taggers"):
         invoke("predict", "--model", model, "--pretokenized", "who?\tada")

@@ -94,7 +94,7 @@ def test_columns_can_be_named(here: Path) -> None:
     assert predict("--input", file, "--column", "2") == labels(TEXTS)
     pairs = labels([Text("w0", text) for text in TEXTS])
     assert predict("--input", file, "--source-field", "title", "--pair-field", "body") == pairs
-    with pytest.raises(InputError, match=r"columns are named \(body\), but there is no --input"):
+    with pytest.raises(InputError, match=r"columns were given \(body\), but --input FILE is missing"):
         predict("w1 w2", "--source-field", "body")
 
 
@@ -119,7 +119,7 @@ def test_the_column_of_the_text_is_read_wherever_it_is(here: Path, named, first,
     place = "1" if not first else "2"
     told = header or first or named == "Text"
     column = "'comment'" if header else place
-    note = f"heedful: a.tsv: the text is read from column {column}; name another with --column\n"
+    note = f"heedful: a.tsv: the text is read from column {column}; choose another with --column\n"
     assert result.stderr == (note if told else "")
 
 
@@ -131,7 +131,7 @@ def test_where_it_is_in_doubt_which_column_has_the_text_none_is_read(here: Path)
             write_csv(file, [["title", "body"], *(list(row.values()) for row in rows)])
         else:
             Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows))
-        with pytest.raises(InputError, match=r"several columns may hold the text; it has 'title' .*--column"):
+        with pytest.raises(InputError, match=r"several columns may contain the text; .* are 'title' .*--column"):
             predict("--input", file)
 
 
@@ -154,7 +154,7 @@ def test_a_header_above_a_column_that_is_named_by_its_number_is_told(here: Path)
     Path("a.tsv").write_text("Kommentar\tUrteil\n" + "".join(f"{text}\tx\n" for text in TEXTS))
     result = invoke("predict", "--model", "model", "--input", "a.tsv", "--column", "1")
     assert result.stdout == labels(TEXTS)
-    assert result.stderr == "heedful: a.tsv: its first line is taken for a header, and is not read\n"
+    assert result.stderr == "heedful: a.tsv: the first line is read as a header, not as text\n"
 
 
 def test_rows_are_counted(here: Path, reporters) -> None:
@@ -187,19 +187,22 @@ def test_texts_that_are_cut_or_empty_are_told_once(here: Path) -> None:
     texts = ["w1 w2", "w1 " * 12, "", "w1 " * 9, " "]
     result = invoke("predict", "--model", "model", "--json", *texts)
     assert result.stderr.splitlines() == [
-        "heedful: texts longer than the 9 tokens that the model reads, and cut to that: 2 of 5 (first: line 2)",
-        "heedful: empty texts, of which the results mean nothing: 2 of 5 (first: line 3)",
+        "heedful: texts truncated to the 9 tokens that the model can read: 2 of 5 (first: line 2, line 4)",
+        "heedful: empty texts, whose results are meaningless: 2 of 5 (first: line 3, line 5)",
     ]
     found = [json.loads(line)["truncated"] for line in result.stdout.splitlines()]
     assert found == [False, True, False, True, False]
     file = write_csv("a.csv", [["Text"], ["w1\nw2"], ["w1 " * 12]])
-    assert "cut to that: 1 of 2 (first: line 4)" in invoke("predict", "--model", "model", "--input", file).stderr
+    assert (
+        "tokens that the model can read: 1 of 2 (first: line 4)"
+        in invoke("predict", "--model", "model", "--input", file).stderr
+    )
     assert invoke("predict", "--model", "model", "w1").stderr == ""
 
 
 def test_pairs_are_pointed_out_to_a_model_of_single_texts(here: Path) -> None:
     Path("lines").write_text("w1 w2\nw1\tw2\nw3\nw4\tw5\n")
-    note = "trained on single texts: 2 of 4 (first: line 2)"
+    note = "trained on single texts: 2 of 4 (first: line 2, line 4)"
     assert note in invoke("predict", "--model", "model", "--input", "lines").stderr
     write_classifier(here / "pairs", replace(TABLE, pair_field="Other"))
     assert note not in invoke("predict", "--model", "pairs", "--input", "lines").stderr

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("command", "name"), FILES.items())
 def test_a_file_of_another_is_replaced_with_force_only(command, name):
     Path(name).write_text("mine")
-    with pytest.raises(InputError, match=f"{name}: is there already.*--force"):
+    with pytest.raises(InputError, match=f"{name}: already exists.*--force"):
         invoke(*shlex.split(command))
     assert Path(name).read_text() == "mine"
     assert invoke(*shlex.split(command), "--force").exit_code == 0
@@ -60,7 +60,7 @@ def test_nothing_is_lost_with_an_empty_file_or_a_device(force):
 
 
 def test_force_does_not_replace_what_is_read():
-    with pytest.raises(InputError, match="is read as"):
+    with pytest.raises(InputError, match="is also the input"):
         invoke("translate", "--input", "few.en", "--output", "few.en", "--force")
 
 
@@ -84,12 +84,13 @@ def test_a_folder_of_another_is_replaced_with_force_only(command, content):
     for name in content:
         (Path("out") / name).parent.mkdir(parents=True)
         (Path("out") / name).write_text("mine")
-    with pytest.raises(InputError, match=r"out: is there already.*--force"):
+    with pytest.raises(InputError, match=r"out: already exists.*--force"):
         invoke(*shlex.split(command))
     assert all((Path("out") / name).read_text() == "mine" for name in content)
     arguments = ["export", "en-de", "out"]  # the bundled model is not one that Marian has
     assert invoke(*arguments, "--force").exit_code == 0
     assert sorted(path.name for path in Path("out").iterdir()) == [
+        "README.md",
         "manifest.json",
         "model.safetensors",
         "recipe.json",
@@ -115,6 +116,6 @@ def test_force_does_not_remove_the_folder_of_the_user_or_the_current_one(command
     (folder / "home" / "here").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(folder / "home"))
     for name in (".", str(folder), str(folder / "home"), str(folder.parent)):
-        with pytest.raises(InputError, match="name a folder in it"):
+        with pytest.raises(InputError, match="choose a folder in it"):
             invoke(*shlex.split(command.format(name)), "--force")
     shutil.rmtree(folder / "home")

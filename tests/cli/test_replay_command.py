@@ -5,6 +5,7 @@ import json
 import pytest
 from invocation import invoke
 
+from heedful.errors import InputError
 from interrupted import train
 from reversal import recipe, write_pairs
 
@@ -33,3 +34,8 @@ def test_json_has_all_digits(run):
     found = json.loads(invoke("replay", run, 7, "--json").stdout)
     assert found["norm"] == found["logged_norm"]
     assert found["batches"][1]["tensors"][0]["not_finite"] == 0
+
+
+def test_an_update_that_was_never_computed_is_an_error(run):
+    with pytest.raises(InputError, match="newest checkpoint is of update 13, so update 999 was not computed"):
+        invoke("replay", run, 999)

@@ -61,7 +61,7 @@ def test_the_same_command_finishes_what_was_interrupted(tmp_path):
 @pytest.mark.parametrize("name", ["train.en", "notes.txt"])
 def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine\n", encoding="utf-8")
-    with pytest.raises(InputError, match=f"{name} in it is none of these scenes; name an empty folder"):
+    with pytest.raises(InputError, match=f"contains {name}, which does not belong to these scenes; choose an"):
         run("en-de", "--out", tmp_path, *FEW)
     assert contents(tmp_path) == {name: b"mine\n"}
 
@@ -69,14 +69,14 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
 def test_another_seed_does_not_replace_a_corpus(tmp_path):
     run("en-de", "--out", tmp_path, *FEW)
     before = contents(tmp_path)
-    with pytest.raises(InputError, match="name an empty folder"):
+    with pytest.raises(InputError, match="choose an empty folder"):
         run("en-de", "--out", tmp_path, *FEW, "--seed", 2)
     assert contents(tmp_path) == before
 
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "scenes").write_text("mine\n", encoding="utf-8")
-    with pytest.raises(InputError, match="is a file; name a folder"):
+    with pytest.raises(InputError, match="is a file; give a folder"):
         run("en-de", "--out", tmp_path / "scenes", *FEW)
 
 
@@ -85,11 +85,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(RunError, match=r"cannot write to .*scenes: Permission denied; name another with --out"):
+    with pytest.raises(
+        RunError, match=r"cannot write to .*scenes: Permission denied; choose another folder with --out"
+    ):
         run("en-de", "--out", tmp_path / "scenes", *FEW)
 
 
 def test_unknown_languages_write_nothing(tmp_path):
-    with pytest.raises(InputError, match="unknown languages 'en-fr'"):
+    with pytest.raises(InputError, match='unknown language pair "en-fr"'):
         run("en-fr", "--out", tmp_path / "scenes", *FEW)
     assert not (tmp_path / "scenes").exists()

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 from invocation import invoke
+from safetensors import safe_open
 
 import heedful
 from heedful.architectures import SentenceEncoder, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.predictors.retriever import Retriever
+from heedful.predictors.retriever import Retriever, write_index
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -70,13 +71,13 @@ def test_json_tells_the_line(place):
 def test_an_index_is_made_once_and_used(place, monkeypatch):
     first = run(*OPTIONS, "--index", "index", "w3").stdout
     asked = []
-    honest = Retriever.encode_lines
+    honest = Retriever.vectors
 
     def count(self, texts, *rest):
         asked.append(texts := list(texts))
         return honest(self, texts, *rest)
 
-    monkeypatch.setattr(Retriever, "encode_lines", count)
+    monkeypatch.setattr(Retriever, "vectors", count)
     assert run(*OPTIONS, "--index", "index", "w3").stdout == first == run(*OPTIONS, "w3").stdout
     assert asked == [["w3"], LINES, ["w3"]]
 
@@ -89,10 +90,10 @@ def test_without_an_option_nothing_is_kept(place):
 def test_an_index_of_another_corpus_or_model_is_refused(place):
     run(*OPTIONS, "--index", "index", "w3")
     (place / "corpus").write_text("w3\n")
-    with pytest.raises(InputError, match="index: was made of another corpus; delete it"):
+    with pytest.raises(InputError, match="index: belongs to another corpus; delete it"):
         run(*OPTIONS, "--index", "index", "w3")
     make_model(place / "model", seed=2)
-    with pytest.raises(InputError, match="was made of another model and another corpus"):
+    with pytest.raises(InputError, match="belongs to another model and another corpus"):
         run(*OPTIONS, "--index", "index", "w3")
 
 
@@ -105,13 +106,13 @@ def test_blank_lines_are_left_out_and_counted(place):
     assert result.stderr == "heedful: corpus: 34 blank lines are left out\n"
 
 
-def test_an_index_with_blank_lines_is_made_again(place, monkeypatch):
+def test_an_index_with_blank_lines_is_made_again(place):
     (place / "corpus").write_text("w3\n\nw5\n")
-    monkeypatch.setattr("heedful.cli.search.read_corpus", lambda *_: {1: "w3", 2: "", 3: "w5"})
     run(*OPTIONS, "--index", "index", "w3")
-    monkeypatch.undo()
-    monkeypatch.chdir(place)
-    with pytest.raises(InputError, match="index: was made with the blank lines of corpus; delete it"):
+    with safe_open("index", "numpy") as index:
+        sources = {name: index.metadata()[name] for name in ("model", "corpus")}
+        write_index(Path("index"), index.get_tensor("vectors")[[0, 0, 1]], sources)
+    with pytest.raises(InputError, match="index: was built with the blank lines of corpus; delete it"):
         run(*OPTIONS, "--index", "index", "w3")
 
 
@@ -123,7 +124,7 @@ def test_an_empty_corpus_is_refused(place, content):
 
 
 def test_vectors_are_written_as_json_or_as_an_array(place):
-    vectors = heedful.load("model", "cpu").encode(LINES)
+    vectors = heedful.load("model", "cpu", engine="auto").encode(LINES)
     lines = encode("--model", "model", "--input", "corpus").stdout.splitlines()
     assert [json.loads(line) for line in lines] == vectors.tolist()
     for name in ("v.npy", "v.npz", "v.jsonl"):
@@ -135,7 +136,7 @@ def test_vectors_are_written_as_json_or_as_an_array(place):
 
 
 def test_a_format_that_nobody_knows_is_refused(place):
-    with pytest.raises(InputError, match=r"--output v\.txt: .* ends in \.jsonl, \.npy, \.npz"):
+    with pytest.raises(InputError, match=r"--output v\.txt: .* must end in \.jsonl, \.npy, \.npz"):
         encode("--model", "model", "--input", "corpus", "--output", "v.txt")
 
 
@@ -156,7 +157,9 @@ def test_of_tables_the_columns_of_the_recipe_are_read(place):
     assert json.loads(line)[0] == {"rank": 1, "score": pytest.approx(1), "line": 13, "text": LINES[11]}
     for options, texts in (([], queries), (["--source-field", "answer"], LINES)):
         found = encode("--model", "model", "--input", "faq.csv", *options).stdout.splitlines()
-        assert [json.loads(vector) for vector in found] == heedful.load("model", "cpu").encode(texts).tolist()
+        assert [json.loads(vector) for vector in found] == heedful.load("model", "cpu", engine="auto").encode(
+            texts
+        ).tolist()
 
 
 def test_an_index_of_another_column_is_refused(place):
@@ -164,14 +167,14 @@ def test_an_index_of_another_column_is_refused(place):
     table = ["--model", "model", "--corpus", "faq.csv", "--index", "index"]
     first = run(*table, "w3").stdout
     assert run(*table, "w3").stdout == first
-    with pytest.raises(InputError, match="index: was made of another corpus; delete it"):
+    with pytest.raises(InputError, match="index: belongs to another corpus; delete it"):
         run(*table, "--target-field", "question", "w3")
 
 
 def test_a_column_of_what_is_no_table_is_refused(place):
-    with pytest.raises(InputError, match=r"columns are named \(answer\), but --corpus \S+ is no table"):
+    with pytest.raises(InputError, match=r"columns were given \(answer\), but --corpus \S+ is not a table"):
         run(*OPTIONS, "--target-field", "answer", "w3")
-    with pytest.raises(InputError, match=r"columns are named \(answer\), but --input corpus is no table"):
+    with pytest.raises(InputError, match=r"columns were given \(answer\), but --input corpus is not a table"):
         encode("--model", "model", "--input", "corpus", "--source-field", "answer")
 
 
@@ -184,10 +187,10 @@ def test_every_text_and_query_is_counted(place, reporters):
 
 
 MISTAKES = {
-    "nothing: there is no such file": ("--model", "model", "--corpus", "nothing", "w3"),
-    "there are texts and --input": (*OPTIONS, "w3", "--input", "corpus"),
-    "--index no/index: there is no folder no; make it": (*OPTIONS, "w3", "--index", "no/index"),
-    "use it with `heedful translate`. Vectors come from a model for the task": (
+    "nothing: no such file": ("--model", "model", "--corpus", "nothing", "w3"),
+    "texts were given together with --input": (*OPTIONS, "w3", "--input", "corpus"),
+    "--index no/index: there is no folder no; create it": (*OPTIONS, "w3", "--index", "no/index"),
+    "use it with `heedful translate`. Text vectors need a model for the task": (
         "--model",
         "en-de",
         *OPTIONS[2:],
@@ -203,5 +206,5 @@ def test_a_mistake_is_one_message(place, message):
 
 
 def test_another_model_is_sent_to_its_command(place):
-    with pytest.raises(InputError, match='the task "ranking"; use it with `heedful search`'):
+    with pytest.raises(InputError, match="is a ranking model; use it with `heedful search`"):
         invoke("write", "--model", "model", "w3")

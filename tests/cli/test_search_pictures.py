@@ -1,4 +1,4 @@
-"""`heedful search`, `encode` and `evaluate` with a model of pictures and texts: what the library finds, both ways."""
+"""`heedful search`, `encode` and `evaluate` with a model of images and texts: what the library finds, both ways."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ OPTIONS = ("--model", "model", "--corpus", "files", "--count", 3)
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with pictures, tables and a model, and one of texts alone."""
+    """A folder with images, tables and a model, and one of texts alone."""
     folder = write_tables(tmp_path_factory.mktemp("made") / "data")
     settings = recipe(folder)
     tokenizer = train_tokenizer(TEXTS, settings.tokenizer)
@@ -123,7 +123,7 @@ def test_an_index_of_pictures_is_made_once_and_of_this_folder_only(place, tmp_pa
     other.mkdir()
     for path in pictures()[:5]:
         (other / path.name).write_bytes(path.read_bytes())
-    with pytest.raises(InputError, match="index: was made of another corpus; delete it"):
+    with pytest.raises(InputError, match="index: belongs to another corpus; delete it"):
         run("--model", "model", "--corpus", other, *index, QUERY)
 
 
@@ -166,12 +166,12 @@ def test_all_that_is_encoded_is_counted(place, reporters):
 
 
 MISTAKES = {
-    r"absent\.png: there is no such file": (*OPTIONS, "absent.png"),
+    r"absent\.png: no such file": (*OPTIONS, "absent.png"),
     "no file below this folder ends in": ("--model", "model", "--corpus", "model", QUERY),
-    "files: is a folder, and ranking searches texts": ("--model", "ranking", "--corpus", "files", QUERY),
-    "nothing: there is no such file": ("--model", "model", "--corpus", "nothing", QUERY),
-    "there are texts and --input": (*OPTIONS, QUERY, "--input", "texts"),
-    "it is no picture": ("--model", "model", "--corpus", "texts", "broken.png"),
+    "files: is a folder, but ranking searches texts": ("--model", "ranking", "--corpus", "files", QUERY),
+    "nothing: no such file": ("--model", "model", "--corpus", "nothing", QUERY),
+    "texts were given together with --input": (*OPTIONS, QUERY, "--input", "texts"),
+    "not an image": ("--model", "model", "--corpus", "texts", "broken.png"),
 }
 
 
@@ -201,7 +201,7 @@ def test_a_sentence_that_ends_like_a_picture_is_a_sentence(place):
     "query", ["absent.png", "photos/my cat.JPG", "./absent", "/nowhere/cat", "../cat.heic", "a/b c.webp"]
 )
 def test_a_query_that_looks_like_a_path_and_is_not_there_is_an_error(query, place):
-    with pytest.raises(InputError, match=r"there is no such file or folder"):
+    with pytest.raises(InputError, match=r"no such file or folder"):
         run("--model", "model", "--corpus", "texts", query)
 
 

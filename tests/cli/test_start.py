@@ -18,6 +18,15 @@ train = [{{source = "train.en", target = "train.de"}}]
 kind = "character"
 {TOY_MODEL}
 """
+TASKS = {  # whose recipes are checked by their settings and files alone
+    "classification": 'source = "moods.tsv", source_field = "text", target_field = "label"',
+    "regression": 'source = "marks.tsv", source_field = "text", target_field = "mark"',
+    "tagging": 'source = "tags.conll"',
+    "ranking": 'source = "moods.tsv", source_field = "text", target_field = "label"',
+    "language_model": 'source = "train.en"',
+    "masked_lm": 'source = "train.en"',
+    "text_to_text": 'source = "train.en", target = "train.de"',
+}
 WITHOUT_TORCH = [
     "--help",
     "--version",
@@ -25,6 +34,9 @@ WITHOUT_TORCH = [
     "config presets",
     "config show recipe.toml",
     "config schema",
+    "config check recipe.toml",
+    "config check recipe.toml --out new",
+    *(f"config check {task}.toml" for task in TASKS),
     "runs list .",
     "runs check run",
     "tokenizer train train.en --out tokenizer --vocab-size 300",
@@ -37,7 +49,6 @@ WITHOUT_COMPILER = [
     "info",
     "info tiny",
     "info en-de",
-    "config check recipe.toml",
     "init moods.tsv --out out",
     "init train.en train.de --out out",
     "init train.en --out out",
@@ -70,8 +81,16 @@ def make_folder(folder: Path) -> None:
     (folder / "train.de").write_text("".join(f"{text.upper()}\n" for text in texts))
     rows = "".join(f"{t}\t{'ab'[i % 2]}\n" for i, t in enumerate(texts))
     (folder / "moods.tsv").write_text(f"text\tlabel\n{rows}")
+    (folder / "marks.tsv").write_text("text\tmark\n" + "".join(f"{t}\t{i}\n" for i, t in enumerate(texts)))
+    (folder / "tags.conll").write_text("the\tO\ndog\tB-ANIMAL\n\n" * 20)
     (folder / "words.txt").write_text("cat 1 2\ndog 2 1\n")
     (folder / "recipe.toml").write_text(RECIPE)
+    for task, corpus in TASKS.items():
+        documents = 'documents = "line"' if task == "masked_lm" else ""
+        family = {"language_model": "decoder", "text_to_text": "encoder_decoder"}
+        model = f'[model]\nfamily = "{family.get(task, "encoder")}"\ntie = "none"\n'
+        recipe = f'task = "{task}"\n[data]\n{documents}\ntrain = [{{{corpus}}}]\n[tokenizer]\nkind = "character"\n'
+        (folder / f"{task}.toml").write_text(recipe + ("mask = true\n" if task == "masked_lm" else "") + model)
 
 
 @pytest.fixture(scope="module")

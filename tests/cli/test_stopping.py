@@ -59,7 +59,7 @@ def test_a_signal_ends_the_block_once_and_what_is_half_made_can_be_removed(numbe
                 os.kill(os.getpid(), number)
                 removed.append("half made")
 
-    with pytest.raises(Interrupted, match=r"stopped by SIG.*the same command goes on") as raised:
+    with pytest.raises(Interrupted, match=r"stopped by SIG.*the same command resumes") as raised:
         stopped_twice()
     assert removed
     assert raised.value.exit_code == code
@@ -88,7 +88,7 @@ def test_code_that_is_not_python_is_ended_after_some_seconds():
     ended = run(BUSY)
     assert (ended.returncode, ended.stderr) == (
         143,
-        "heedful: stopped by SIGTERM; the same command goes on from the newest checkpoint, or begins again if there is "
+        "heedful: stopped by SIGTERM; the same command resumes from the newest checkpoint, or starts again if there is "
         "none\n",
     )
 
@@ -108,4 +108,4 @@ with Stopping(False), Interruption() as interruption:
 def test_an_update_that_takes_long_is_abandoned_and_the_run_saved():
     ended = run(LONG)
     assert (ended.returncode, ended.stdout) == (143, "saved\n")
-    assert "stopped and saved in the middle of an update or validation that takes long (SIGTERM)" in ended.stderr
+    assert "stopped and saved in the middle of a long update or validation (SIGTERM)" in ended.stderr

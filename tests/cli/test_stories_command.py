@@ -48,12 +48,12 @@ def test_the_same_command_finishes_what_was_interrupted(tmp_path):
 def test_another_seed_does_not_replace_stories(tmp_path):
     run("--out", tmp_path, *FEW)
     before = contents(tmp_path)
-    with pytest.raises(InputError, match=r"txt in it is none of these stories; name an empty folder"):
+    with pytest.raises(InputError, match=r"txt, which does not belong to these stories; choose an empty folder"):
         run("--out", tmp_path, *FEW, "--seed", 2)
     assert contents(tmp_path) == before
 
 
 def test_unknown_languages_write_nothing(tmp_path):
-    with pytest.raises(InputError, match="unknown language 'fr': stories come in en, de, zh"):
+    with pytest.raises(InputError, match="unknown language 'fr'; choose one of en, de, zh"):
         run("fr", "--out", tmp_path / "stories", *FEW)
     assert not (tmp_path / "stories").exists()

@@ -42,8 +42,8 @@ COMMANDS = [
     "fill [MASK] --model model",
     "predict hello --model model",
     "search hello --model model --corpus text",
-    "encode text --model model --output vectors.npy",
-    "attention hello --model model --out picture.png",
+    "encode hello --model model --output vectors.npy",
+    "attention hello --model model --out image.png",
     "inspect model hello --out page.html",
     "inspect model --no-open --port 0",
     "inspect en-de --beside model --no-open --port 0",
@@ -81,7 +81,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_imports_what_a_model_folder_names(command: str, folder: Path) -> None:
-    with pytest.raises(InputError, match=rf"heedful imports no code .* `heedful --import {MODULE} COMMAND"):
+    with pytest.raises(InputError, match=rf"heedful does not import code .* `heedful --import {MODULE} COMMAND"):
         invoke(*command.split())
     assert not (folder / "was_here").exists()
     assert MODULE not in sys.modules
@@ -102,7 +102,7 @@ def test_whoever_trusts_a_module_says_so_before_the_command(folder: Path) -> Non
 def test_a_module_that_cannot_be_imported_is_one_message() -> None:
     with pytest.raises(InputError, match=r"the module my_tasks\.py cannot be imported"):
         invoke("--import", "my_tasks.py", "config", "presets")
-    with pytest.raises(InputError, match=r'"\./tasks" is not the name of a module'):
+    with pytest.raises(InputError, match=r'"\./tasks" is not a module name'):
         invoke("--import", "./tasks", "config", "presets")
     with pytest.raises(InputError, match=r"the module no_such_module cannot be imported .* PYTHONPATH"):
         invoke("--import", "no_such_module", "config", "presets")
@@ -127,4 +127,4 @@ def test_a_run_of_ones_own_needs_no_option_to_go_on(folder: Path) -> None:
     )
     assert invoke("train", "own.toml", "--out", "run").exit_code == 0
     result = invoke("train", "own.toml", "--out", "run", "--set", "train.max_updates=3")
-    assert "going on after update 2" in result.stderr
+    assert "resuming after update 2" in result.stderr

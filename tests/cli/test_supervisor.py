@@ -63,7 +63,7 @@ def test_a_run_that_is_killed_three_times_ends_as_if_nothing_had_happened(tmp_pa
     _, said = shell.communicate(timeout=120)
     assert shell.returncode == 0, said
     assert killed == 3
-    assert said.count("going on after update") == 3
+    assert said.count("resuming after update") == 3
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 
 

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from heedful.cli.inputs import table_rows, wanted_texts
-from heedful.cli.output import TableRows, one_cell, one_line, writing_answers
+from heedful.cli.inputs import table_rows, texts_of
+from heedful.cli.output import TableRows, one_cell, one_line, writing_results
 from heedful.data.readers.rows import MISSING
 
 TEXTS = ["plain", "a, b", 'say "so"', "one\ntwo", "one\r\ntwo", "one\rtwo", "a\tb", "", " ", "a\u2028b\x85c", "\\n"]
@@ -38,8 +38,8 @@ def test_a_csv_table_is_written_with_the_separator_of_the_csv_table_that_was_rea
     rows = [("id", "text", "price"), *((f"{n}", f"A sentence of number {n}.", f"{n},50") for n in range(9))]
     with source.open("w", newline="") as stream:
         csv.writer(stream, delimiter=separator).writerows(rows)
-    given = table_rows(source, wanted_texts(None, "text"))
-    with writing_answers(output, source, given, ("answer",)) as answers:
+    given = table_rows(source, texts_of(None, "text"))
+    with writing_results(output, source, rows=given, columns=("answer",)) as answers:
         for row in given.rows:
             answers.write_answer(row.cells, "", {"answer": "x, y; z"})
     with output.open(newline="") as stream:

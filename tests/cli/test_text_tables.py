@@ -172,7 +172,7 @@ def test_the_column_can_be_named_in_all_commands_alike(command: str, run: Run, o
     assert run("--input", file, option, name) == plain
     with pytest.raises(InputError, match=r"no column is named 'Othr' \(did you mean 'Other'\?\).*--column"):
         run("--input", file, option, "Othr")
-    with pytest.raises(InputError, match=r"columns are named \(Other\).*--input-format"):
+    with pytest.raises(InputError, match=r"columns were given \(Other\).*--input-format"):
         run(option, "Other", stdin="ab [MASK]\n")
 
 
@@ -184,12 +184,12 @@ def test_without_the_recipes_column_the_one_of_the_text_is_read_and_said(command
     result = invoke(command, "--model", models / command, "--input", file)
     named = invoke(command, "--model", models / command, "--input", file, "--column", "review")
     assert result.stdout == named.stdout
-    assert f"heedful: {file}: the text is read from column 'review'; name another with --column\n" in result.stderr
+    assert f"heedful: {file}: the text is read from column 'review'; choose another with --column\n" in result.stderr
 
 
 def test_a_table_whose_text_is_in_doubt_is_refused(command: str, run: Run) -> None:
     rows = [{"title": f"{letter} one [MASK]", "body": f"{letter} two [MASK]"} for letter in LETTERS]
-    with pytest.raises(InputError, match=r"in\.csv: .*several columns may hold the text.*--column"):
+    with pytest.raises(InputError, match=r"in\.csv: .*several columns may contain the text.*--column"):
         run("--input", write_table("in.csv", rows))
 
 
@@ -202,7 +202,7 @@ def test_lines_of_text_become_a_table_by_the_name_of_the_output(command: str, ru
 
 
 def test_json_lines_are_not_put_into_a_table_of_another_kind(command: str, run: Run) -> None:
-    with pytest.raises(InputError, match=r"--output out\.csv: the name asks for a table"):
+    with pytest.raises(InputError, match=r"--output out\.csv: the file name asks for a table"):
         run("ab [MASK]", "--json", "--output", "out.csv")
     run("ab [MASK]", "--json", "--output", "out.jsonl")
     assert Path("out.jsonl").read_text() == run("ab [MASK]", "--json")

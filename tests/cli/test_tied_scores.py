@@ -37,7 +37,7 @@ def tied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     """Let every validation have one and the same selecting score."""
 
     def evaluated(self: Trainer) -> Results:
-        others = dict.fromkeys(self.task.metrics, 0.5)
+        others = dict.fromkeys(self.task.spec.metrics, 0.5)
         return Results(others | {self.best_name: request.param, "loss": LOSSES[self.state.update]})
 
     monkeypatch.setattr(Trainer, "evaluated", evaluated)
@@ -50,10 +50,10 @@ class Killed(BaseException):
 def train_and_kill(settings: Recipe, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     update = Trainer.update
 
-    def update_or_die(self, logger):
+    def update_or_die(self):
         if self.state.update + 1 == END:
             raise Killed
-        update(self, logger)
+        update(self)
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "update", update_or_die)
@@ -67,6 +67,7 @@ def train_and_interrupt(settings: Recipe, folder: Path, monkeypatch: pytest.Monk
         assert train(settings, folder).exit_code == 143
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("tied")
 @pytest.mark.parametrize("end", [train_and_kill, train_and_interrupt])
 def test_an_unfinished_run_opens_at_the_lowest_loss_of_equal_scores(settings, end, tmp_path, monkeypatch, caplog):

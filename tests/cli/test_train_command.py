@@ -66,6 +66,7 @@ def test_a_recipe_becomes_a_model_that_evaluates_translates_and_is_exported(text
 CHILD = "from heedful.cli import main; main()"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_says_how_to_go_on(number, code, text):
     words = ["train", "toy", "--data", "data", "--out", "run"]
@@ -86,4 +87,4 @@ def test_a_signal_saves_and_says_how_to_go_on(number, code, text):
     update = json.loads((saved / "state.json").read_text())["progress"]["update"]
     exit_code, _, err = heedful(*words, "--set", f"train.max_updates={update + 1}", *endless[2:])
     assert exit_code == 0
-    assert f"going on after update {update}" in err
+    assert f"resuming after update {update}" in err

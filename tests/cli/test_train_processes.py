@@ -60,7 +60,6 @@ def wait_for_updates(folder: Path, begun: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.slow
 def test_a_run_goes_from_one_process_to_two_and_back_bit_for_bit(settings, text, whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         stop_after(1, patch)

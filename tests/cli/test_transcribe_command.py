@@ -1,4 +1,4 @@
-"""`heedful transcribe`: files of sound in, text and subtitles out."""
+"""`heedful transcribe`: audio files in, text and subtitles out."""
 
 import csv
 import json
@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from heedful.architectures import weights
 from heedful.checkpoint import write_model
 from heedful.cli import app
-from heedful.cli.transcribe import Source, readable
+from heedful.cli.files import ReadFiles
+from heedful.cli.transcribe import Source
 from heedful.errors import InputError, Interrupted
 from heedful.predictors.speech import StampedWindows
 from heedful.predictors.transcriber import Transcriber
@@ -77,7 +78,7 @@ def test_transcripts_are_a_table_by_the_outputs_name_and_names_do_not_break_line
         assert list(csv.reader(stream)) == [["file", "text"], [name, text]]
     transcribe(name, "--output", "out.jsonl")
     assert json.loads(Path("out.jsonl").read_text()) == {"file": name, "text": text}
-    with pytest.raises(InputError, match=r"--output out\.csv: the name asks for a table"):
+    with pytest.raises(InputError, match=r"--output out\.csv: the file name asks for a table"):
         transcribe(name, "--format", "json", "--output", "out.csv")
 
 
@@ -130,10 +131,13 @@ def test_subtitles_are_those_of_the_segments(stamped, here, form, format_):
 
 @pytest.mark.parametrize("form", ["srt", "vtt", "tsv"])
 def test_what_is_of_one_recording_needs_a_folder_for_several(stamped, form):
-    with pytest.raises(InputError, match=f"--format {form}: is for one recording, and there are 3; --out FOLDER has a"):
+    with pytest.raises(
+        InputError, match=f"--format {form}: is for one audio file, but there are 3; --out FOLDER writes"
+    ):
         transcribe(*FILES, "--format", form)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("form", "ending"), [("text", "txt"), ("json", "json"), ("srt", "srt"), ("vtt", "vtt"), ("tsv", "tsv")]
 )
@@ -150,7 +154,7 @@ def test_each_recording_has_a_file_in_a_folder(stamped, here, form, ending):
     assert found == want
     transcribe(*FILES, "--format", form, "--out", "made/texts")
     (here / "made" / "texts" / f"one.{ending}").write_text("corrected by hand")
-    with pytest.raises(InputError, match=rf"one\.{ending}: is there already, and heedful did not write it or it was"):
+    with pytest.raises(InputError, match=rf"one\.{ending}: already exists, but was not written by heedful or was"):
         transcribe(*FILES, "--format", form, "--out", "made/texts")
     transcribe(*FILES, "--format", form, "--out", "made/texts", "--force")
 
@@ -161,12 +165,12 @@ def test_recordings_of_one_stem_have_files_of_their_whole_names(plain, here):
     assert sorted(path.name for path in (here / "made").iterdir()) == ["one.flac.srt", "one.wav.srt"]
     (here / "below").mkdir()
     (here / "below" / "one.wav").write_bytes((here / "one.wav").read_bytes())
-    with pytest.raises(InputError, match=r"two recordings would be written as one\.wav\.srt; rename one of them"):
+    with pytest.raises(InputError, match=r"two transcripts would be written as one\.wav\.srt; rename a source"):
         transcribe("one.wav", "below", "--format", "srt", "--out", "other")
 
 
 def test_output_and_out_exclude_each_other(plain):
-    with pytest.raises(InputError, match="--output is one file for all recordings, and --out a folder"):
+    with pytest.raises(InputError, match="--output is one file for all transcripts, --out a folder"):
         transcribe("one.wav", "--output", "a", "--out", "b")
 
 
@@ -200,9 +204,7 @@ def test_the_language_is_heard_or_given(here):
 
 def test_names_of_files_that_are_not_there_are_refused_before_the_work(stamped, here, reporters):
     (here / "empty").mkdir()
-    with pytest.raises(
-        InputError, match=r"^absent\.wav: there is no such file; name a file of sound\n  empty: no file"
-    ):
+    with pytest.raises(InputError, match=r"^absent\.wav: no such file or folder; .*\n  empty: no file"):
         transcribe("one.wav", "absent.wav", "empty", "--output", "out.txt")
     assert not (here / "out.txt").exists()
     assert not reporters
@@ -211,7 +213,7 @@ def test_names_of_files_that_are_not_there_are_refused_before_the_work(stamped, 
 @pytest.mark.parametrize("form", ["text", "json", "files"])
 @pytest.mark.parametrize("skip", [False, True])
 def test_bad_files_are_named_at_the_end_and_the_others_are_transcribed(stamped, here, form, skip):
-    noise = np.random.default_rng(1).normal(0, 0.1, 20 * RATE)
+    noise = np.random.default_rng(1).normal(0, 0.1, 9000)  # frames of FLAC have up to 4,096 samples
     soundfile.write("whole.flac", noise, RATE)
     (here / "cut.flac").write_bytes((here / "whole.flac").read_bytes()[:-200])
     (here / "text.wav").write_text("no sound")
@@ -220,7 +222,7 @@ def test_bad_files_are_named_at_the_end_and_the_others_are_transcribed(stamped, 
     names = ["text.wav", "one.wav", "cut.flac", "long.wav", "opposite.wav"]
     result = CliRunner().invoke(app, ["transcribe", *names, "--model", "model", *options, *["--skip-bad"] * skip])
     said = result.stderr if skip else str(result.exception)
-    assert "3 files of 5 could not be read:\n  text.wav: it is no sound, damaged" in said
+    assert "3 files of 5 could not be read:\n  text.wav: it is not audio, damaged" in said
     assert "\n  cut.flac: it is " in said
     assert "\n  opposite.wav: its channels cancel each other" in said
     assert (result.exit_code == 0) == skip
@@ -231,7 +233,7 @@ def test_bad_files_are_named_at_the_end_and_the_others_are_transcribed(stamped, 
 
 
 def test_truncated_files_and_single_channels_are_transcribed_if_that_is_asked_for(plain, here):
-    noise = np.random.default_rng(1).normal(0, 0.1, 20 * RATE)
+    noise = np.random.default_rng(1).normal(0, 0.1, 9000)  # frames of FLAC have up to 4,096 samples
     soundfile.write("whole.flac", noise, RATE)
     (here / "cut.flac").write_bytes((here / "whole.flac").read_bytes()[:-200])
     soundfile.write("opposite.wav", np.stack([noise[:RATE], -noise[:RATE]], axis=1), RATE)
@@ -246,7 +248,7 @@ def second_window_is_interrupted(monkeypatch):
     def interrupting(windows, reading, said):
         if reading in taken:
             raise KeyboardInterrupt
-        if reading.left < reading.recording.length:
+        if reading.window_length < reading.audio.length:
             taken.append(reading)
         take(windows, reading, said)
 
@@ -258,7 +260,8 @@ def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, 
     with pytest.raises(Interrupted) as caught:
         transcribe("long.wav", "--format", "srt", "--output", "a.srt", "--force")
     heard = str(caught.value).removeprefix(
-        "interrupted; a.srt.part has what was heard, and a.srt is as it was; long.wav was heard until 00:00:00."
+        "interrupted; a.srt.part contains the transcripts so far, and a.srt is unchanged; long.wav was transcribed "
+        "until 00:00:00."
     )
     assert 0 < int(heard) < 980
     assert (here / "a.srt.part").read_text().startswith("1\n00:00:00,")
@@ -266,7 +269,9 @@ def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, 
 
 
 def test_what_was_heard_of_the_next_file_follows_the_files_that_are_done(stamped, second_window_is_interrupted):
-    with pytest.raises(Interrupted, match=r"as it was; the first file is done, long\.wav was heard until 00:00:00\."):
+    with pytest.raises(
+        Interrupted, match=r"unchanged; the first file is done, long\.wav was transcribed until 00:00:00\."
+    ):
         transcribe("one.wav", "long.wav", "--format", "json", "--output", "a.jsonl")
     first, second = map(json.loads, Path("a.jsonl.part").read_text().splitlines())
     assert (first["file"], first["seconds"]) == ("one.wav", 0.24)
@@ -289,7 +294,9 @@ def test_what_was_heard_of_a_later_file_is_not_taken_for_the_first(stamped, monk
     found = Transcriber._search
     monkeypatch.setattr(StampedWindows, "take", interrupted)
     monkeypatch.setattr(Transcriber, "_search", search)
-    with pytest.raises(Interrupted, match=r"one.wav was heard until 00:00:00.000, long.wav was heard until 00:00:0"):
+    with pytest.raises(
+        Interrupted, match=r"one.wav was transcribed until 00:00:00.000, long.wav was transcribed until 00:00:0"
+    ):
         transcribe("one.wav", "long.wav", "--output", "a.txt")
     first, second = Path("a.txt.part").read_text().splitlines()
     assert first == "one.wav\t"
@@ -305,10 +312,12 @@ def test_a_name_that_is_no_utf_8_is_written_as_it_is(plain, here):
 
 def test_many_files_are_not_open_at_once(plain, here):
     sources = [Source(name, Path(name)) for name in [*FILES, "absent.wav"]]
-    good, bad, seconds = readable(sources, plain.settings)
-    assert (good, bad) == (sources[:3], ["absent.wav: there is no such file; name a file of sound"])
-    assert seconds == pytest.approx(0.24 + 0.22 + 0.98)
-    assert all(source.opened(plain.settings)._sound is None for source in good)
+    files = ReadFiles(sources, lambda source: source.opened(plain.settings))
+    opened = list(files)
+    assert files.read == sources[:3]
+    assert files.bad[0].startswith("absent.wav: no such file; give ")
+    assert [audio.seconds for audio in opened] == pytest.approx([0.24, 0.22, 0.98])
+    assert all(audio._file is None for audio in opened)
 
 
 def test_an_interruption_before_anything_was_heard_leaves_nothing(stamped, here, monkeypatch):
@@ -316,20 +325,20 @@ def test_an_interruption_before_anything_was_heard_leaves_nothing(stamped, here,
         raise KeyboardInterrupt
 
     monkeypatch.setattr(StampedWindows, "take", interrupted)
-    for options, end in [((), ""), (("--output", "a.srt"), "; nothing is written")]:
+    for options, end in [((), ""), (("--output", "a.srt"), "; nothing was written")]:
         with pytest.raises(Interrupted) as caught:
             transcribe("long.wav", "--format", "srt", *options)
-        assert str(caught.value) == f"interrupted before anything was heard{end}"
+        assert str(caught.value) == f"interrupted before anything was transcribed{end}"
     assert not list(here.glob("*.srt*"))
 
 
 def test_a_file_that_is_read_is_not_overwritten(stamped):
-    with pytest.raises(InputError, match=r"--output one\.wav: is read as one\.wav and would be overwritten"):
+    with pytest.raises(InputError, match=r"--output one\.wav is also the input and would be overwritten"):
         transcribe("one.wav", "--output", "one.wav")
 
 
 def test_a_model_of_another_kind_is_refused(here):
-    with pytest.raises(InputError, match=r'is a model for the task "translation"; use it with `heedful translate`'):
+    with pytest.raises(InputError, match=r"is a translation model; use it with `heedful translate`"):
         invoke("transcribe", "one.wav", "--model", "en-de")
 
 
@@ -340,7 +349,7 @@ def test_progress_counts_seconds_of_sound(plain, reporters):
 
 
 def test_a_model_of_speech_says_how_it_is_used(stamped):
-    with pytest.raises(InputError, match=r'for the task "speech_recognition"; use it with `heedful transcribe`'):
+    with pytest.raises(InputError, match=r"is a speech recognition model; use it with `heedful transcribe`"):
         invoke("translate", "a", "--model", "model")
 
 
@@ -358,11 +367,11 @@ def test_a_recording_without_a_text_is_said(stamped, here):
     soundfile.write("silent.wav", np.zeros(3 * RATE), RATE)
     result = CliRunner().invoke(app, ["transcribe", "silent.wav", "--model", "model", "--format", "srt"])
     assert (result.stdout, result.exit_code) == ("\n", 0)
-    assert "heedful: no speech was detected in 1 file: silent.wav" in result.stderr
+    assert "heedful: files in which no speech was detected: 1 of 1 (first: silent.wav)" in result.stderr
 
 
 def test_a_translation_and_a_prompt_need_a_model_that_knows_them(plain):
-    with pytest.raises(InputError, match='task = "translate": the model is not one that translates speech'):
+    with pytest.raises(InputError, match='task = "translate": this model does not translate speech'):
         transcribe("one.wav", "--task", "translate")
-    with pytest.raises(InputError, match="initial_prompt: the model reads no text of before; leave the prompt out"):
+    with pytest.raises(InputError, match="initial_prompt: the model does not read previous text; leave the prompt out"):
         transcribe("one.wav", "--initial-prompt", "abc")

@@ -48,7 +48,7 @@ def translator(model: Path) -> Translator:
 
 def without_cuts(told):
     """What is reported, but for outputs that a model which knows nothing never ends."""
-    return "".join(line for line in told.splitlines(keepends=True) if "outputs were cut" not in line)
+    return "".join(line for line in told.splitlines(keepends=True) if "cut at the length limit" not in line)
 
 
 def test_sentences_are_translated(model, translator):
@@ -118,7 +118,8 @@ def test_lines_that_are_too_long_are_translated_in_part_and_counted(model):
     result = run("w3", " ".join(["w5"] * 300), "w7", " ".join(["w5"] * 500), "--model", model, "--beam", 1)
     assert len(result.stdout.splitlines()) == 4
     assert without_cuts(result.stderr) == (
-        "heedful: line 2 and 1 more: only 299 tokens of a line are translated; split long lines into sentences\n"
+        "heedful: 2 of 4 lines were truncated (first: line 2): only the first 299 tokens of a line are translated; "
+        "split long lines into sentences\n"
     )
 
 
@@ -127,8 +128,8 @@ def test_translations_that_are_empty_are_counted_and_explained(model, tmp_path):
     result = run("w3", "", "w5 w7", "--model", mute)
     assert result.stdout == "\n\n\n"
     assert result.stderr == (
-        f"heedful: 2 of 2 translations by {mute} are empty; a model that was trained for too short a time says "
-        "nothing\n"
+        f"heedful: 2 of 2 translations by {mute} were empty; a model that was not trained long enough "
+        "generates nothing\n"
     )
 
 
@@ -149,23 +150,26 @@ def test_a_text_that_the_vocabulary_does_not_know_is_told_once(model):
     known, foreign = "w3 w5 w7 w11", "\u0441\u043e\u0431\u0430\u043a\u0430 \u0431\u0435\u0436\u0438\u0442"
     assert without_cuts(run(known, "cub w5 w3 w7", "--model", model).stderr) == ""
     told = without_cuts(run(*[foreign] * 31, "--model", model).stderr)
-    assert told.startswith("heedful: 100% of the text is unknown to the model's vocabulary")
+    assert told.startswith("heedful: 100% of the text is not in the model's vocabulary")
     assert told.count("heedful") == 1
     assert run(foreign, "--model", model).stderr.startswith("heedful: 100% of the text")
 
 
 MISTAKES = {
-    "text and a file": (("w3", "--input", "file"), InputError, "give one of them"),
-    "no such file": (("--input", "nowhere"), InputError, "nowhere: there is no such file"),
+    "text and a file": (("w3", "--input", "file"), InputError, "use only one of them"),
+    "no such file": (("--input", "nowhere"), InputError, "nowhere: no such file"),
     "a folder as a file": (("--input", "."), InputError, "is a folder"),
-    "no such folder": (("w3", "--output", "no/where"), InputError, "folder that is there"),
-    "a folder to write": (("w3", "--output", "."), InputError, "name a file"),
+    "no such folder": (("w3", "--output", "no/where"), InputError, "an existing folder"),
+    "a folder to write": (("w3", "--output", "."), InputError, "give a file"),
     "n-best as plain text": (("w3", "--n-best", 2), InputError, "add --json"),
     "more alternatives than the beam": (("w3", "--json", "--n-best", 7), InputError, "decode.n_best = 7"),
     "a beam beyond the vocabulary": (("w3", "--beam", 59), InputError, "more than the 57 tokens of the vocabulary"),
-    "a beam beyond all bounds": (("w3", "--beam", 100_000), InputError, "decode.beam must be at most 1000"),
-    "no beam": (("w3", "--beam", 0), InputError, "decode.beam must be at least 1"),
-    "a negative penalty": (("w3", "--alpha", -1), InputError, "decode.alpha must be at least 0"),
+    "a beam beyond all bounds": (("w3", "--beam", 100_000), InputError, "must be at most 1,000"),
+    "no beam": (("w3", "--beam", 0), InputError, "^--beam must be at least 1, but is 0$"),
+    "a beam in words": (("w3", "--beam", "two"), InputError, '^--beam must be an integer, but is "two"$'),
+    "a penalty in words": (("w3", "--alpha", "big"), InputError, '^--alpha must be a number, but is "big"$'),
+    "not a number": (("w3", "--alpha", "nan"), InputError, "^--alpha must be from 0 to 10, but is nan$"),
+    "a negative penalty": (("w3", "--alpha", -1), InputError, "--alpha must be at least 0"),
     "an unknown penalty": (("w3", "--penalty", "avarage"), InputError, "average"),
     "an unknown device": (("w3", "--device", "abacus"), InputError, "abacus"),
     "half a character": (("w3 \udcff",), InputError, "surrogate"),

@@ -17,6 +17,7 @@ import heedful
 from heedful.architectures import EncoderDecoder, weights
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
+from heedful.convert import engine
 from heedful.errors import InputError, Interrupted
 from heedful.jobs import WINDOW, FolderJob
 from heedful.predictors import translator
@@ -74,16 +75,17 @@ def test_shards_are_cut_where_a_single_file_is_cut_into_batches():
     assert translator.WINDOW == WINDOW
 
 
-def test_the_job_knows_the_model_and_the_settings(tmp_path, model, text):
+def test_the_job_knows_the_model_and_the_settings(tmp_path, model, text, monkeypatch):
+    monkeypatch.setattr(engine, "MAX_SHARE", 1.0)  # of <pad>, which the untrained model gives a large one
     run("--input", text, "--output", tmp_path / "out", "--model", model)
     plan = json.loads((tmp_path / "out" / ".job" / "plan.json").read_bytes())
     assert plan["settings"]["beam"] == 2
     assert plan["settings"]["device"] == "cpu"
     for option, message in {
-        ("--beam", 3): "beam = 2, and this command has beam = 3",
-        ("--json",): "json = False, and this command has json = True",
-        ("--precision", "int8"): "precision = float32, and this command has precision = int8",
-        ("--model", "en-de"): "and this command has",
+        ("--beam", 3): "beam = 2, but this command has beam = 3",
+        ("--json",): "json = False, but this command has json = True",
+        ("--precision", "int8"): "precision = float32, but this command has precision = int8",
+        ("--model", "en-de"): "but this command has",
     }.items():
         with pytest.raises(InputError, match=message):
             run("--input", text, "--output", tmp_path / "out", "--model", model, *option)
@@ -98,7 +100,7 @@ def test_progress_counts_the_lines_of_all(tmp_path, model, text, reporters):
 def test_lines_that_are_too_long_are_counted(tmp_path, model, text):
     (text / "short.txt").write_text(f"{'w3 ' * 307}\n{'w5 ' * 311}\n")
     result = run("--input", text, "--output", tmp_path / "out", "--model", model, "--beam", 1, "--no-literals")
-    assert "heedful: 2 lines were too long: only 299 tokens of a line are translated" in result.stderr
+    assert "lines were truncated: only the first 299 tokens of a line are translated" in result.stderr
 
 
 def test_options_that_do_not_fit_are_refused(tmp_path, model, text):
@@ -106,8 +108,8 @@ def test_options_that_do_not_fit_are_refused(tmp_path, model, text):
     for arguments, message in {
         ("--input", file, "--ray"): "are for folders",
         ("w3", "--shard-lines", WINDOW): "are for folders",
-        ("--input", text): "so --output must name a folder",
-        ("w3", "--input", text, "--output", out): "give one of them",
+        ("--input", text): "so --output must be a folder",
+        ("w3", "--input", text, "--output", out): "use only one of them",
         ("--input", text, "--output", out, "--n-best", 2): "add --json",
         ("--input", text, "--output", out, "--shard-lines", 1000): "multiple of 1,024",
         ("--input", text, "--output", file): "lies in the input folder",
@@ -129,7 +131,7 @@ def test_ctrl_c_leaves_a_job_that_goes_on(tmp_path, model, text, monkeypatch):
     arguments = ("--input", text, "--output", tmp_path / "out", "--shard-lines", WINDOW, "--model", model)
     with monkeypatch.context() as patch:
         patch.setattr(FolderJob, "compute", interrupted)
-        with pytest.raises(Interrupted, match="and the same command goes on"):
+        with pytest.raises(Interrupted, match="and the same command resumes"):
             run(*arguments)
     assert signal.getsignal(signal.SIGTERM) is before
     run(*arguments)
@@ -149,7 +151,7 @@ def test_sigterm_gives_claims_back_and_ends_with_its_own_code(tmp_path, model, t
     while begun.poll() is None and not list((tmp_path / "out").rglob("*1024")):
         time.sleep(0.01)
     begun.terminate()
-    assert "interrupted; what is translated is kept" in begun.communicate()[1]
+    assert "interrupted; the finished translations are in" in begun.communicate()[1]
     assert begun.returncode == 143
     assert not list((tmp_path / "out").rglob("*.claim"))
 

@@ -50,7 +50,7 @@ def test_answers_come_from_the_first_words_if_asked(file):
 
 
 def test_a_file_that_is_not_there_is_told_as_one():
-    with pytest.raises(InputError, match=r"absent\.vec: there is no such file; name a file of word vectors"):
+    with pytest.raises(InputError, match=r"absent\.vec: no such file; give a file of word vectors"):
         invoke("vectors", "nearest", "king", "--model", "absent.vec")
 
 
@@ -79,11 +79,12 @@ def test_two_words_or_files_of_pairs_are_compared(file, tmp_path):
     ("arguments", "message"),
     [
         (["analogy"], "give either three words"),
+        (["analogy", "king", "man"], "A B C needs three words, but got 2"),
         (["similarity"], "give either two words"),
         (["similarity", "king"], "give either two words"),
         (["nearest", "kings"], "did you mean king?"),
         (["plot", "--out", "map.gif"], ".png or .svg"),
-        (["plot", "king", "queen", "--out", "map.png"], "span no plane"),
+        (["plot", "king", "queen", "--out", "map.png"], "do not span a plane"),
         (["plot", "king", "queen", "man", "--method", "tsne"], "five words or more"),
         (["plot", "--method", "umap"], "choose one of pca, tsne"),
         (["export", "out", "--format", "npy"], "choose one of"),

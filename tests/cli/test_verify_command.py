@@ -10,7 +10,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.tools import verify
-from heedful.tools.verify import CHECKS, of_training
+from heedful.tools.verify import CHECKS, training_checks
 from interrupted import train
 from subjects import TOKENIZER
 from toy_vectors import toy_recipe
@@ -25,18 +25,18 @@ def test_the_model_in_the_box_passes_every_check():
 
 @pytest.mark.slow
 def test_a_check_that_fails_is_counted_and_ends_with_exit_code_1(tmp_path, monkeypatch):
-    without_processes = [check for check in CHECKS if check.measure is not of_training.several_processes]
+    without_processes = [check for check in CHECKS if check.measure is not training_checks.several_processes]
     monkeypatch.setattr(verify, "CHECKS", without_processes)
     name = "lstm with general attention"
     model, pair = encoder_decoder(name, len(TOKENIZER)), TokenizerPair(TOKENIZER, TOKENIZER)
     write_model(tmp_path / "model", Recipe(model=ENCODER_DECODERS[name]), pair, weights(model))
-    monkeypatch.setattr(of_training, "load_optimizer_tensors", lambda *_: None)
+    monkeypatch.setattr(training_checks, "load_optimizer_tensors", lambda *_: None)
     result = invoke("verify", tmp_path / "model")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1] == f"{len(without_processes) - 2} passed, 1 failed, 1 do not apply"
+    assert result.stdout.splitlines()[-1] == f"{len(without_processes) - 3} passed, 1 failed, 2 do not apply"
 
 
 def test_a_model_that_reads_no_text_is_refused(tmp_path):
     train(toy_recipe(tmp_path), tmp_path / "run")
-    with pytest.raises(InputError, match="there is nothing to verify in a model that reads no text"):
+    with pytest.raises(InputError, match="nothing to verify: the model reads neither texts nor images"):
         invoke("verify", tmp_path / "run")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import heedful
-from heedful.checkpoint.tensors import RENAMED, read_tensors, tensor_file
+from heedful.checkpoint.safetensors_format import RENAMED, read_tensors, tensor_file
 from heedful.config.load import recipe_from_dict
 from heedful.inspector.capture.trace import Trace
 from heedful.machine.device import processor

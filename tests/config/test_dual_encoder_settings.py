@@ -1,4 +1,4 @@
-"""Rules of dual encoders: sizes of the text encoder that fit together, and what pictures with texts cannot have."""
+"""Rules of dual encoders: sizes of the text encoder that fit together, and what images with texts cannot have."""
 
 import re
 
@@ -12,7 +12,7 @@ from heedful.errors import InputError
 TASK = {"task": "image_text_retrieval"}
 BROKEN = [
     ("task", {"task": "image_classification", "data.modality": "image"}, "leave model.architecture out"),
-    ("model.text_heads", {"model.text_heads": 7}, "choose a number of heads that divides it"),
+    ("model.text_heads", {"model.text_heads": 7}, "choose a number of heads that divides model.text_d_model"),
     ("model.text_d_model", {"model.text_d_model": 41, "model.text_heads": 1}, "is odd; make it even"),
     (
         "model.text_d_model",
@@ -50,7 +50,7 @@ def test_a_recipe_of_image_text_retrieval_has_defaults_of_its_own():
 
 def test_the_small_preset_describes_both_encoders():
     assert load_preset("clip-small").model.shape() == (
-        "pictures: 3 layers, d_model 128, d_ff 256, 4 heads of 32, pre-norm; "
+        "images: 3 layers, d_model 128, d_ff 256, 4 heads of 32, pre-norm; "
         "texts: 2 layers, d_model 128, d_ff 256, 4 heads of 32; vectors of 128"
     )
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedful.config.defaults import merge
 from heedful.config.keys import hints_of_keys
 from heedful.config.load import (
     current_keys,
@@ -23,7 +24,7 @@ from heedful.config.load import (
     recipe_to_dict,
     to_toml,
 )
-from heedful.config.presets import PRESETS, merge
+from heedful.config.presets import PRESETS
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.config.setting import setting_in
 from heedful.errors import InputError
@@ -109,7 +110,7 @@ def test_what_is_not_a_recipe_is_named(recipe: Any) -> None:
 def test_a_preset_is_a_recipe_without_data() -> None:
     recipe = load_preset("tiny", ["model.heads=2"])
     assert (recipe.model.d_model, recipe.model.heads, recipe.data.train) == (128, 2, ())
-    with pytest.raises(InputError, match=r'^preset "tinny": there is no preset "tinny"; did you mean tiny '):
+    with pytest.raises(InputError, match=r'^preset "tinny": unknown preset "tinny"; did you mean tiny, '):
         load_preset("tinny")
 
 
@@ -146,7 +147,7 @@ def test_null_takes_a_value_back(file: Path) -> None:
 
 
 def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> None:
-    assert "--set model.d_model=65: model.d_model = 65 cannot be divided by" in refusal(file, "model.d_model=65")
+    assert "--set model.d_model=65: model.d_model = 65 is not divisible by" in refusal(file, "model.d_model=65")
     assert 'but is "rope"; did you mean "rotary"?' in refusal(file, "model.positions=rope")
     assert refusal(file, "train.update_freq=2").endswith("did you mean train.accumulate?")
 
@@ -164,12 +165,12 @@ def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> N
         (["train.seed=x"], '--set train.seed=x: train.seed must be a whole number, but is "x"'),
         (
             ["model.norm=middle"],
-            '--set model.norm=middle: model.norm must be "post" or "pre", but is "middle"',
+            '--set model.norm=middle: model.norm must be "post", "pre" or "none", but is "middle"',
         ),
-        (["data.train.5.source=x"], "--set data.train.5.source=x: 5 is no place in a list of 1; the next is 1"),
-        (["data.train.source=x"], "--set data.train.source=x: source is no place in a list of 1; the next is 1"),
+        (["data.train.5.source=x"], "--set data.train.5.source=x: 5 is not an index of a list of 1; 1 appends to it"),
+        (["data.train.source=x"], "--set data.train.source=x: source is not an index of a list of 1; 1 appends to it"),
         (["name=1979-05-27"], '--set name=1979-05-27: name must be text in quotes, but is ["1979-05-27"]'),
-        (["train.device=gpu"], '--set train.device=gpu: train.device = "gpu" is no device; use "auto", "cpu",'),
+        (["train.device=gpu"], '--set train.device=gpu: train.device = "gpu" is not a device; use "auto", "cpu",'),
     ],
 )
 def test_a_wrong_override_is_named(file: Path, overrides: list[str], message: str) -> None:
@@ -180,19 +181,23 @@ def test_a_wrong_override_is_named(file: Path, overrides: list[str], message: st
     ("line", "message"),
     [
         ("n_heads = 3", "line 13: unknown key model.n_heads; did you mean model.heads?"),
-        ("colour = 3", "line 13: unknown key model.colour; [model] may hold architecture, family, d_model,"),
+        ("colour = 3", "line 13: unknown key model.colour; [model] can contain architecture, family, d_model,"),
         ('d_model = "64"', 'line 13: model.d_model must be a whole number, but is "64"; write 64 without quotes'),
         ("d_model = 64.0", "line 13: model.d_model must be a whole number, but is 64.0; write 64"),
         ("d_model = true", "line 13: model.d_model must be a whole number, but is true"),
         ('dropout = "0.1"', 'line 13: model.dropout must be a number, but is "0.1"; write 0.1 without quotes'),
         ('attention_bias = "no"', 'must be true or false, but is "no"; write false without quotes'),
-        ('norm = "prre"', 'line 13: model.norm must be "post" or "pre", but is "prre"; did you mean "pre"?'),
+        ('norm = "prre"', 'line 13: model.norm must be "post", "pre" or "none", but is "prre"; did you mean "pre"?'),
         ("[image]\nchannels = 2", "line 14: image.channels must be 1 or 3, but is 2"),
         ("dropout = [1, 2]", "line 13: model.dropout must be a number, but is a list"),
-        ("d_model = 35\npositions = 'none'", "line 12: model.d_model = 35 cannot be divided by model.heads = 2;"),
+        ("d_model = 35\npositions = 'none'", "line 12: model.d_model = 35 is not divisible by model.heads = 2;"),
         ("[decode]\nbeam = 0", "line 14: decode.beam must be at least 1, but is 0"),
         ("[data.valid]\ntarget = 'b'", "line 13: data.valid.source is missing"),
-        ("[tarin]\nseed = 1", "line 13: unknown key tarin; did you mean train?"),
+        ("[tarin]\nseed = 1", "line 13: unknown table [tarin]; did you mean [train]?"),
+        ("[foo]\nseed = 1", "line 13: unknown table [foo]; a recipe can contain name, task, data, "),
+        ("[model]\nnorm = 'pre'", "line 13: [model] is defined twice; merge the two tables"),
+        ("[image]\nsize = 32", "image.size must be a list of height and width, such as [32, 32], but is 32"),
+        ("[tokenizer]\nvocab_size = 99999999", "vocab_size must be at most 10,000,000, but is 99999999"),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_remedy(file: Path, line: str, message: str) -> None:
@@ -235,12 +240,12 @@ def test_a_flood_of_problems_is_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["vaswani-bass", "", 3])
 def test_an_unknown_preset_is_named(file: Path, name: object) -> None:
     file.write_text(f"preset = {json.dumps(name)}")
-    assert refusal(file).startswith(f"{file}, line 1: there is no preset {json.dumps(name)}; did you mean ")
+    assert refusal(file).startswith(f"{file}, line 1: unknown preset {json.dumps(name)}; did you mean ")
 
 
 def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
-    assert refusal(tmp_path).startswith(f"{tmp_path}: this folder holds no config.toml")
-    assert refusal(tmp_path / "x").startswith(f"{tmp_path / 'x'}: there is no such recipe")
+    assert refusal(tmp_path).startswith(f"{tmp_path}: this folder contains no config.toml")
+    assert refusal(tmp_path / "x").startswith(f"{tmp_path / 'x'}: no such recipe")
     assert 'preset = "tiny"' in refusal(Path("tiny"))
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from heedful.config.load import load_preset, make_recipe, merge, recipe_from_dict
+from heedful.config.defaults import merge
+from heedful.config.load import load_preset, make_recipe, recipe_from_dict
 from heedful.config.presets import FILES, PRESETS, TABLE_3, read_tables, resolved
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.tasks.model_size import count_model

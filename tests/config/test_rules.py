@@ -9,7 +9,7 @@ import pytest
 
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
 from heedful.architectures.word2vec.settings import Word2VecConfig
-from heedful.config.keys import all_keys, hints_of_keys, table_of
+from heedful.config.keys import hints_of_keys, table_of
 from heedful.config.load import recipe_schema
 from heedful.config.rules import REMARKS, RULES, impossible, remarks
 from heedful.config.schema import Recipe
@@ -21,12 +21,12 @@ RECURRENT, CONVOLUTIONAL, TEXT_CNN = ({"architecture": name} for name in ("recur
 
 
 def image(batch_tokens: int = 4096, **values: object) -> dict:
-    """A classifier of pictures with some of its settings changed."""
+    """A classifier of images with some of its settings changed."""
     return of_media("image", batch_tokens, values)
 
 
 def audio(batch_tokens: int = 4096, **values: object) -> dict:
-    """A classifier of sounds with some of its settings changed."""
+    """A classifier of audio files with some of its settings changed."""
     return of_media("audio", batch_tokens, values)
 
 
@@ -36,7 +36,7 @@ def video(image: dict | None = None, batch_tokens: int = 4096, **values: object)
 
 
 def masked_patches(**values: object) -> dict:
-    """Pre-training on masked patches with some settings of the pictures changed."""
+    """Pre-training on masked patches with some settings of the images changed."""
     return {"task": "masked_patches", "data": {"modality": "image"}, "image": values, "model": {"family": "encoder"}}
 
 
@@ -59,11 +59,11 @@ WEIGHTS = {"model": {"family": "encoder"}, "train": {"class_weights": {"O": 1, "
 BROKEN = [
     ("data.labels", {"task": "classification", "data": {"labels": ["a", "b", "a"]}}, "each class once"),
     ("train.class_weights", {"train": {"class_weights": "balanced"}}, 'task = "translation" has none; leave it out'),
-    ("train.class_weights", {"task": "tagging", **WEIGHTS}, "a number that is not more than 0"),
+    ("train.class_weights", {"task": "tagging", **WEIGHTS}, "must be more than 0"),
     ("data.label_scale", {"task": "regression", "data": {"label_mean": 3.0}}, "give both, or leave both out"),
-    ("data.words", {"task": "classification", "data": {"words": ["U.S."]}}, "leave data.words out"),
+    ("data.words", {"task": "classification", "data": {"words": ["U.S."]}}, "leave it out"),
     ("data.train", {"data": {"valid": {"source": "a", "part": [0.9, 0.9]}}}, "from a smaller to a larger share"),
-    ("masking.random", {"masking": {"mask": 0.8, "random": 0.3}}, "0.8 + 0.3 is more than all"),
+    ("masking.random", {"masking": {"mask": 0.8, "random": 0.3}}, "0.8 + 0.3 is more than 1"),
     (
         "model.target_vectors",
         {"model": {"family": "encoder", "source_vectors": "a.vec", "target_vectors": "a.vec"}},
@@ -80,6 +80,11 @@ BROKEN = [
         "model.max_positions",
         {"model": {**CONVOLUTIONAL, "family": "decoder", "max_positions": 511}},
         "lower data.max_length",
+    ),
+    (
+        "decode.shortlist",
+        {"task": "captioning", "data": {"modality": "image"}, "decode": {"shortlist": 5}},
+        'for the task "captioning" does not translate; set decode.shortlist = 0',
     ),
     ("tokenizer.dropout", {"tokenizer": {"kind": "unigram", "dropout": 0.1}}, 'tokenizer.kind is "unigram"'),
     (
@@ -100,38 +105,40 @@ BROKEN = [
     ),
     ("train.average_last", {"train": {"average_last": 7}}, "raise keep_last, or lower average_last"),
     ("train.best", {"train": {"validate_decoding": False, "best": "bleu"}}, 'set train.best = "loss"'),
-    ("train.patience", {"train": {"patience": 3}}, "give [data.valid]"),
+    ("train.patience", {"train": {"patience": 3}}, "add [data.valid]"),
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     (
         "optimizer.weight_decay",
         {"optimizer": {"name": "row_sgd", "weight_decay": 0.1}},
         "set optimizer.weight_decay = 0.0",
     ),
+    ("train.start", {"train": {"start_decoder_layers": [1]}}, "set it, or leave them out"),
+    ("train.lora", {"train": {"lora": {"rank": 4}}}, "set train.start, or leave train.lora out"),
+    ("train.freeze", {"train": {"lora": {}, "start": "bert", "freeze": ["output"]}}, "leave train.freeze out"),
+    (
+        "train.vocabulary",
+        {"train": {"lora": {}, "start": "bert", "vocabulary": "extend"}},
+        "add the embeddings to train.lora.also",
+    ),
     (
         "parallel.shard",
         {"parallel": {"shard": "full"}, "optimizer": {"name": "row_sgd"}},
         'set parallel.shard = "none"',
     ),
-    ("parallel.shard", {"parallel": {"shard": "full"}, "train": {"compile": True}}, "set train.compile = false"),
     ("parallel.shard_processes", {"parallel": {"shard_processes": 2}}, 'set parallel.shard = "hybrid"'),
     (
         "train.activation_checkpointing",
         {"train": {"activation_checkpointing": True}, "model": RECURRENT},
         "leave train.activation_checkpointing out",
     ),
-    (
-        "train.activation_checkpointing",
-        {"train": {"activation_checkpointing": True, "compile": True}},
-        "or train.compile",
-    ),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
-    ("generate.min_tokens", {"generate": {"min_tokens": 9, "max_tokens": 8}}, "lower it, or raise the other"),
-    ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
-    ("image", {"image": {"patch": 8}}, 'for the task "translation" reads nothing that [image] would be about'),
-    ("audio", image() | {"audio": {"rate": 8000}}, "nothing that [audio] would be about; take that table out"),
-    ("video", image() | {"video": {"frames": 8}}, "nothing that [video] would be about"),
+    ("generate.min_tokens", {"generate": {"min_tokens": 9, "max_tokens": 8}}, "lower it, or raise max_tokens"),
+    ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; remove it"),
+    ("image", {"image": {"patch": 8}}, 'for the task "translation" does not use [image]'),
+    ("audio", image() | {"audio": {"rate": 8000}}, "does not use [audio]; remove that table"),
+    ("video", image() | {"video": {"frames": 8}}, "does not use [video]"),
     ("image.patch", image(size=[14, 21], patch=5), "14 x 21 cannot be cut into patches of image.patch = 5"),
-    ("image.patch", image(size=[14, 21], patch=7, stem="convolutional"), "7 is no power of two"),
+    ("image.patch", image(size=[14, 21], patch=7, stem="convolutional"), "7 is not a power of two"),
     ("image.positions", image(d_model=14, positions="sinusoidal"), 'set image.positions = "learned"'),
     ("image.mean", image(mean=[0.1, 0.2]), "one number, or one for each of image.channels = 3"),
     ("model.pooling", image(class_token=False), "or image.class_token = true"),
@@ -139,7 +146,7 @@ BROKEN = [
     (
         "task",
         {**masked_patches(), "model": {**RECURRENT, "family": "encoder"}},
-        "masked patches are learned by a Transformer here",
+        "masked patches need a Transformer",
     ),
     ("video.frames", video(frames=15), "15 cannot be cut into tubelets of video.tubelet = 2 frames; choose a multiple"),
     (
@@ -149,28 +156,32 @@ BROKEN = [
         'or set video.positions = "learned"',
     ),
     ("audio.hop", audio(hop=401), "samples between two frames would never be read"),
-    ("audio.mels", audio(mels=201), "take at most half of the window"),
-    ("transcribe.language", {"transcribe": {"languages": ["en", "de"], "language": "zh"}}, "none of the languages"),
+    ("audio.mels", audio(mels=201), "use at most half of audio.window"),
+    ("transcribe.language", {"transcribe": {"languages": ["en", "de"], "language": "zh"}}, "not one of the languages"),
     ("audio.pad_seconds", audio(pad_seconds=31.0), "longer than audio.max_seconds = 30.0; lower it"),
     (
         "model.max_positions",
         image(positions="none", model_positions="learned", max_positions=196),
         "an input may have 197 positions",
     ),
-    ("train.batch_tokens", audio(batch_tokens=1499), "does not hold an input of 1500; raise it"),
+    (
+        "train.batch_tokens",
+        audio(batch_tokens=1499),
+        "an input of 1500 positions does not fit into a batch of",
+    ),
     (
         "model.architecture",
         {"task": "image_text_retrieval", "data": {"modality": "image"}, "model": {"family": "encoder"}},
         'set model.architecture = "dual_encoder"',
     ),
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
-    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
+    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must be the same file"),
     ("task", {"task": "masked_lm", "model": {**RECURRENT, "family": "encoder"}}, 'task = "language_model"'),
-    ("model.max_target_positions", {"model": {"max_target_positions": 448}}, "a decoder's own table"),
-    ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
-    ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
+    ("model.max_target_positions", {"model": {"max_target_positions": 448}}, "the decoder's own table"),
+    ("model.heads", {"model": {"heads": 7}}, "or set the head size, model.d_k"),
+    ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a number of kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
-    ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "give an even model.d_k"),
+    ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "set model.d_k to an even number"),
     ("model.d_model", {"model": {**RECURRENT, "d_model": 35}}, "set model.bidirectional = false"),
     (
         "model.input_feeding",
@@ -207,7 +218,10 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
     [
         (video({"size": [14, 21], "patch": 5}), "14 x 21 cannot be cut into patches of image.patch = 5"),
         (video({"class_token": False}), "or image.class_token = true"),
-        (video(batch_tokens=1568), "does not hold an input of 1569; raise it"),
+        (
+            video(batch_tokens=1568),
+            "an input of 1569 positions does not fit into a batch of train.batch_tokens = 1568",
+        ),
     ],
 )
 def test_frames_of_videos_are_held_to_the_rules_of_pictures(values: dict, words: str) -> None:
@@ -295,7 +309,7 @@ def nested(key: str, value: object) -> dict:
     if key.startswith(("data.valid.", "data.test.")):
         return {"data": {key.split(".")[1]: {"source": "b", key.rpartition(".")[2]: value}}}
     if key.startswith("model."):
-        architecture = next(name for name, options in OPTIONS.items() if key in all_keys(options))
+        architecture = next(name for name, options in OPTIONS.items() if key in hints_of_keys(options))
         return {"model": {"architecture": architecture, key.removeprefix("model."): value}}
     for name in reversed(key.split(".")):
         value = {name: value}
@@ -342,7 +356,7 @@ def test_a_number_fits_into_a_tensor(key: str) -> None:
     ("key", "value", "words"),
     [
         ("decode.beam", 0, "decode.beam must be at least 1, but is 0"),
-        ("decode.beam", 1001, "decode.beam must be at most 1000, but is 1001"),
+        ("decode.beam", 1001, "decode.beam must be at most 1,000, but is 1001"),
         ("model.kv_heads", 0, "model.kv_heads must be at least 1, but is 0"),
         ("optimizer.lr", 0.0, "optimizer.lr must be more than 0, but is 0.0"),
         ("model.dropout", 1.0, "model.dropout must be at least 0 and less than 1, but is 1.0"),
@@ -378,9 +392,9 @@ def plain(hint: object) -> object:
 
 
 def test_rules_blame_keys_that_exist() -> None:
-    keys_of_transformers = set(all_keys())  # rules of all recipes name them, too
+    keys_of_transformers = set(hints_of_keys())  # rules of all recipes name them, too
     for kind in OPTIONS.values():
-        known = {key.replace(".0.", ".") for key in all_keys(kind)}
+        known = {key.replace(".0.", ".") for key in hints_of_keys(kind)}
         rules = [rule for table in (RULES, REMARKS) for base in kind.__mro__ for rule in table.get(base, ())]
         assert {rule.key for rule in rules} <= known | keys_of_transformers
 
@@ -401,17 +415,20 @@ def test_pictures_and_sounds_have_no_limits_of_text() -> None:
 def test_attention_of_a_recurrent_model_without_a_source_is_remarked_upon(own: dict) -> None:
     model = {"architecture": "recurrent", **own}
     (remark,) = remarks(recipe_from_dict({"task": "language_model", "model": {**model, "family": "decoder"}}, "here"))
-    assert "in a model of family decoder they change nothing" in remark
+    assert "in a model of family decoder they have no effect" in remark
     assert remarks(recipe_from_dict({"model": model}, "here")) == []
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"task": "captioning", "data": {"modality": "image"}, "image": {"mixup": 0.2}}, "image.mixup mixes pictures"),
+        ({"task": "captioning", "data": {"modality": "image"}, "image": {"mixup": 0.2}}, "image.mixup mixes images"),
         ({"task": "captioning", "data": {"modality": "image"}, "tokenizer": {"dropout": 0.1}}, "tokenizer.dropout"),
-        ({**image(), "data": {"modality": "image", "filters": {"max_characters": 7}}}, "held to max_tokens alone"),
-        (audio(features="samples", frequency_masks=1), "has none: columns of samples are masked"),
+        (
+            {**image(), "data": {"modality": "image", "filters": {"max_characters": 7}}},
+            "only max_tokens of [data.filters]",
+        ),
+        (audio(features="samples", frequency_masks=1), "has none; it masks columns of samples instead"),
     ],
 )
 def test_settings_that_change_nothing_for_files_are_remarked_upon(values: dict, words: str) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 
-from heedful.config.keys import KEYS, hints_of_keys, is_per_machine, resumption, table_of
+from heedful.config.keys import KEYS, hints_of_keys, is_per_machine, resume_rule, table_of
 from heedful.config.model import ArchitectureConfig, Dropout
 from heedful.config.schema import Recipe
 from heedful.config.setting import Count, Fixed, Setting, bounds, descriptions, range_text, setting_in
@@ -66,20 +66,20 @@ def test_the_range_of_a_number_is_in_its_type(hint: object, text: str) -> None:
 
 
 def test_a_setting_says_whether_it_may_change_and_else_its_table_does() -> None:
-    assert resumption("train.log_every") == "free"
-    assert resumption("generate.top_k") == "free"
-    assert resumption("train.max_epochs") == "length"
-    assert resumption("optimizer.lr") == resumption("image.flip") == "ask"
-    assert isinstance(resumption("data.filters.max_tokens"), Fixed)
-    assert resumption("data.test.source") == "free"
-    assert resumption("tokenizer.dropout") == "ask"
-    assert resumption("no.such.key") == "ask"
+    assert resume_rule("train.log_every") == "free"
+    assert resume_rule("generate.top_k") == "free"
+    assert resume_rule("train.max_epochs") == "length"
+    assert resume_rule("optimizer.lr") == resume_rule("image.flip") == "ask"
+    assert isinstance(resume_rule("data.filters.max_tokens"), Fixed)
+    assert resume_rule("data.test.source") == "free"
+    assert resume_rule("tokenizer.dropout") == "ask"
+    assert resume_rule("no.such.key") == "ask"
 
 
 def test_a_setting_of_ones_own_architecture_may_say_whether_it_may_change() -> None:
-    assert isinstance(resumption("model.layers", OwnConfig), Fixed)
-    assert resumption("model.rate", OwnConfig) == "ask"
-    assert resumption("model.cache", OwnConfig) == "free"
+    assert isinstance(resume_rule("model.layers", OwnConfig), Fixed)
+    assert resume_rule("model.rate", OwnConfig) == "ask"
+    assert resume_rule("model.cache", OwnConfig) == "free"
     assert is_per_machine("model.cache", OwnConfig)
     assert not is_per_machine("model.layers", OwnConfig)
 

@@ -76,7 +76,7 @@ def test_windows_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"a = 1\nnorm = pre\n", "line 2: 'norm = pre' is not valid TOML (Invalid value); text needs quotes"),
+        (b"a = 1\nnorm = pre\n", "line 2: 'norm = pre' is not valid TOML (Invalid value); strings need quotes"),
         (b"a = 1\na = 2\n", "line 2: 'a = 2' is not valid TOML"),
         (b"a = 1\n[model", "line 2: '[model' is not valid TOML"),
         (b"a = 1\nb = 'caf\xe9'\n", "line 2: not UTF-8 text"),
@@ -106,7 +106,8 @@ def test_a_text_that_is_given_as_a_recipe_is_sent_to_init(tmp_path: Path, name: 
     file.write_bytes(content)
     with pytest.raises(InputError) as caught:
         read_toml(file)
-    assert str(caught.value) == f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it"
+    problem = f"{file}: this is a text file or a table, not a recipe; `heedful init {file}` writes a recipe for it"
+    assert str(caught.value) == problem
 
 
 def test_a_recipe_may_have_the_name_of_a_text(tmp_path: Path) -> None:

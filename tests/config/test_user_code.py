@@ -54,7 +54,7 @@ def test_a_recipe_of_the_users_imports_its_module(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "words"),
-    [("own.py/task", "not the name of a module"), ("no_such_module", "is its folder on PYTHONPATH")],
+    [("own.py/task", "is not a module name"), ("no_such_module", "is its folder on PYTHONPATH")],
 )
 def test_a_module_that_cannot_be_imported_is_told_with_the_remedy(module, words):
     with pytest.raises(InputError, match=words):

@@ -15,9 +15,10 @@ from heedful.config.load import load_preset
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.convert import FORMATS, Model
 from heedful.convert.sentence_transformers import POOLINGS, sentence_files
-from heedful.convert.vocabulary import NEVER
 from heedful.errors import InputError
+from heedful.nn.embedding import NEVER
 from heedful.predictors.filler import Filler
+from heedful.registry import EXPORTERS
 from heedful.tasks import find_task
 from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, MASK, PAD
@@ -26,7 +27,7 @@ from heedful.text.training import train_tokenizer
 
 transformers = pytest.importorskip("transformers")
 
-read, write = FORMATS["bert"].read, FORMATS["bert"].write
+read, write = FORMATS["bert"].read, EXPORTERS["bert"].write
 WITH_HEADS = ("BertForPreTraining", "BertForMaskedLM")
 
 
@@ -108,17 +109,17 @@ def test_a_sentence_encoder_pools_as_its_file_says(theirs, tmp_path):
         expected = torch.nn.functional.normalize(states[:, 0], dim=-1)
         torch.testing.assert_close(ours.model(ids, padding_mask, segments), expected, atol=1e-5, rtol=0)
     (changed / "1_Pooling" / "config.json").write_text(json.dumps(modes | {"pooling_mode_max_tokens": True}))
-    with pytest.raises(InputError, match="asks for pooling_mode_cls_token and pooling_mode_max_tokens, and heedful"):
+    with pytest.raises(InputError, match="asks for pooling_mode_cls_token and pooling_mode_max_tokens, but heedful"):
         read(changed)
 
 
 def test_a_task_that_a_bert_is_not_for_is_refused(theirs):
     for task in ("regression", "translation"):
         with pytest.raises(
-            InputError, match=f'can be for "masked_lm" or "ranking", and not for "{task}"; .* train.start'
+            InputError, match=f'can be converted for "masked_lm" or "ranking", not for "{task}"; .* train.start'
         ):
             read(theirs["BertModel"][0], task)
-    with pytest.raises(InputError, match='"rankin": there is no such task'):
+    with pytest.raises(InputError, match='"rankin": unknown task'):
         read(theirs["BertModel"][0], "rankin")
 
 
@@ -214,7 +215,7 @@ def test_a_model_of_another_type_is_refused_by_name(theirs, tmp_path):
     with pytest.raises(InputError, match=r'model_type is "roberta" and architectures are \["RobertaForMaskedLM"\]'):
         read(edited(folder, tmp_path, **roberta))
     (tmp_path / "odd").mkdir()
-    with pytest.raises(InputError, match="architectures are 7: that is no"):
+    with pytest.raises(InputError, match="architectures are 7; read as a"):
         read(edited(folder, tmp_path / "odd", architectures=7))
     jina = {"architectures": ["JinaBertForMaskedLM"]}
     (tmp_path / "jina").mkdir()
@@ -228,7 +229,7 @@ def test_a_head_of_another_task_is_left_out_by_name(theirs, tmp_path):
 
     model = read(edited(theirs["BertModel"][0], tmp_path, edit))
     assert {"classifier.weight", "bert.embeddings.position_ids"} < model.left_out.keys()
-    assert "for classes, tags or answers fine-tune the converted model, with train.start" in model.notes[0]
+    assert "for classes, tags or answers, fine-tune the converted model, with train.start" in model.notes[0]
 
 
 def edited(folder, tmp_path, edit=lambda tensors: tensors, **settings):
@@ -273,11 +274,11 @@ def test_all_weights_that_are_wrong_are_listed(theirs, tmp_path):
     with pytest.raises(InputError) as caught:
         read(edited(theirs["BertForPreTraining"][0], tmp_path, edit))
     assert str(caught.value).splitlines()[1:] == [
-        "  missing: bert.encoder.layer.1.attention.self.key.bias (22,)",
-        "  missing: bert.encoder.layer.1.attention.self.key.weight (22, 22)",
-        "  no place for: bert.encoder.layer.3.output.dense.bias (22,)",
-        "  no place for: bert.strange.weight (3, 22)",
-        "  cls.predictions.transform.dense.weight is (22, 19), and should be (22, 22)",
+        "  cls.predictions.transform.dense.weight is (22, 19), but the model needs (22, 22)",
+        "  missing bert.encoder.layer.1.attention.self.key.bias (22,)",
+        "  missing bert.encoder.layer.1.attention.self.key.weight (22, 22)",
+        "  unexpected bert.encoder.layer.3.output.dense.bias (22,)",
+        "  unexpected bert.strange.weight (3, 22)",
     ]
 
 
@@ -290,19 +291,25 @@ def test_a_copy_with_other_values_is_refused(theirs, tmp_path):
 
 
 def test_a_trunk_is_no_masked_language_model(theirs):
-    with pytest.raises(InputError, match=r"missing: cls\.predictions\.bias"):
+    with pytest.raises(InputError, match=r"missing cls\.predictions\.bias"):
         read(theirs["BertModel"][0], "masked_lm")
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"position_embedding_type": "relative_key"}, 'position_embedding_type is "relative_key", and heedful reads'),
-        ({"hidden_act": "mish"}, "hidden_act is 'mish', and heedful has relu, gelu"),
-        ({"hidden_act": "relu"}, 'has the activation "gelu" in heedful, not "relu"'),
-        ({"hidden_size": "absent", "is_decoder": True}, "has no hidden_size; is_decoder is true"),
-        ({"num_attention_heads": 3}, "cannot be divided by model.heads"),
-        ({"hidden_size": 10**12}, "a setting or a weight of it makes no sense"),
+        (
+            {"position_embedding_type": "relative_key"},
+            'position_embedding_type is "relative_key", but heedful supports',
+        ),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish', but heedful has only relu, gelu"),
+        (
+            {"hidden_act": "relu"},
+            'in heedful, a head that predicts masked tokens has the activation "gelu", not "relu"',
+        ),
+        ({"hidden_size": "absent", "is_decoder": True}, "hidden_size is missing; is_decoder is true"),
+        ({"num_attention_heads": 3}, "is not divisible by model.heads"),
+        ({"hidden_size": 10**12}, "has an invalid setting or weight"),
     ],
 )
 def test_settings_that_heedful_lacks_are_refused(theirs, tmp_path, settings, message):
@@ -312,7 +319,7 @@ def test_settings_that_heedful_lacks_are_refused(theirs, tmp_path, settings, mes
 
 def test_rows_without_a_token_are_refused(tmp_path):
     foreign_models.bert(tmp_path / "bert", vocab_size=503)
-    with pytest.raises(InputError, match=r"tokens up to id \d+, the embeddings have 503 rows; .*resize_token"):
+    with pytest.raises(InputError, match=r"tokens up to id \d+, but the embeddings have 503 rows; .*resize_token"):
         read(tmp_path / "bert")
 
 
@@ -337,7 +344,7 @@ def test_what_is_no_bert_is_not_written(theirs, tmp_path):
     assert not (tmp_path / "theirs").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious.txt").write_text("")
-    with pytest.raises(InputError, match="is there already: name a folder that is new or empty"):
+    with pytest.raises(InputError, match="already exists; choose a folder that is new or empty"):
         write(ours, tmp_path / "full")
 
 
@@ -345,7 +352,7 @@ def test_all_keys_that_keep_a_model_from_being_a_bert_are_listed_at_once(tmp_pat
     others = ["d_model=24", 'positions="rotary"', 'norm="pre"', 'activation="relu"', "kv_heads=1"]
     tokenizer = ["tokenizer.byte_fallback=true", "tokenizer.vocab_size=401"]
     model, _ = random_bert(*(f"model.{other}" for other in others), *tokenizer)
-    with pytest.raises(InputError, match="cannot become a bert model of Hugging Face") as caught:
+    with pytest.raises(InputError, match="cannot be converted to a Hugging Face bert model") as caught:
         write(model, tmp_path / "theirs")
     assert str(caught.value).splitlines()[1:] == [
         "  model.kv_heads left out, not 1",
@@ -360,14 +367,14 @@ def test_a_trunk_alone_may_have_any_activation_of_theirs(tmp_path):
     write(random_bert("task=ranking", 'model.activation="silu"')[0], tmp_path / "theirs")
     assert read(tmp_path / "theirs").recipe.model.activation == "silu"
     with pytest.raises(
-        InputError, match=r'activation = "quick_gelu" or "silu" or "gelu_tanh" or "gelu" or "relu", not "swiglu"'
+        InputError, match=r'activation = "quick_gelu", "silu", "gelu_tanh", "gelu" or "relu", not "swiglu"'
     ):
         write(random_bert("task=ranking", 'model.activation="swiglu"')[0], tmp_path / "other")
 
 
 def test_a_model_for_a_task_that_bert_is_not_for_is_refused(theirs, tmp_path):
     ours = read(theirs["BertForMaskedLM"][0])
-    message = 'is for the task "tagging", and such a model is for "masked_lm" or "ranking"'
+    message = 'is for the task "tagging", but this format needs "masked_lm" or "ranking"'
     with pytest.raises(InputError, match=message):
         write(replace(ours, recipe=replace(ours.recipe, task="tagging")), tmp_path / "theirs")
 
@@ -389,7 +396,7 @@ def test_texts_that_are_lowered_before_the_tokenizer_are_noted(theirs, tmp_path,
     changed = edited(theirs["BertModel"][0], tmp_path)
     (changed / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 50, "do_lower_case": before}))
     (changed / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": tokenizer}))
-    assert sum("write yours in lower case" in note for note in read(changed).notes) == notes
+    assert sum("write your texts in lower case" in note for note in read(changed).notes) == notes
 
 
 @pytest.mark.parametrize(("pooling", "written"), [("max", "max"), ("sum", "mean"), ("last", "last")])
@@ -397,3 +404,23 @@ def test_every_pooling_of_a_sentence_encoder_is_written_as_one_that_is_read(pool
     recipe = Recipe(task="ranking", model=ModelConfig(family="encoder", pooling=pooling))
     modes = sentence_files(recipe)["1_Pooling/config.json"]
     assert [POOLINGS[mode] for mode, on in modes.items() if on is True] == [written]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "character", "word"])
+def test_the_pipeline_of_transformers_fills_gaps_as_heedful_does(kind, tmp_path):
+    small = ["model.d_model=28", "model.d_ff=37", "model.heads=2", "model.encoder_layers=2", "tokenizer.vocab_size=401"]
+    recipe = load_preset("bert-tiny", [*small, f'tokenizer.kind="{kind}"'])
+    tokenizer = train_tokenizer(LINES, recipe.tokenizer)
+    pair = TokenizerPair(tokenizer, tokenizer)
+    torch.manual_seed(3)
+    built = find_task(recipe.task).build(recipe, pair).eval()
+    for parameter in built.parameters():
+        parameter.data = 0.3 * torch.randn_like(parameter)
+    write(Model(recipe=recipe, tokenizers=pair, weights=weights(built)), tmp_path / "theirs")
+    pipeline = transformers.pipeline("fill-mask", model=str(tmp_path / "theirs"))
+    filler = Filler(built, tokenizer, 128)
+    for text in ("The cat sits on the [MASK].", "[MASK] man in 2024", "我吃[MASK]果。", "A man [MASK] km", "[MASK]"):
+        [expected] = filler.fill(text)
+        pieces = list(range(tokenizer.first_piece, len(tokenizer)))
+        found = pipeline(text, top_k=5, targets=pipeline.tokenizer.convert_ids_to_tokens(pieces))
+        assert [candidate["token"] for candidate in found] == [candidate.token for candidate in expected]

@@ -19,6 +19,7 @@ from heedful.convert import FORMATS, Model
 from heedful.errors import InputError
 from heedful.media.images import cropped
 from heedful.predictors.image_text_retriever import ImageTextRetriever
+from heedful.registry import EXPORTERS
 from heedful.tasks import find_task
 from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -26,7 +27,7 @@ from heedful.text.training import train_tokenizer
 
 transformers = pytest.importorskip("transformers")
 
-read, write = FORMATS["clip"].read, FORMATS["clip"].write
+read, write = FORMATS["clip"].read, EXPORTERS["clip"].write
 WORDS = [text for text in TEXTS if text.strip()]
 
 
@@ -52,7 +53,7 @@ def rows_of(ids, padding):
 
 
 def their_vectors(folder, model, arrays, texts):
-    """The vectors of pictures and texts by transformers alone: its own tokenizer and its own reading of pictures."""
+    """The vectors of images and texts by transformers alone: its own tokenizer and its own reading of images."""
     tokenizer = transformers.CLIPTokenizer.from_pretrained(folder)
     with torch.inference_mode():
         encoded = tokenizer(texts, padding=True, truncation=True, max_length=61, return_tensors="pt")
@@ -194,7 +195,7 @@ def test_pictures_of_another_size_are_brought_to_size_alike(resize, shape, tmp_p
     reader = transformers.CLIPImageProcessorPil.from_pretrained(tmp_path / "theirs")
     [array] = pictures(1, shape)
     pixels = reader(Image.fromarray(array), return_tensors="pt")["pixel_values"][0].permute(1, 2, 0)
-    medium = loaded(model, tmp_path / "ours").use_as(ImageTextRetriever).pictures.medium
+    medium = loaded(model, tmp_path / "ours").use_as(ImageTextRetriever).images.modality
     torch.testing.assert_close(medium.features(medium.from_array(array)), pixels, atol=1e-5, rtol=0)
 
 
@@ -229,9 +230,9 @@ def edited(folder, tmp_path, edit=lambda tensors: tensors, text=None, vision=Non
     [
         ({"text": {"hidden_act": "gelu"}}, "vision_config.hidden_act and text_config.hidden_act differ"),
         ({"text": {"layer_norm_eps": 1e-3}}, r"vision_config\.layer_norm_eps and text_config\.layer_norm_eps differ"),
-        ({"vision": {"hidden_act": "mish"}}, "hidden_act is 'mish', and heedful has relu"),
-        ({"vision": {"patch_size": 0}}, "image_size and patch_size are no sizes of pictures"),
-        ({"vision": {"image_size": 42}}, r"position_embedding.weight is \(26, 26\), and should be \(37, 26\)"),
+        ({"vision": {"hidden_act": "mish"}}, "hidden_act is 'mish', but heedful has only relu"),
+        ({"vision": {"patch_size": 0}}, "image_size and patch_size are not valid sizes"),
+        ({"vision": {"image_size": 42}}, r"position_embedding.weight is \(26, 26\), but the model needs \(37, 26\)"),
         ({"model_type": "siglip"}, 'model_type is "siglip"'),
         ({"text": {"vocab_size": 999}}, "the embeddings have 999 rows"),
     ],
@@ -249,8 +250,8 @@ def test_all_weights_that_are_wrong_are_listed(theirs, tmp_path):
     with pytest.raises(InputError) as caught:
         read(edited(theirs[0], tmp_path, edit))
     assert str(caught.value).splitlines()[1:] == [
-        "  missing: visual_projection.weight (19, 26)",
-        "  no place for: text_projection.bias (19,)",
+        "  missing visual_projection.weight (19, 26)",
+        "  unexpected text_projection.bias (19,)",
     ]
 
 
@@ -264,10 +265,10 @@ def test_computed_positions_are_left_out(theirs, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"crop_size": 28}, "pictures are brought to 28 x 28 pixels, and the model reads 35 x 35"),
-        ({"size": {"shortest_edge": 41}}, "pictures are scaled to 41 x 41 pixels before 35 x 35 are cut out"),
-        ({"size": {"height": 41, "width": 41}}, "pictures are scaled to 41 x 41 pixels before 35 x 35 are cut out"),
-        ({"do_normalize": False}, "do_normalize is false, and heedful takes"),
+        ({"crop_size": 28}, "images are resized to 28 x 28 pixels, but the model reads 35 x 35"),
+        ({"size": {"shortest_edge": 41}}, "images are scaled to 41 x 41 pixels before 35 x 35 are cropped"),
+        ({"size": {"height": 41, "width": 41}}, "images are scaled to 41 x 41 pixels before 35 x 35 are cropped"),
+        ({"do_normalize": False}, "do_normalize is false, but heedful always"),
         ({"rescale_factor": 1.0}, "rescale_factor is 1.0"),
     ],
 )
@@ -294,13 +295,13 @@ def test_the_settings_of_pictures_stand_in_one_of_two_files(theirs, tmp_path):
     model = read(folder)
     assert (model.recipe.image.resize, model.recipe.image.mean) == ("squash", (0.1, 0.2, 0.3))
     assert (model.recipe.image.resample, model.notes) == ("bilinear", ())
-    note = "no preprocessor_config.json says how pictures are read: they are read as those of a CLIP usually are"
+    note = "preprocessor_config.json is missing: images are preprocessed as for a CLIP"
     assert read(theirs[0]).notes == (note,)
 
 
 def test_all_keys_that_keep_a_model_from_being_a_clip_are_listed_at_once(tmp_path):
     model, _ = random_clip("model.text_causal=false", 'model.norm="post"', "model.embedding_norm=false")
-    with pytest.raises(InputError, match="cannot become a clip model of Hugging Face") as caught:
+    with pytest.raises(InputError, match="cannot be converted to a Hugging Face clip model") as caught:
         write(model, tmp_path / "theirs")
     assert str(caught.value).splitlines()[1:] == [
         '  model.norm = "pre", not "post"',
@@ -318,5 +319,5 @@ def test_all_keys_that_keep_a_model_from_being_a_clip_are_listed_at_once(tmp_pat
 
 
 def test_a_task_that_a_clip_is_not_for_is_refused(theirs):
-    with pytest.raises(InputError, match='can be for "image_text_retrieval", and not for "ranking"'):
+    with pytest.raises(InputError, match='can be converted for "image_text_retrieval", not for "ranking"'):
         read(theirs[0], "ranking")

@@ -38,11 +38,11 @@ def test_one_file_and_several_give_the_same(shards, tmp_path_factory):
 @pytest.mark.parametrize(
     ("places", "message"),
     [
-        ({**PLACES, "d": "two.safetensors"}, "two.safetensors: does not agree with .* about 'd'"),
-        ({name: PLACES[name] for name in "ac"}, "one.safetensors: does not agree with .* about 'b'"),
+        ({**PLACES, "d": "two.safetensors"}, "two.safetensors: disagrees with .* about 'd'"),
+        ({name: PLACES[name] for name in "ac"}, "one.safetensors: disagrees with .* about 'b'"),
         ({**PLACES, "d": "three.safetensors"}, "three.safetensors: is missing"),
-        ({"a": "../one.safetensors"}, "names '../one.safetensors', which is no file beside it"),
-        ({"a": 7}, "names 7, which is no file"),
+        ({"a": "../one.safetensors"}, "names '../one.safetensors', which is not a file in the same folder"),
+        ({"a": 7}, "names 7, which is not a file"),
         ([], "cannot be read, or is damaged"),
     ],
 )
@@ -54,13 +54,13 @@ def test_an_index_that_is_wrong_is_named(shards, places, message):
 
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"\xff" * 31)
-    with pytest.raises(InputError, match=r"model\.safetensors: is missing, or no readable safetensors file"):
+    with pytest.raises(InputError, match=r"model\.safetensors: is missing, or is not a readable safetensors file"):
         read_safetensors(tmp_path)
 
 
 def test_a_pickled_model_is_refused_with_the_remedy(tmp_path):
-    with pytest.raises(InputError, match=r"holds neither model\.safetensors nor"):
+    with pytest.raises(InputError, match=r"contains neither model\.safetensors nor"):
         read_safetensors(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(InputError, match=r"pytorch_model\.bin: is pickled, .*save_pretrained"):
+    with pytest.raises(InputError, match=r"pytorch_model\.bin: is a pickle file, .*save_pretrained"):
         read_safetensors(tmp_path)

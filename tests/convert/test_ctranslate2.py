@@ -93,24 +93,24 @@ def test_numbers_that_are_no_weights_stay_as_they_are(read):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "4 bytes announced, and 0 left"),
-        (CONTENT[:-1], "announced, and"),
+        (b"", "4 bytes announced, but only 0 left"),
+        (CONTENT[:-1], "announced, but only"),
         (CONTENT + b"\0", "1 byte after the end"),
-        (written({}, version=1), "has version 1, and heedful reads 2 to 6"),
+        (written({}, version=1), "has version 1 of CTranslate2's format, but heedful reads only 2 to 6"),
         (written({}, version=7), "has version 7"),
-        (written(VARIABLES, [("a", "nothing")]), "'a' cannot be a second name of 'nothing'"),
+        (written(VARIABLES, [("a", "nothing")]), "'a' cannot be a second name for 'nothing'"),
         (written(VARIABLES, [("half", "half")]), "cannot be a second name"),
-        (written(VARIABLES, [("a", "half"), ("a", "half")]), "'a' stands there twice"),
+        (written(VARIABLES, [("a", "half"), ("a", "half")]), "'a' occurs twice"),
         (written({"w": ("float32", np.zeros((0, 3), np.float32))}), r"shape \(0, 3\)"),
         (
             written({"w": ("int8", INT8), "w_scale": ("float32", SCALE[:3])}),
             r"w_scale, of shape \(3,\), does not scale",
         ),
-        (written({"w": ("int8", INT8)}), "'w', a matrix of int8, has no scale"),
+        (written({"w": ("int8", INT8)}), "the int8 matrix 'w' has no scale"),
         (written({"w": ("int8", INT8), "w_scale": ("float32", 0 * SCALE)}), "does not scale"),
         (written({"w": ("int8", INT8), "w_scale": ("float32", np.nan * SCALE)}), "does not scale"),
         (written({"w": ("float32", WEIGHT.astype(np.float16))}), "has 30 bytes"),
-        (struct.pack("<I", 6) + b"\x02\x00ab", "a name has no end"),
+        (struct.pack("<I", 6) + b"\x02\x00ab", "a name is not terminated"),
         (struct.pack("<I", 6) + b"\x02\x00\xff\x00", "a name is not UTF-8"),
         (struct.pack("<I", 6) + string("s") + struct.pack("<II", 1, 1) + string("w") + b"\0\x09", "unknown type 9"),
     ],
@@ -169,11 +169,11 @@ def test_one_vocabulary_serves_both_sides(tmp_path, name):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "holds no vocabularies"),
-        ({"source_vocabulary__txt": "a\n"}, "holds no vocabularies"),
+        ({}, "has no vocabularies"),
+        ({"source_vocabulary__txt": "a\n"}, "has no vocabularies"),
         ({"shared_vocabulary__json": "["}, "shared_vocabulary.json: is not JSON"),
-        ({"shared_vocabulary__json": "[1]"}, "shared_vocabulary.json: is no list of tokens"),
-        ({"shared_vocabulary__txt": "a\n", "config__json": "[]"}, "config.json: has no keys"),
+        ({"shared_vocabulary__json": "[1]"}, "shared_vocabulary.json: is not a list of tokens"),
+        ({"shared_vocabulary__txt": "a\n", "config__json": "[]"}, "config.json: is not a JSON object"),
     ],
 )
 def test_a_wrong_file_beside_it_is_named(tmp_path, files, message):

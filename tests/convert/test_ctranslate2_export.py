@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+import heedful
+from engine_models import write_random_model
 from heedful.architectures import weights
+from heedful.checkpoint import load_model, write_model
 from heedful.config.load import recipe_from_dict
 from heedful.convert import Model
 from heedful.convert.ctranslate2 import read_specification
-from heedful.convert.ctranslate2_export import PRECISIONS, write
+from heedful.convert.ctranslate2_export import PRECISIONS, compare_outputs, write
 from heedful.errors import InputError
 from heedful.tasks import find_task
 from heedful.text.tokenizer import BOS, EOS
@@ -99,6 +102,15 @@ def test_a_gpt_gives_the_same_log_probabilities(shape, tmp_path):
         assert scores.log_probs == pytest.approx(ours.tolist(), abs=1e-4)
 
 
+def test_a_gpt_writes_the_same_texts(tmp_path):
+    _, written = model_of("language_model", "decoder", norm="pre", positions="rotary", rope_theta=500.0)
+    write(written, tmp_path / "out")
+    write_model(tmp_path / "ours", written.recipe, written.tokenizers, written.weights)
+    agreement = compare_outputs(load_model(tmp_path / "ours"), tmp_path / "out", LINES[:4])
+    assert agreement.inputs == 4
+    assert agreement.is_equal, agreement
+
+
 @pytest.mark.parametrize("shape", ["BART", "of init", "relative positions", "no positions", "Llama"])
 @pytest.mark.parametrize("segments", [0, 2])
 def test_a_bert_gives_the_same_hidden_states(shape, segments, tmp_path):
@@ -116,11 +128,25 @@ def test_a_bert_gives_the_same_hidden_states(shape, segments, tmp_path):
         torch.testing.assert_close(states[: len(text)], ours, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("task", ["regression", "ranking", "span_qa"])
+def test_the_head_of_an_encoder_is_left_out(task, tmp_path):
+    _, written = model_of(task, "encoder")
+    write(written, tmp_path / "out")
+    assert ctranslate2.Encoder(str(tmp_path / "out")).forward_batch([["one"]]).last_hidden_state.shape[-1] == 24
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"positions": "alibi"}, 'model.positions = "alibi": must be "rotary", "relative", "learned" or "sinusoidal"'),
+        (
+            {"positions": "alibi"},
+            'model.positions = "alibi": must be one of sinusoidal, learned, rotary, relative, none in an encoder',
+        ),
         ({"d_v": 8}, "model.d_v = 8: must be equal to model.d_k"),
+        ({"norm": "none"}, 'model.norm = "none": must be "post" or "pre"'),
+        ({"residual": False}, "model.residual = false: must be true"),
+        ({"scale_scores": False}, "model.scale_scores = false: must be true"),
+        ({"activation": "identity"}, 'model.activation = "identity": must be one of relu, '),
     ],
 )
 def test_what_ctranslate2_cannot_express_is_refused_before_anything_is_written(settings, problem, tmp_path):
@@ -138,3 +164,21 @@ def test_weights_are_stored_in_any_precision(precision, tmp_path):
     [result] = ctranslate2.Translator(str(tmp_path / "out")).translate_batch([tokens[4:9]], max_decoding_length=7)
     assert set(result.hypotheses[0]) <= set(tokens)
     assert read_specification(tmp_path / "out/model.bin") == "TransformerSpec"
+
+
+def test_a_text_that_is_longer_than_the_context_of_a_gpt_is_compared_in_its_first_window(tmp_path):
+    gpt = {"family": "decoder", "decoder_layers": 1, "positions": "learned", "max_positions": 31}
+    folder = write_random_model(tmp_path / "model", "language_model", gpt, data={"max_length": 31})
+    agreement = heedful.export(folder, tmp_path / "out", to="ctranslate2", inputs=[" ".join(LINES)]).agreement
+    assert agreement is not None
+    assert agreement.difference < 1e-3
+
+
+def test_blank_inputs_are_not_compared(tmp_path):
+    folder = write_random_model(tmp_path / "model", "translation", {"encoder_layers": 1, "decoder_layers": 1})
+    some = heedful.export(folder, tmp_path / "some", to="ctranslate2", inputs=["", LINES[3], " "]).agreement
+    assert some is not None
+    assert some.inputs == 1
+    export = heedful.export(folder, tmp_path / "none", to="ctranslate2", inputs=["", " "])
+    assert export.agreement is None
+    assert "the given inputs are empty" in export.notes[-1]

@@ -15,10 +15,11 @@ from heedful.architectures import weights
 from heedful.cli import app
 from heedful.config.load import load_preset, load_recipe
 from heedful.config.schema import GenerateConfig
-from heedful.convert import FORMATS, Model
+from heedful.convert import Model
 from heedful.corpora.scenes import generate
 from heedful.errors import InputError
 from heedful.predictors.generator import GenerationRequest, Generator
+from heedful.registry import EXPORTERS
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
@@ -67,7 +68,7 @@ def inputs(tokenizer):
 @pytest.mark.parametrize("page", ["how-to/bert-and-gpt.md", "zh/bert-and-gpt.md"])
 def test_the_gpt_of_the_docs_is_a_gpt2(page, tmp_path):
     model, built = random_model(load_recipe(shown(page, "my-gpt", tmp_path), small()))
-    FORMATS["gpt2"].write(model, tmp_path / "theirs")
+    EXPORTERS["gpt2"].write(model, tmp_path / "theirs")
     written = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs").eval()
     ids, padding_mask = inputs(transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs"))
     torch.testing.assert_close(written(ids).logits, built(ids, padding_mask), atol=1e-4, rtol=0)
@@ -76,7 +77,7 @@ def test_the_gpt_of_the_docs_is_a_gpt2(page, tmp_path):
 @pytest.mark.parametrize("page", ["how-to/convert.md", "zh/convert.md"])
 def test_the_program_of_the_docs_continues_a_text_as_heedful_does(page, tmp_path, monkeypatch, capsys):
     model, built = random_model(load_recipe(shown("how-to/bert-and-gpt.md", "my-gpt", tmp_path), small()))
-    FORMATS["gpt2"].write(model, tmp_path / "my-gpt-hf")
+    EXPORTERS["gpt2"].write(model, tmp_path / "my-gpt-hf")
     program = blocks(page, "python")[0]
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -92,7 +93,7 @@ def test_the_program_of_the_docs_continues_a_text_as_heedful_does(page, tmp_path
 def test_the_bert_of_the_docs_is_one_without_what_they_say_to_leave_out(tmp_path):
     path = shown("how-to/bert-and-gpt.md", "my-bert", tmp_path)
     with pytest.raises(InputError, match=r'positions = "learned", not "rotary"\n  model\.norm = "post", not "pre"$'):
-        FORMATS["bert"].write(random_model(load_recipe(path, small()))[0], tmp_path / "theirs")
+        EXPORTERS["bert"].write(random_model(load_recipe(path, small()))[0], tmp_path / "theirs")
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if not line.startswith(("positions =", "norm =", "init ="))]
     assert len(kept) == len(lines) - 3
@@ -109,7 +110,7 @@ def test_the_bert_of_the_docs_that_is_to_be_converted_is_one(page, tmp_path):
 @torch.inference_mode()
 def computes_as_a_bert(recipe, folder):
     model, built = random_model(recipe)
-    FORMATS["bert"].write(model, folder)
+    EXPORTERS["bert"].write(model, folder)
     written = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
     ids, padding_mask = inputs(transformers.AutoTokenizer.from_pretrained(folder))
     torch.testing.assert_close(written(ids).logits, built(ids, padding_mask, torch.zeros_like(ids)), atol=1e-4, rtol=0)
@@ -119,7 +120,7 @@ def computes_as_a_bert(recipe, folder):
 @pytest.mark.parametrize("preset", ["tiny", "vaswani-base"])
 def test_a_translator_as_published_is_a_marian(preset, tmp_path):
     model, built = random_model(load_preset(preset, small()))
-    FORMATS["marian"].write(model, tmp_path / "theirs")
+    EXPORTERS["marian"].write(model, tmp_path / "theirs")
     written = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "theirs").eval()
     ids, padding_mask = inputs(transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs"))
     found = written(input_ids=ids, decoder_input_ids=ids).logits
@@ -129,7 +130,7 @@ def test_a_translator_as_published_is_a_marian(preset, tmp_path):
 def test_what_keeps_a_translator_from_being_a_marian_is_listed(tmp_path):
     changed = small('model.positions="rotary"', 'model.norm="pre"')
     with pytest.raises(InputError, match=r'positions = "sinusoidal", not "rotary"\n  model\.norm = "post", not "pre"$'):
-        FORMATS["marian"].write(random_model(load_preset("tiny", changed))[0], tmp_path / "theirs")
+        EXPORTERS["marian"].write(random_model(load_preset("tiny", changed))[0], tmp_path / "theirs")
 
 
 OWN_TEXT = {  # for `heedful init`, in the order in which the page tells what to change in its recipes
@@ -149,21 +150,21 @@ def test_a_recipe_of_init_makes_a_model_to_convert_with_what_the_docs_change_in_
         Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     CliRunner().invoke(app, ["init", *OWN_TEXT[kind], "--out", "first"], catch_exceptions=False)
     with pytest.raises(InputError) as caught:
-        FORMATS[kind].write(random_model(load_recipe("first", small()))[0], tmp_path / "refused")
+        EXPORTERS[kind].write(random_model(load_recipe("first", small()))[0], tmp_path / "refused")
 
     parts = [block for block in blocks(page, "toml") if "name =" not in block]
     tables = tomllib.loads(parts[list(OWN_TEXT).index(kind)])
     changes = {f"{table}.{key}": json.dumps(value) for table, keys in tables.items() for key, value in keys.items()}
     changed = load_recipe("first", small(*(f"{key}={value}" for key, value in changes.items())))
-    FORMATS[kind].write(random_model(changed)[0], tmp_path / "theirs")
+    EXPORTERS[kind].write(random_model(changed)[0], tmp_path / "theirs")
     listed = [re.match(r"  (\S+) = (\S+), not ", line) for line in str(caught.value).splitlines()[1:]]
     assert {found[1]: found[2] for found in listed if found}.items() <= changes.items()
 
 
-@pytest.mark.parametrize("kind", ["bert", "gpt2", "marian", "opennmt"])
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "marian"])
 def test_a_model_of_ones_own_architecture_is_refused_by_name(kind, tmp_path):
     loaded = gated()
     model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
-    with pytest.raises(InputError, match='its architecture is "gated:GatedRecurrent", and models of this format'):
-        FORMATS[kind].write(model, tmp_path / "theirs")
+    with pytest.raises(InputError, match='its architecture is "gated:GatedRecurrent", but models in this format'):
+        EXPORTERS[kind].write(model, tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()

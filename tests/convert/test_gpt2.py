@@ -18,6 +18,7 @@ from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
 from heedful.errors import InputError
 from heedful.predictors.generator import Generator
+from heedful.registry import EXPORTERS
 from heedful.search.beam import search
 from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD, UNK
@@ -28,7 +29,7 @@ from interrupted import stop_after, train
 
 transformers = pytest.importorskip("transformers")
 
-read, write = FORMATS["gpt2"].read, FORMATS["gpt2"].write
+read, write = FORMATS["gpt2"].read, EXPORTERS["gpt2"].write
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_a_model_without_its_output_and_with_its_masks_is_the_same(theirs, ours,
     save_file(bare, tmp_path / "model.safetensors")
     config = json.loads((tmp_path / "config.json").read_text()) | {"n_inner": None}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match=r"0\.mlp\.c_fc\.weight is \(26, 41\), and should be \(26, 104\)"):
+    with pytest.raises(InputError, match=r"0\.mlp\.c_fc\.weight is \(26, 41\), but the model needs \(26, 104\)"):
         read(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(config | {"n_inner": 41}))
     again = read(tmp_path).weights
@@ -130,18 +131,18 @@ def test_wrong_weights_are_listed_in_their_terms(theirs, tmp_path):
     with pytest.raises(InputError) as caught:
         read(tmp_path)
     assert str(caught.value).splitlines()[1:] == [
-        "  missing: transformer.h.1.attn.c_attn.weight (26, 78)",
-        "  no place for: transformer.h.3.ln_1.bias (26,)",
+        "  missing transformer.h.1.attn.c_attn.weight (26, 78)",
+        "  unexpected transformer.h.3.ln_1.bias (26,)",
     ]
 
 
-def random_model(**settings):
+def random_model(kind="bpe", **settings):
     """A random model of heedful with a tokenizer of its own."""
-    kind = {"kind": "bpe", "vocab_size": 307}
-    tokenizer = train_tokenizer(LINES, TokenizerConfig(**kind))
+    config = {"kind": kind, "vocab_size": 307}
+    tokenizer = train_tokenizer(LINES, TokenizerConfig(**config))
     model = {"d_model": 22, "d_ff": 37, "heads": 2, "decoder_layers": 3, "family": "decoder", "norm": "pre"}
     model |= {"positions": "learned", "max_positions": 53, "scale_embeddings": False, "activation": "gelu_tanh"}
-    values = {"task": "language_model", "tokenizer": kind, "model": model | settings, "data": {"max_length": 53}}
+    values = {"task": "language_model", "tokenizer": config, "model": model | settings, "data": {"max_length": 53}}
     recipe = recipe_from_dict(values, "test")
     built = LanguageModel(recipe.model, len(tokenizer)).eval()
     for parameter in built.parameters():
@@ -225,9 +226,9 @@ def test_a_fine_tuned_gpt2_goes_out_in_the_form_in_which_it_came(theirs, ours, t
     tuned = load_model(tmp_path / "run")
     model = Model(recipe=tuned.recipe, tokenizers=tuned.tokenizers, weights=weights(tuned.model))
     write(model, tmp_path / "again")
-    told = FORMATS["gpt2"].changes(model)
-    assert any("other ids than in the model that came in" in line for line in told)
-    assert any("folded into an output matrix, which is not tied" in line for line in told) != frozen
+    told = EXPORTERS["gpt2"].changes(model)
+    assert any("token ids differ from those of the original model" in line for line in told)
+    assert any("folded into an output matrix, which is no longer tied" in line for line in told) != frozen
     again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "again").eval()
     assert again.get_input_embeddings().weight.shape == theirs[1].get_input_embeddings().weight.shape
     assert again.config.tie_word_embeddings == frozen
@@ -284,8 +285,8 @@ def test_a_gpt2_that_came_in_and_learned_more_goes_out(ours, tmp_path):
     ("change", "message"),
     [
         ({"kv_heads": 1, "bias": False, "positions": "rotary"}, 'model.positions = "learned", not "rotary"'),
-        ({"kv_heads": 1}, "A model that is to be converted has to be trained with\n  model.kv_heads left out, not 1$"),
-        ({"activation": "swiglu"}, 'model.activation = .* or "gelu_tanh" or .*, not "swiglu"'),
+        ({"kv_heads": 1}, "to export to GPT2, train a model with:\n  model.kv_heads left out, not 1$"),
+        ({"activation": "swiglu"}, 'model.activation = .*"gelu_tanh".*, not "swiglu"'),
         ({"family": "encoder"}, 'model.family = "decoder", not "encoder"$'),
     ],
 )
@@ -300,7 +301,7 @@ def test_a_decoder_with_another_head_is_not_written_as_one_that_predicts_tokens(
     model, _ = trained
     head = {"output.weight": torch.zeros(3, 22), "output.bias": torch.zeros(3)}
     tagger = replace(model, recipe=replace(model.recipe, task="tagging"), weights=model.weights | head)
-    with pytest.raises(InputError, match='is for the task "tagging", and such a model is for "language_model"'):
+    with pytest.raises(InputError, match='is for the task "tagging", but this format needs "language_model"'):
         write(tagger, tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
 
@@ -346,3 +347,18 @@ def test_a_gpt2_that_came_in_and_went_out_continues_texts_as_before(theirs, tmp_
         assert len(said[0]) > len(text)
         texts.add(said[0])
     assert len(texts) == 4
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "character", "byte", "word"])
+def test_the_pipeline_of_transformers_writes_what_heedful_writes(kind, tmp_path):
+    model, built = random_model(kind=kind)
+    write(model, tmp_path / "theirs")
+    pipeline = transformers.pipeline("text-generation", model=str(tmp_path / "theirs"))
+    generator = Generator(built, model.tokenizers.source, GenerateConfig(temperature=0.0, max_tokens=12))
+    for text in (LINES[0][:20], LINES[2][:3], ""):
+        ids = generator.tokenizer.encode(text) or [EOS]
+        [output] = pipeline(text, max_new_tokens=12, do_sample=False, return_tensors=True)
+        tokens = output["generated_token_ids"]
+        assert tokens[: len(ids)] == ids
+        written = tokens[len(ids) :]
+        assert (written[:-1] if written[-1] == EOS else written) == generator.generate(text).tokens

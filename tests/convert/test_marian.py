@@ -16,6 +16,7 @@ from heedful.config.schema import DecodeConfig, TokenizerConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
 from heedful.errors import InputError
+from heedful.registry import EXPORTERS
 from heedful.search.beam import search
 from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
@@ -24,7 +25,7 @@ from heedful.text.training import train_tokenizer
 
 transformers = pytest.importorskip("transformers")
 
-read, write = FORMATS["marian"].read, FORMATS["marian"].write
+read, write = FORMATS["marian"].read, EXPORTERS["marian"].write
 SENTENCES = ["the cats sit", "cat at the", "sit s at", "the the a cat", "it sat at the cats", "a"]
 
 
@@ -179,7 +180,7 @@ def test_copies_and_positions_may_be_there(theirs, ours, tmp_path):
     for shape in ((61, 34), (61, 33), (0, 34), (61,), (61, 2, 17)):
         tensors["model.decoder.embed_positions.weight"] = torch.zeros(shape)
         save_file(tensors, tmp_path / "model.safetensors")
-        with pytest.raises(InputError, match=r"model\.decoder\.embed_positions\.weight holds no sinusoids"):
+        with pytest.raises(InputError, match=r"model\.decoder\.embed_positions\.weight does not contain sinusoids"):
             read(tmp_path)
 
 
@@ -190,11 +191,14 @@ def test_copies_and_positions_may_be_there(theirs, ours, tmp_path):
         ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings is false"),
         ({"vocab_size": 7}, "the embeddings have 7 rows"),
         ({"model_type": "bart"}, r'model_type is "bart" .* such as MarianModel'),
-        ({"decoder_start_token_id": "</s>"}, r'config\.json: decoder_start_token_id is "</s>", and should be the id'),
-        ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1, and should be the id of a token"),
-        ({"decoder_start_token_id": 10**30}, "decoder_start_token_id is 10{30}, and should be the id of a token"),
+        (
+            {"decoder_start_token_id": "</s>"},
+            r'config\.json: decoder_start_token_id is "</s>", but should be a token id',
+        ),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1, but should be a token id"),
+        ({"decoder_start_token_id": 10**30}, "decoder_start_token_id is 10{30}, but should be a token id"),
         ({"max_position_embeddings": None}, r"data\.max_length must be a whole number"),
-        ({"d_model": 38}, r"model\.shared\.weight is \(\d+, 34\), and should be \(\d+, 38\)"),
+        ({"d_model": 38}, r"model\.shared\.weight is \(\d+, 34\), but the model needs \(\d+, 38\)"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(theirs, tmp_path, settings, message):

@@ -153,13 +153,13 @@ def test_wrong_weights_are_listed(reference, tmp_path):
     with pytest.raises(InputError) as caught:
         FORMATS["opennmt"].read(save(tmp_path / "theirs", variables))
     assert str(caught.value).splitlines()[1:] == [
-        "  missing: encoder.layer_1.self_attention.linear_0.bias (72,)",
-        "  no place for: decoder.extra.weight (23,)",
+        "  missing encoder.layer_1.self_attention.linear_0.bias (72,)",
+        "  unexpected decoder.extra.weight (23,)",
     ]
 
 
 def test_other_models_are_refused(tmp_path):
-    with pytest.raises(InputError, match="holds a WhisperSpec, and heedful reads"):
+    with pytest.raises(InputError, match="contains a WhisperSpec, but heedful reads only"):
         FORMATS["opennmt"].read(save(tmp_path / "whisper", {}, spec="WhisperSpec"))
     with pytest.raises(InputError, match=r"has no encoder\.layer_0\.ffn\.linear_0\.weight and no"):
         FORMATS["opennmt"].read(save(tmp_path / "nothing", {}))
@@ -171,18 +171,18 @@ def test_what_stands_around_a_text_is_heeded(reference, tmp_path):
     assert FORMATS["opennmt"].read(folder).recipe.model.source_eos
     for setting in ('{"decoder_start_token": "</s>"}', '{"add_source_bos": true}'):
         (folder / "config.json").write_text(setting)
-        with pytest.raises(InputError, match=rf"config\.json: .*{setting[1:-1]}.*, and heedful's model would be"):
+        with pytest.raises(InputError, match=rf"config\.json: .*{setting[1:-1]}.*, but heedful supports only"):
             FORMATS["opennmt"].read(folder)
 
 
 def test_vocabularies_have_a_word_a_row(reference, tmp_path):
     variables = their_variables(reference)
     longer = save(tmp_path / "longer", variables, words=SIZES | {"decoder": 27})
-    with pytest.raises(InputError, match="26 words do not fit the 23 rows"):
+    with pytest.raises(InputError, match="26 words do not match the 23 rows"):
         FORMATS["opennmt"].read(longer)
     variables["encoder/embeddings/weight"] = ("float32", np.ones((31, D_MODEL), np.float32))
     shorter = save(tmp_path / "shorter", variables)
-    with pytest.raises(InputError, match="28 tokens up to id 27, the embeddings have 31 rows"):
+    with pytest.raises(InputError, match="28 tokens up to id 27, but the embeddings have 31 rows"):
         FORMATS["opennmt"].read(shorter)
 
 
@@ -190,7 +190,7 @@ def test_a_vocabulary_whose_lines_end_as_on_windows_is_refused(reference, tmp_pa
     folder = save(tmp_path / "theirs", their_variables(reference))
     file = folder / "target_vocabulary.txt"
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    with pytest.raises(InputError, match="has no <s> and no </s>, between which"):
+    with pytest.raises(InputError, match="has no <s> and no </s>, which begin and end"):
         FORMATS["opennmt"].read(folder)
 
 
@@ -200,8 +200,3 @@ def test_a_weight_of_another_shape_is_an_error_of_the_folder(reference, tmp_path
     folder = save(tmp_path / "theirs", their_variables(reference) | {name: ("float32", value)})
     with pytest.raises(InputError, match=str(folder)):
         FORMATS["opennmt"].read(folder)
-
-
-def test_this_format_is_only_read(converted, tmp_path):
-    with pytest.raises(InputError, match="can be read only"):
-        FORMATS["opennmt"].write(converted, tmp_path / "theirs")

@@ -8,10 +8,11 @@ import foreign_models
 from heedful.convert import FORMATS
 from heedful.convert.sentence_transformers import read_sentence_settings
 from heedful.errors import InputError
+from heedful.registry import EXPORTERS
 
 pytest.importorskip("transformers")
 
-read, write = FORMATS["bert"].read, FORMATS["bert"].write
+read, write = FORMATS["bert"].read, EXPORTERS["bert"].write
 
 
 def put(folder, name, contents):
@@ -55,12 +56,12 @@ def test_a_module_that_changes_the_vectors_is_refused_by_name(folder):
     with pytest.raises(InputError, match=r"modules\.json: .* through Transformer, Pooling, Dense, Normalize; heed"):
         read_sentence_settings(folder)
     modules_of(folder, "Pooling", "Transformer")
-    with pytest.raises(InputError, match="goes through Pooling, Transformer"):
+    with pytest.raises(InputError, match="passes through Pooling, Transformer"):
         read_sentence_settings(folder)
     modules_of(folder, "Transformer", "Pooling", "Dropout", "Normalize")
     assert read_sentence_settings(folder).notes == ()
     put(folder, "modules.json", [{"type": 7}])
-    with pytest.raises(InputError, match=r"modules\.json: is no list of modules"):
+    with pytest.raises(InputError, match=r"modules\.json: is not a list of modules"):
         read_sentence_settings(folder)
 
 
@@ -69,8 +70,10 @@ def test_what_is_done_there_and_not_here_is_told(folder):
     prompts = {"prompts": {"query": "query: ", "document": ""}, "default_prompt_name": "query"}
     put(folder, "config_sentence_transformers.json", prompts)
     prompt, length = read_sentence_settings(folder).notes
-    assert prompt.startswith("made for texts that begin with a prompt, 'query: ' for 'query'; 'query' is put there")
-    assert length.startswith("modules.json has no Normalize: there vectors have lengths of their own")
+    assert prompt.startswith(
+        "made for texts that begin with a prompt, 'query: ' for 'query'; Sentence Transformers adds 'query' by default"
+    )
+    assert length.startswith("modules.json has no Normalize: there, vectors have any length")
 
 
 def test_a_sentence_encoder_goes_there_and_back(tmp_path):

@@ -17,20 +17,21 @@ from heedful.cli import app
 from heedful.config.load import make_recipe
 from heedful.convert import FORMATS, Model
 from heedful.errors import InputError
-from heedful.media.images import read_picture
+from heedful.media.images import read_image
+from heedful.registry import EXPORTERS
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import NoTokenizers
 from interrupted import train
 
 transformers = pytest.importorskip("transformers")
 
-read, write = FORMATS["vit"].read, FORMATS["vit"].write
+read, write = FORMATS["vit"].read, EXPORTERS["vit"].write
 LABELS = ["cat", "dog", "crane", "eel", "crane"]  # two of one name, as in ImageNet
 SIZES = {"odd": {"image_size": [12, 20], "patch_size": 4}, "published": {"image_size": 224, "patch_size": 16}}
 
 
 def their_model(folder: Path, name: str, **settings) -> torch.nn.Module:
-    """A random model of transformers, saved with the settings of its pictures."""
+    """A random model of transformers, saved with the settings of its images."""
     shape = {"hidden_size": 22, "intermediate_size": 37, "num_attention_heads": 2, "num_hidden_layers": 3}
     classes = {"id2label": dict(enumerate(LABELS)), "label2id": {name: i for i, name in enumerate(LABELS)}}
     config = transformers.ViTConfig(**shape | SIZES["odd"] | classes | settings)
@@ -142,7 +143,7 @@ def test_a_model_without_classes_gives_the_same_states_and_keeps_its_pooler(pool
         save_file(kept, tmp_path / "theirs" / "model.safetensors")
     converted = read(tmp_path / "theirs")
     assert converted.recipe.model.pooler == ("dense" if pooler else "none")
-    assert "has no head for classes" in converted.notes[-1]
+    assert "has no classification head" in converted.notes[-1]
     ours = loaded(converted, tmp_path / "ours")
     pixels, real = inputs(ours.recipe)
     expected = original(theirs_of(pixels))
@@ -205,7 +206,7 @@ def test_pictures_are_read_as_transformers_reads_them(resample, tmp_path):
 
     processor = ViTImageProcessorPil.from_pretrained(tmp_path / "theirs")
     expected = processor(Image.fromarray(pixels), return_tensors="np")["pixel_values"][0].transpose(1, 2, 0)
-    decoded = read_picture((tmp_path / "picture.png").read_bytes(), recipe.image)
+    decoded = read_image((tmp_path / "picture.png").read_bytes(), recipe.image)
     found = (decoded / 255 - np.array(recipe.image.mean)) / np.array(recipe.image.std)
     assert np.abs(found - expected).max() < 1e-5
 
@@ -215,13 +216,13 @@ def test_a_converted_classifier_names_classes_and_comes_by_the_command(tmp_path)
     result = CliRunner().invoke(
         app, ["convert", str(tmp_path / "theirs"), "--out", str(tmp_path / "ours")], catch_exceptions=False
     )
-    assert 'a model for the task "image_classification" with ' in result.output
+    assert "an image classification model with " in result.output
     assert load_model(tmp_path / "ours").recipe.data.labels == ("cat", "dog", "crane", "eel", "crane (4)")
     picture = np.random.default_rng(1).integers(256, size=(31, 43, 3), dtype=np.uint8)
     found = heedful.load(tmp_path / "ours", task="image_classification").predict(picture)
     assert set(found.probabilities) == {"cat", "dog", "crane", "eel", "crane (4)"}
     arguments = ["convert", str(tmp_path / "ours"), "--to", "vit", "--out", str(tmp_path / "again")]
-    assert "a vit model with" in CliRunner().invoke(app, arguments, catch_exceptions=False).output
+    assert "MB for Hugging Face, " in CliRunner().invoke(app, arguments, catch_exceptions=False).output
 
 
 def test_without_a_preprocessor_the_usual_settings_are_taken_and_told(tmp_path):
@@ -229,14 +230,17 @@ def test_without_a_preprocessor_the_usual_settings_are_taken_and_told(tmp_path):
     (tmp_path / "theirs" / "preprocessor_config.json").unlink()
     converted = read(tmp_path / "theirs")
     assert (converted.recipe.image.mean, converted.recipe.image.resample) == ((0.5,), "bilinear")
-    assert "no preprocessor_config.json says how pictures are read" in converted.notes[0]
+    assert "preprocessor_config.json is missing" in converted.notes[0]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"do_normalize": False, "resample": 7}, "do_normalize is false, .*; resample is 7, and heedful has nearest"),
-        ({"size": {"height": 20, "width": 20}}, r"brought to 20 x 20 pixels, and the model reads 12 x 20"),
+        (
+            {"do_normalize": False, "resample": 7},
+            "do_normalize is false, .*; resample is 7, but heedful has only nearest",
+        ),
+        ({"size": {"height": 20, "width": 20}}, r"resized to 20 x 20 pixels, but the model reads 12 x 20"),
         ({"rescale_factor": 1 / 127.5}, "rescale_factor is 0.0078"),
     ],
 )
@@ -250,13 +254,13 @@ def test_pictures_that_would_be_read_otherwise_are_refused(settings, message, tm
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"hidden_act": "mish"}, "hidden_act is 'mish', and heedful has relu, gelu"),
-        ({"pooler_act": "relu"}, 'pooler_act is "relu", and heedful reads "tanh" only'),
-        ({"patch_size": [4, 2]}, "patches are 4 x 2 pixels, and heedful's are square"),
-        ({"image_size": "large"}, "image_size in config.json is 'large', and should be one number"),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish', but heedful has only relu, gelu"),
+        ({"pooler_act": "relu"}, 'pooler_act is "relu", but heedful supports only "tanh"'),
+        ({"patch_size": [4, 2]}, "patches are 4 x 2 pixels, but heedful's are square"),
+        ({"image_size": "large"}, "image_size in config.json is 'large', but should be one number"),
         ({"id2label": {"1": "cat"}}, "id2label in config.json does not number the classes from 0"),
-        ({"model_type": "deit", "architectures": ["DeiTModel"]}, 'that is no "vit" with an architecture such as ViTM'),
-        ({"num_hidden_layers": 2}, r"no place for: vit\.encoder\.layer\.2\."),
+        ({"model_type": "deit", "architectures": ["DeiTModel"]}, 'read as a "vit" with an architecture such as ViTM'),
+        ({"num_hidden_layers": 2}, r"unexpected vit\.encoder\.layer\.2\."),
     ],
 )
 def test_what_heedful_lacks_is_refused(settings, message, tmp_path):
@@ -289,7 +293,7 @@ def test_a_model_that_does_not_fit_is_refused_with_all_keys(overrides, message, 
 
 def test_other_tasks_are_refused(tmp_path):
     their_model(tmp_path / "theirs", "ViTModel")
-    with pytest.raises(InputError, match='can be for "image_classification", and not for "captioning"'):
+    with pytest.raises(InputError, match='can be converted for "image_classification", not for "captioning"'):
         read(tmp_path / "theirs", "captioning")
 
 

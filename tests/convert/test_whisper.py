@@ -22,6 +22,7 @@ from heedful.convert.whisper import languages
 from heedful.errors import InputError
 from heedful.predictors.transcriber import Transcriber
 from heedful.predictors.word_times import head_weights
+from heedful.registry import EXPORTERS
 from heedful.text.pipeline import BOS, EOS, PAD, UNK
 from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -30,7 +31,7 @@ from interrupted import train
 
 transformers = pytest.importorskip("transformers")
 
-read, write = FORMATS["whisper"].read, FORMATS["whisper"].write
+read, write = FORMATS["whisper"].read, EXPORTERS["whisper"].write
 FRAMES, MELS = 100, 13  # transformers reads whole seconds only
 
 
@@ -117,7 +118,7 @@ def test_sound_is_read_as_the_preprocessor_says(theirs, tmp_path):
     audio = read(tmp_path).recipe.audio
     assert (audio.rate, audio.hop, audio.window, audio.mels, audio.pad_seconds) == (8000, 80, 256, MELS, 1.0)
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(sound | {"feature_size": 11}))
-    with pytest.raises(InputError, match=r"feature_size is 11, and config.json says 13"):
+    with pytest.raises(InputError, match=r"feature_size is 11, but the model reads 13"):
         read(tmp_path)
 
 
@@ -278,14 +279,14 @@ def test_transformers_says_what_a_model_of_heedful_says(settings, tmp_path):
 def test_what_is_no_whisper_is_not_written(tmp_path, change, message):
     model, _ = random_model()
     other = replace(model, recipe=replace(model.recipe, model=replace(model.recipe.model, **change)))
-    with pytest.raises(InputError, match=message if "norm" in change else "reads sound with audio.pad_seconds = 0.0"):
+    with pytest.raises(InputError, match=message):
         write(other, tmp_path / "theirs")
 
 
 def test_a_model_that_reads_other_frames_is_not_written(tmp_path):
     model, _ = random_model()
     other = replace(model, recipe=replace(model.recipe, audio=replace(model.recipe.audio, pad_seconds=0.0)))
-    with pytest.raises(InputError, match=r"which reads sound with audio.pad_seconds = 1.0$"):
+    with pytest.raises(InputError, match=r"which reads audio with audio.pad_seconds = 1.0$"):
         write(other, tmp_path / "theirs")
 
 
@@ -294,11 +295,11 @@ def test_weights_without_a_place_are_named(theirs, tmp_path):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     tensors = load_file(tmp_path / "model.safetensors")
     save_file(tensors | {"model.encoder.extra.weight": torch.ones(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(InputError, match=r"no place for the weight 'model\.encoder\.extra\.weight'"):
+    with pytest.raises(InputError, match=r"cannot represent the weight 'model\.encoder\.extra\.weight'"):
         read(tmp_path)
     del tensors["model.encoder.conv1.bias"]
     save_file(tensors, tmp_path / "model.safetensors")
-    with pytest.raises(InputError, match=r"missing: source_embedding\.first\.bias \(26,\)"):
+    with pytest.raises(InputError, match=r"missing source_embedding\.first\.bias \(26,\)"):
         read(tmp_path)
 
 
@@ -307,7 +308,7 @@ def test_a_tokenizer_without_the_tokens_of_speech_is_refused(theirs, tmp_path):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     text = (tmp_path / "tokenizer.json").read_text().replace("<|startoftranscript|>", "<|begin|>")
     (tmp_path / "tokenizer.json").write_text(text)
-    with pytest.raises(InputError, match=r"has no <\|startoftranscript\|>; is it the tokenizer of a Whisper"):
+    with pytest.raises(InputError, match=r"lacks <\|startoftranscript\|>; is it the tokenizer of a Whisper"):
         read(tmp_path)
 
 

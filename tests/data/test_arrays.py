@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import heedful.storage.manifest as manifest_module
+import heedful.storage.complete_folder as manifest_module
 from heedful.data.passages import SentenceStore
 from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
@@ -52,7 +52,7 @@ def test_damaged_data_is_never_opened(folder, kind, name, damage):
     other = folder.with_name("other")
     kind.write(other, [*documents, *documents], vocab_size=29)
     damage(folder / name, other)
-    with pytest.raises(InputError, match=r"data: no sound prepared data .*prepare it again"):
+    with pytest.raises(InputError, match=r"data: no valid prepared data .*prepare it again"):
         kind.open(folder)
 
 
@@ -63,7 +63,7 @@ def test_an_edited_manifest_is_refused(folder, kind):
     for key, value in {"dtype": "<u4", "format": 2, "tokens": 2, "files": {}}.items():
         original = path.read_text()
         path.write_text(json.dumps(json.loads(original) | {key: value}))
-        with pytest.raises(InputError, match="no sound prepared data"):
+        with pytest.raises(InputError, match="no valid prepared data"):
             kind.open(folder)
         path.write_text(original)
     kind.open(folder)
@@ -75,7 +75,7 @@ def test_data_of_another_kind_is_refused(tmp_path):
     PairStore.write(tmp_path / "PairStore", [([7], [5])], vocab_size=29)
     kinds = (*KINDS, PairStore)
     for written, opened in [(written, opened) for written in kinds for opened in kinds if written != opened]:
-        with pytest.raises(InputError, match=r"it holds .*ids\.bin.*: data of another kind"):
+        with pytest.raises(InputError, match=r"it contains .*ids\.bin.*: data of a different kind"):
             opened.open(tmp_path / written.__name__)
 
 
@@ -84,7 +84,7 @@ def test_another_format_is_refused(folder, kind, monkeypatch):
     monkeypatch.setattr(manifest_module, "FORMAT", 7)
     kind.write(folder, KINDS[kind][0], vocab_size=29)
     monkeypatch.undo()
-    with pytest.raises(InputError, match="has format 7, this heedful reads 1"):
+    with pytest.raises(InputError, match="has format 7, but this heedful reads 1"):
         kind.open(folder)
 
 

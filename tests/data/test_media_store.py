@@ -39,10 +39,10 @@ def test_a_changed_byte_or_a_missing_file_is_found(name, folder):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"no sound prepared data \(.*{name}.*\); prepare it again"):
+    with pytest.raises(InputError, match=rf"no valid prepared data \(.*{name}.*\); prepare it again"):
         MediaStore.open(folder)
     path.unlink()
-    with pytest.raises(InputError, match="no sound prepared data"):
+    with pytest.raises(InputError, match="no valid prepared data"):
         MediaStore.open(folder)
 
 
@@ -50,7 +50,7 @@ def test_a_store_of_another_kind_is_refused(folder):
     from heedful.data.stores import PairStore
 
     PairStore.write(folder, [([7, 3], [5])], vocab_size=29)
-    with pytest.raises(InputError, match=r"it holds .*: data of another kind"):
+    with pytest.raises(InputError, match=r"it contains .*: data of a different kind"):
         MediaStore.open(folder)
 
 
@@ -68,7 +68,7 @@ def test_what_fails_on_the_way_leaves_nothing(folder):
 
 def test_nothing_is_written_over(folder):
     folder.mkdir()
-    with pytest.raises(RunError, match="something is there already"):
+    with pytest.raises(RunError, match="it already exists"):
         MediaStore.write(folder, EXAMPLES, vocab_size=29)
 
 

@@ -12,14 +12,14 @@ import odd_files as odd
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
 from heedful.data.preparation.media import read_files
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.errors import InputError
 from heedful.media.modality import modality_of
 from odd_files import GREY, PIXELS, RATE, SMOOTH, TONE
 
-NO_PICTURE = r"it is no picture, or of a kind that is not read \(PNG, "
-DAMAGED = r"the picture is damaged or cut off \(.*\); save it again"
-NO_SOUND = "it is no sound, damaged, or of a kind that is not read"
+NO_PICTURE = r"not an image, or in an unsupported format \(PNG, "
+DAMAGED = r"the image is damaged or cut off \(.*\); save it again"
+NO_SOUND = "it is not audio, damaged, or of a kind that is not supported"
 WHITE, BLACK, HALF = (np.full_like(PIXELS, level) for level in (255, 0, 127))
 LONG = np.tile(TONE, 3)
 
@@ -51,8 +51,8 @@ PICTURES: dict[str, tuple[bytes, Expected]] = {
     "one pixel": (odd.picture(PIXELS[:1, :1]), (np.broadcast_to(PIXELS[:1, :1], PIXELS.shape), 0)),
     "a thousand pixels wide": (odd.picture(np.zeros((1, 1009, 3), np.uint8)), (BLACK, 0)),
     "more behind its end": (odd.picture() + b"sent by a server", (PIXELS, 0)),
-    "nothing": (b"", "the file is empty; take it out, or save it again"),
-    "text": (b"A text with the name of a picture.\n", NO_PICTURE),
+    "nothing": (b"", "the file is empty; remove it, or save it again"),
+    "text": (b"A text with the name of an image.\n", NO_PICTURE),
     "page of a failed download": (b"<!DOCTYPE html><html>404</html>\n", NO_PICTURE),
     "SVG": (b'<svg xmlns="http://www.w3.org/2000/svg"/>', NO_PICTURE),
     "PostScript": (b"%!PS-Adobe-3.0 EPSF-3.0\n", NO_PICTURE),
@@ -62,12 +62,12 @@ PICTURES: dict[str, tuple[bytes, Expected]] = {
     "PNG that is cut off": (odd.picture()[:-60], DAMAGED),
     "JPEG that is cut off": (odd.picture(SMOOTH, "JPEG", quality=95)[:-40], DAMAGED),
     "changed byte": (odd.changed(odd.picture(), 60), DAMAGED),
-    "bomb": (odd.png(60_000, 60_000, 8, 2, b""), "it has more pixels than Pillow opens"),
+    "bomb": (odd.png(60_000, 60_000, 8, 2, b""), "it has more pixels than Pillow accepts"),
     "a little too large": (
         odd.png(11_000, 9_000, 8, 2, b""),
         "11,000 x 9,000 pixels, more than max_pixels = 89,478,485",
     ),
-    "no numbers": (odd.picture(np.full((7, 11), np.nan, np.float32), "TIFF"), "77 of its pixels are no finite numbers"),
+    "no numbers": (odd.picture(np.full((7, 11), np.nan, np.float32), "TIFF"), "77 of its pixels are not finite"),
 }
 
 SOUNDS: dict[str, tuple[bytes, Expected]] = {
@@ -98,25 +98,25 @@ SOUNDS: dict[str, tuple[bytes, Expected]] = {
         (np.full(1000, 0.5), 0.3),
     ),
     "GSM 6.10, in blocks and late": (odd.sound(subtype="GSM610"), (np.zeros(2560), 1.1)),
-    "nothing": (b"", "the file is empty; take it out, or save it again"),
-    "text": (b"A text with the name of a sound.\n" * 9, NO_SOUND),
+    "nothing": (b"", "the file is empty; remove it, or save it again"),
+    "text": (b"A text with the name of an audio file.\n" * 9, NO_SOUND),
     "page of a failed download": (b"<!DOCTYPE html><html>404</html>\n" * 9, NO_SOUND),
     "M4A": (b"\0\0\0\x18ftypM4A " + bytes(99), "it is damaged or cut off"),
     "MIDI": (b"MThd\0\0\0\x06\0\x01\0\x02\0\x60MTrk\0\0\0\x04\0\xff\x2f\0", NO_SOUND),
-    "WAV that is cut off": (odd.sound()[:2000], "it is cut off: 2,000 of 4,042 bytes are there; save it again"),
-    "header only": (odd.sound()[:44], "it is cut off: 44 of 4,042 bytes are there; save it again"),
+    "WAV that is cut off": (odd.sound()[:2000], "it is cut off: it has 2,000 of 4,042 bytes; save it again"),
+    "header only": (odd.sound()[:44], "it is cut off: it has 44 of 4,042 bytes; save it again"),
     "FLAC that is cut off": (odd.sound(kind="FLAC")[:900], rf"{NO_SOUND}|cut off"),
     "Ogg that is cut off": (odd.sound(LONG, "OGG")[:-300], rf"{NO_SOUND}|cut off|it has no samples"),
     "no samples": (odd.sound(TONE[:0]), "it has no samples"),
     "no numbers": (
         odd.sound(np.array([0.1, np.nan, np.inf]), subtype="FLOAT"),
-        "2 of its 3 samples are no finite numbers",
+        "2 of its 3 samples are not finite",
     ),
     "three hours": (
         odd.sound(np.zeros(108_000), "FLAC", rate=10),
         "it is 10,800.0 seconds long, more than max_seconds = 2.0",
     ),
-    "two billion samples a second": (odd.sound(rate=2_000_000_011), "more than 768,000: it is damaged"),
+    "two billion samples per second": (odd.sound(rate=2_000_000_011), "more than 768,000: it is damaged"),
 }
 
 
@@ -133,7 +133,7 @@ def in_a_class(folder: Path, name: str, content: bytes, task: str) -> tuple[Path
     return file, make_recipe({"task": task, "data": corpora, **settings[task]}, data_root=folder)
 
 
-@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")  # by Pillow, of a picture that is refused
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")  # with Pillow, of an image that is refused
 @pytest.mark.parametrize(
     ("task", "name", "content", "expected"),
     [

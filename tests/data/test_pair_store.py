@@ -122,7 +122,7 @@ def test_a_damaged_store_is_never_opened(folder, name, damage):
     other = folder.with_name("other")
     PairStore.write(other, [([7, 3], [11, 3]), *PAIRS[1:]], vocab_size=29)
     damage(folder / name, other)
-    with pytest.raises(InputError, match=r"^.*no sound prepared data.*$"):
+    with pytest.raises(InputError, match=r"^.*no valid prepared data.*$"):
         PairStore.open(folder)
 
 
@@ -133,7 +133,7 @@ STRANGE = {"list": "[]", "null": "null", "number": "7", "empty": "{}", "digest":
 def test_a_strange_manifest_is_refused(folder, content):
     PairStore.write(folder, PAIRS, vocab_size=29)
     (folder / "manifest.json").write_text(content)
-    with pytest.raises(InputError, match="no sound prepared data"):
+    with pytest.raises(InputError, match="no valid prepared data"):
         PairStore.open(folder)
 
 
@@ -143,14 +143,14 @@ def test_an_edited_manifest_is_refused(folder):
     for key, value in {"dtype": "<u4", "format": 2, "pairs": 2, "files": {}}.items():
         original = path.read_text()
         path.write_text(json.dumps(json.loads(original) | {key: value}))
-        with pytest.raises(InputError, match="no sound prepared data"):
+        with pytest.raises(InputError, match="no valid prepared data"):
             PairStore.open(folder)
         path.write_text(original)
     assert len(PairStore.open(folder)) == 3
 
 
 def test_a_missing_store_is_named(folder):
-    with pytest.raises(InputError, match=r"store: no sound prepared data .*prepare it again"):
+    with pytest.raises(InputError, match=r"store: no valid prepared data .*prepare it again"):
         PairStore.open(folder)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config.schema import MaskingConfig
-from heedful.data.passages import PassagePlan, SentenceStore, assemble
+from heedful.data.passages import PassagePlan, SentenceStore, read_passages
 from heedful.errors import InputError
 from timing import plain_python, times_as_long
 
@@ -176,7 +176,7 @@ def test_batches_keep_to_the_budget_and_hold_each_sequence_once(make, sizes, mas
     plan = PassagePlan(store, masking, LENGTH, 151, 5)
     batches = plan.epoch(3)
     for batch in batches:
-        ids, _, _ = assemble(store, batch)
+        ids, _, _ = read_passages(store, batch)
         assert ids.shape[1] <= LENGTH
         assert ids.size <= 151 or len(ids) == 1
     numbers = np.sort(np.concatenate([batch["number"] for batch in batches]))
@@ -195,7 +195,7 @@ def test_an_epoch_is_a_pure_function_of_seed_and_epoch(big_store):
 @pytest.mark.parametrize("masking", [PAIRS, SINGLES], ids=["pairs", "singles"])
 def test_a_batch_is_what_the_plan_says(big_store, masking):
     for batch in PassagePlan(big_store, masking, LENGTH, TOKENS, 3).epoch(0)[:11]:
-        ids, segments, is_next = assemble(big_store, batch)
+        ids, segments, is_next = read_passages(big_store, batch)
         assert ids.dtype == segments.dtype == np.int64
         rows, sides = [], []
         for sequence in batch:
@@ -244,7 +244,7 @@ def test_planning_takes_less_time_than_a_few_loops_over_the_tokens(make):
 
 def test_one_document_has_no_strangers(make):
     store = make([[7, 5, 3]])
-    with pytest.raises(InputError, match=r"is one document.*masking\.next_sentence = false"):
+    with pytest.raises(InputError, match=r"is a single document.*masking\.next_sentence = false"):
         PassagePlan(store, PAIRS, LENGTH, TOKENS, 1)
     assert len(sequences(PassagePlan(store, SINGLES, LENGTH, TOKENS, 1))) == 1
 
@@ -258,5 +258,5 @@ def test_a_length_without_room_is_refused(make):
 
 
 def test_documents_of_a_token_make_no_pairs(make):
-    with pytest.raises(InputError, match="all of its documents are a single token"):
+    with pytest.raises(InputError, match="each of its documents is a single token"):
         PassagePlan(make([[1], [1]]), PAIRS, LENGTH, TOKENS, 1).epoch(0)

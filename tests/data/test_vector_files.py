@@ -43,9 +43,9 @@ def test_the_binary_format_is_that_of_the_authors_program(tmp_path):
 
 
 def test_what_cannot_be_written_is_told(tmp_path):
-    with pytest.raises(InputError, match=re.escape('no format "npy" of word vectors; choose one of word2vec')):
+    with pytest.raises(InputError, match=re.escape('unknown word vector format "npy"; choose one of word2vec')):
         write_vectors(tmp_path / "vectors", TABLE, "npy")
-    with pytest.raises(InputError, match="holds a space"):
+    with pytest.raises(InputError, match="contains a space"):
         write_vectors(tmp_path / "vectors", VectorTable(["of course"], TABLE.matrix[:1]), "glove")
     with pytest.raises(RunError, match="cannot write"):
         write_vectors(tmp_path / "none" / "vectors", TABLE, "glove")

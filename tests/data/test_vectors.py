@@ -76,17 +76,17 @@ def test_pieces_find_their_vectors(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a 1 2 3\nb 1 2\n", "line 2: 2 numbers where the first vector has 3"),
+        (b"a 1 2 3\nb 1 2\n", "line 2: 2 numbers, but the first vector has 3"),
         (
             b"2 2\nthe 1 2\nwindows 10 1 2\n",
-            'first line promises 2; check the file, or write its word as "windows_10" if',
+            'first line announces 2; check the file, or write its word as "windows_10" if',
         ),
-        (b"a 1 2 3\nb 1 x 3\n", "line 2: not a word and 3 numbers"),
-        (b"a 1 2 3\nb 1 1e39 3\n", 'the vector of "b", number 2, has numbers that are not finite'),
-        (b"a 1 2 3\nb 1 nan 3\n", 'the vector of "b", number 2, has numbers that are not finite'),
-        (b"", "vectors: is empty; name a file of word vectors"),
+        (b"a 1 2 3\nb 1 x 3\n", 'line 2: expected a word followed by 3 numbers, but found "x"'),
+        (b"a 1 2 3\nb 1 1e39 3\n", 'the vector of "b", number 2, contains infinite or NaN values'),
+        (b"a 1 2 3\nb 1 nan 3\n", 'the vector of "b", number 2, contains infinite or NaN values'),
+        (b"", "vectors: is empty; give a word vector file"),
         (binary(b"")[:-5], "ends in vector 4 of 4"),
-        (b"3 2\na 1 2\nb 1\n", "line 3: 1 number where the first line promises 2; check the file"),
+        (b"3 2\na 1 2\nb 1\n", "line 3: 1 number, but the first line announces 2; check the file"),
     ],
     ids=[
         "short line",
@@ -109,5 +109,5 @@ def test_what_is_wrong_is_told_with_its_place(content, message, tmp_path):
 def test_a_file_without_any_of_the_words_is_refused(tmp_path):
     path = tmp_path / "vectors"
     path.write_bytes(text(False))
-    with pytest.raises(InputError, match="no vector for any of the words"):
+    with pytest.raises(InputError, match="no vectors for any of the requested words"):
         read_vectors(path, {"dog"})

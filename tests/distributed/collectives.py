@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from heedful.distributed import end_process, join_process_group
-from heedful.distributed import reducer as processes
+from heedful.distributed import gradient_sums
+from heedful.distributed.reducer import end_process, join_process_group
 
 
 def main(folder: Path) -> None:
-    processes.BUCKET = 11
+    gradient_sums.BUCKET = 11
     with join_process_group(minutes=1) as reducer:
         rank = reducer.rank
         prepared = folder / "prepared"

@@ -16,7 +16,6 @@ from heedful.distributed.reducer import LAUNCHED_BY
 SCRIPT = Path(__file__).with_name("collectives.py")
 
 
-@pytest.mark.slow
 def test_three_processes_share_and_join_their_work(tmp_path):
     assert launch([sys.executable, str(SCRIPT), str(tmp_path)], 3) == 0
     found = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3)]
@@ -49,12 +48,12 @@ def test_the_exit_code_is_that_of_the_process_that_failed_and_the_others_are_sto
 def test_a_process_that_was_killed_is_told_by_its_number_and_the_signal(tmp_path, capsys):
     code, _ = run(tmp_path, "time.sleep(600 * (rank != 1))\nos.kill(os.getpid(), 9)\n")
     assert code == 137
-    assert capsys.readouterr().err == "heedful: process 1 was ended by SIGKILL; the same command goes on\n"
+    assert capsys.readouterr().err == "heedful: process 1 was ended by SIGKILL; the same command resumes\n"
 
 
 FAILS = """
 from heedful.errors import InputError
-from heedful.distributed import join_process_group, of_torchrun
+from heedful.distributed.reducer import join_process_group, launched_by_torchrun
 from heedful import cli
 
 def work():
@@ -81,7 +80,8 @@ def test_an_error_of_one_process_or_all_is_told_once_and_ends_all_with_its_code(
 
 
 SLOW_LINK = """
-from heedful.distributed import end_process, join_process_group, reducer as processes
+from heedful.distributed import reducer as processes
+from heedful.distributed.reducer import end_process, join_process_group
 import torch
 
 honest = processes.dist.broadcast
@@ -107,7 +107,7 @@ def test_a_slow_link_that_gives_one_tensor_after_the_other_is_no_hang(tmp_path):
 
 SILENT = """
 from heedful import cli
-from heedful.distributed import join_process_group
+from heedful.distributed.reducer import join_process_group
 
 def stay_away(slow):
     time.sleep(600 * slow)
@@ -141,8 +141,8 @@ def test_processes_give_up_waiting_for_one_that_is_stopped(tmp_path, capfd, monk
     monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1")
     code, seconds = run(tmp_path, STOPPED, 2)
     told = capfd.readouterr().err
-    assert told.startswith("heedful: process 0 gets no answer from the others (")
-    assert told.endswith("; the same command goes on\n")
+    assert told.startswith("heedful: process 0 gets no reply from the others (")
+    assert told.endswith("; the same command resumes\n")
     assert code == 1
     assert 6 < seconds < 60
 
@@ -165,7 +165,7 @@ variables = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "
 variables |= {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_USE_AGENT_STORE": "True", LAUNCHED_BY: str(os.getpid())}
 subprocess.Popen([sys.executable, "-c", JOINS], env=os.environ | variables)
 """
-JOINS = "from heedful.distributed import join_process_group\nwith join_process_group(3, 'cpu'): pass"
+JOINS = "from heedful.distributed.reducer import join_process_group\nwith join_process_group(3, 'cpu'): pass"
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from heedful.distributed import SINGLE_PROCESS
+from heedful.distributed.reducer import SINGLE_PROCESS
 from several_processes import in_processes
 
 

@@ -14,9 +14,9 @@ import hasty
 import pytest
 from pages import ROOT, Code
 
-from heedful.config.keys import unknown_keys
-from heedful.config.load import over_presets
+from heedful.config.defaults import over_presets
 from heedful.config.schema import ModelConfig
+from heedful.config.unknown_keys import unknown_keys
 from heedful.config.validate import OPTIONS, architecture_in
 
 ENVIRONMENT = os.environ | {
@@ -126,7 +126,7 @@ class Reader:
         own = ":" in architecture  # whose keys of [model] are its own
         values = {key: value for key, value in recipe.items() if key != "preset"}
         found = unknown_keys(values, OPTIONS.get(architecture, ModelConfig))
-        unknown = [name for name in found if not (own and name[:6] == "model.")]
+        unknown = [name for name, _ in found if not (own and name[:6] == "model.")]
         if unknown:
             pytest.fail(f"{code.place}: recipes have no {', '.join(unknown)}", pytrace=False)
 

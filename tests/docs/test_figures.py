@@ -9,8 +9,9 @@ import pytest
 from pages import ROOT, name_of, rows, table_commands
 
 READMES = [ROOT / "README.md", ROOT / "README.zh.md"]
+INDEX = ROOT / "recipes/README.md"
 RECIPES = sorted((ROOT / "recipes").glob("*/README.md"))
-MADE_WITH = re.compile(r"## Result\s+Trained\s+in\s+(bfloat16|float32)\s[^:;]*?\s+of\s+an\s+(AMD\s+EPYC|Intel\s+Xeon)")
+MADE_WITH = re.compile(r"\sin\s+(bfloat16|float32)\s.*?\s+of\s+an\s+(AMD\s+EPYC|Intel\s+Xeon)", re.DOTALL)
 BENCHMARK = ROOT / "benchmarks/train_step.jsonl"
 
 
@@ -21,17 +22,18 @@ def decimals(text: str) -> list[str]:
 
 def results(page: Path) -> list[tuple[set[str], list[str]]]:
     """The recipes in each row of the tables of results, and the figures of what came out."""
-    found = [(set(re.findall(r"\]\(recipes/([\w-]+)/", row[0])), decimals(row[-1])) for row in rows(page)]
+    found = [(set(re.findall(r"\]\((?:recipes/)?([\w-]+)/README", row[0])), decimals(row[-1])) for row in rows(page)]
     return [(recipes, figures) for recipes, figures in found if recipes]
 
 
 def speeds(page: Path) -> list[tuple[int, float, int, float]]:
-    """The rows of the table of speeds: tokens a second and ratio, of two sizes."""
+    """The rows of the table of training speeds: tokens a second and ratio, of two sizes."""
     cells = [[re.sub(r"[*,]", "", cell) for cell in row[1:]] for row in rows(page) if len(row) == 5]
-    return [(int(a), float(b), int(c), float(d)) for a, b, c, d in cells if re.fullmatch(r"\d+", a)]
+    numbers = [row for row in cells if all(re.fullmatch(r"[\d.]+", cell) for cell in row)]
+    return [(int(a), float(b), int(c), float(d)) for a, b, c, d in numbers]
 
 
-@pytest.mark.parametrize("page", READMES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*READMES, INDEX], ids=name_of)
 def test_a_result_stands_on_the_page_of_its_recipe(page: Path) -> None:
     for recipes, figures in results(page):
         pages = [ROOT / "recipes" / recipe / "README.md" for recipe in recipes]
@@ -42,8 +44,9 @@ def test_a_result_stands_on_the_page_of_its_recipe(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", RECIPES, ids=name_of)
-def test_the_results_of_a_recipe_begin_with_the_precision_and_the_processor(page: Path) -> None:
-    assert MADE_WITH.search(page.read_text(encoding="utf-8"))
+def test_the_first_paragraph_of_a_result_names_the_precision_and_the_processor(page: Path) -> None:
+    result = page.read_text(encoding="utf-8").partition("## Result\n\n")[2]
+    assert MADE_WITH.search(result.partition("\n\n")[0])
 
 
 def test_both_languages_tell_the_same() -> None:
@@ -64,3 +67,31 @@ def test_the_speeds_were_measured_and_each_column_in_one_run() -> None:
         shown = {row[column] for row in table}
         assert [run for run in medians if shown <= run], f"no run of train_step.py has all of {shown}"
         assert all(row[column + 1] == round(row[column] / plain[column], 2) for row in table)
+
+
+@pytest.mark.parametrize("page", READMES, ids=name_of)
+def test_each_result_has_a_row_in_experiments_with_its_command_machine_and_commit(page: Path) -> None:
+    recorded = {
+        row[0].strip("`"): row for row in rows(ROOT / "EXPERIMENTS.md") if len(row) == 5 and "heedful train" in row[1]
+    }
+    for recipes, figures in results(page):
+        (recipe,) = recipes
+        _, _, machine, result, commit = recorded[recipe]
+        assert set(figures) <= set(decimals(result)), recipe
+        assert re.search(r"AMD EPYC|Intel Xeon", machine)
+        assert re.fullmatch(r"2026-\d\d-\d\d, [0-9a-f]{8}", commit)
+
+
+def test_the_speeds_of_translation_were_measured_and_each_beam_in_one_run() -> None:
+    lines = [json.loads(line) for line in (ROOT / "benchmarks/decode.jsonl").read_text().splitlines()]
+    runs = []
+    for line in lines:
+        systems = line["results"].values()
+        rates = {f"{median(one['rate'] for one in system):,.0f}" for system in systems}
+        runs.append(rates | {f"{median(one['alone'] for one in system) * 1e3:.1f} ms" for system in systems})
+    english, chinese = ([row[1:] for row in rows(page) if len(row) == 5 and row[2].endswith(" ms")] for page in READMES)
+    assert english == chinese
+    for columns in (slice(0, 2), slice(2, 4)):
+        shown = {cell for row in english for cell in row[columns]}
+        assert len(shown) == 6
+        assert [run for run in runs if shown <= run], f"no run of decode.py has all of {shown}"

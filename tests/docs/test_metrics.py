@@ -7,10 +7,10 @@ from pages import ROOT, rows
 
 from heedful.metrics import METRICS
 from heedful.metrics.metric import lower_is_better
-from heedful.tasks import TASKS
+from heedful.tasks.specs import SPECS
 
-BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("高", "低")}
-PRINTED = {name for task in TASKS.values() for name in task.metrics} | set(METRICS)
+BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("越高越好", "越低越好")}
+PRINTED = {name for task in SPECS.values() for name in task.metrics} | set(METRICS)
 
 
 @pytest.mark.parametrize("page", BETTER)

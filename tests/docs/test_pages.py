@@ -20,12 +20,18 @@ from reader import Reader, hasty_tools
 
 from installed_package import install
 
-CHINESE = {ROOT / "README.zh.md", *(ROOT / "docs/zh").glob("*.md")}
-READ = [page for page in PAGES if page not in CHINESE and page.parent.parent != ROOT / "recipes" and steps(page)]
+CHINESE = {ROOT / "README.zh.md", *(ROOT / "docs/zh").rglob("*.md")}
+RECORD = ROOT / "EXPERIMENTS.md"  # of commands of their day
+READ = [
+    page for page in PAGES if page not in {*CHINESE, RECORD} and page.parent.parent != ROOT / "recipes" and steps(page)
+]
+FIRST = ("README.md", "docs/how-to/convert.md", "docs/how-to/own-data.md")  # that `make test` follows
 LABORATORY = ROOT / "docs/laboratory"  # tests/test_laboratory.py runs them, made small
 UNRUN = {  # blocks
-    "docs/performance.md": 3,
+    "docs/performance.md": 4,
     "docs/how-to/clusters.md": 2,
+    "docs/how-to/fast-translation.md": 1,
+    "docs/how-to/convert.md": 4,
     "docs/how-to/large-jobs.md": 3,
     "docs/how-to/run-goes-wrong.md": 1,
     "docs/how-to/several-processes.md": 2,
@@ -85,8 +91,10 @@ def reader(desk: Path, tools: Path, tmp_path: Path) -> Iterator[Reader]:
     made.leave()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", READ, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if name_of(page) in FIRST else pytest.mark.slow, id=name_of(page)) for page in READ],
+)
 def test_what_a_page_shows_works_in_its_order(page: Path, reader: Reader) -> None:
     BEFORE.get(name_of(page), lambda _: None)(reader)
     for code in steps(page):

@@ -22,6 +22,7 @@ OTHERS = {
     "Auto": "the beginning of the names of some classes of transformers",
     "Dense": "a module of Sentence Transformers",
     "SentenceTransformer": "its model",
+    "model.onnx": "a file of an exported model, and no key of a recipe",
     "my_tasks.py": "a file of the reader's",
     "valid_loss": "in the log, `valid_` and the name of a score",
     "xquad.zh.json.gz": "data that a recipe's page proposes",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pages import PAGES, ROOT, name_of, rows, shown
 
-CHINESE = sorted((ROOT / "docs/zh").glob("*.md"))
+CHINESE = sorted((ROOT / "docs/zh").rglob("*.md"))
 ENGLISH = {page.name: page for page in PAGES if ROOT / "docs" in page.parents and page not in CHINESE}
 TWINS = [(ROOT / "README.md", ROOT / "README.zh.md"), *((ENGLISH[page.name], page) for page in CHINESE)]
 

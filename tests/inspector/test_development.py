@@ -105,7 +105,7 @@ def test_heads_are_measured_as_in_a_look_at_each_checkpoint(run):
 
 def test_the_alignment_error_is_the_mean_over_the_validation_set(run):
     loaded = load_model(Checkpoints(run, keep_last=2).path(10))
-    gold = list(gold_alignment(loaded.recipe, most=5))
+    gold = list(gold_alignment(loaded.recipe, limit=5))
     assert len(gold) == 5
     assert all(one.source.split()[i] == one.target.split()[j] for one in gold for i, j in one.links)
     found = alignment(loaded.use(), gold)
@@ -165,7 +165,7 @@ def test_a_damaged_checkpoint_is_left_out(run, tmp_path):
 
 
 def test_a_text_that_does_not_fit_is_refused(run):
-    with pytest.raises(InputError, match="no text"):
+    with pytest.raises(InputError, match="the text is empty"):
         next(snapshots(run, " ", None))
 
 
@@ -176,5 +176,5 @@ def test_a_link_that_is_none_is_refused_with_its_line(run, link, tmp_path):
         shutil.copy(Path(recipe.data.root) / name, tmp_path)
     (tmp_path / "valid.align").write_text("\n" * 2 + f"0-0 {link}\n" + "\n" * 8)
     moved = replace(recipe, data=replace(recipe.data, root=str(tmp_path)))
-    with pytest.raises(InputError, match=rf"valid\.align, line 3: '{link}' is no link between two of"):
+    with pytest.raises(InputError, match=rf"valid\.align, line 3: '{link}' is not a link between"):
         list(gold_alignment(moved))

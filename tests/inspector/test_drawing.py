@@ -87,7 +87,7 @@ def test_a_word_without_glyphs_becomes_its_number_and_is_reported(tmp_path):
     strange = picture(["a", UNHEARD * 3, "c"], [f"x{UNHEARD}", "y"], subtitle=f"model {UNHEARD}")
     assert draw(strange, tmp_path / "a.svg") == {UNHEARD}
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert "A number stands for a word" in text
+    assert "A number replaces a word" in text
     assert "<!-- 2 -->" in text
     assert "<!-- model □ -->" in text
     assert UNHEARD not in text
@@ -95,7 +95,7 @@ def test_a_word_without_glyphs_becomes_its_number_and_is_reported(tmp_path):
 
 def test_words_with_glyphs_need_no_note(tmp_path):
     draw(USUAL, tmp_path / "a.svg")
-    assert "A number stands for a word" not in (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "A number replaces a word" not in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
 def test_a_long_word_is_shortened(tmp_path):

@@ -1,4 +1,4 @@
-"""Models that read pictures, sounds or videos are looked into like models of text: the same taps, other labels."""
+"""Models that read images, audio files or videos are looked into like models of text: the same taps, other labels."""
 
 import base64
 import json
@@ -91,7 +91,7 @@ def test_a_file_is_told_without_its_content_and_the_page_gets_what_the_model_rea
     seen = seen_of(task)
     told = json.loads(json.dumps(overview(seen), allow_nan=False))
     assert told["question"]["file"] is None
-    assert told["media"]["kind"] == ("sound" if FILES[task] == SOUND else "picture")
+    assert told["media"]["kind"] == ("audio" if FILES[task] == SOUND else "image")
 
 
 def test_the_page_holds_the_pixels_that_the_model_reads():
@@ -135,7 +135,7 @@ def test_places_are_those_of_the_labels():
 def test_the_spectrum_is_that_which_the_model_reads_to_a_256th():
     media = overview(seen_of("speech_recognition"))["media"]
     reader = loaded("speech_recognition").use().reader
-    read = reader.medium.features(reader.decoded(SOUND)).numpy()
+    read = reader.modality.features(reader.decoded(SOUND)).numpy()
     shades = np.frombuffer(base64.b64decode(media["spectrum"]), np.uint8).reshape(media["frames"], media["mels"])
     scaled = (read - read.min()) / (read.max() - read.min())
     np.testing.assert_allclose(shades / 255, scaled, atol=0.5 / 255 + 1e-6)
@@ -174,14 +174,14 @@ def test_python_takes_the_name_of_a_file_its_bytes_and_pixels(tmp_path):
 @pytest.mark.parametrize(
     ("task", "question", "words"),
     [
-        ("captioning", Question(text="x.png", file=b"no picture"), "x.png: it is no picture"),
-        ("captioning", Question(text="x.png", file=PICTURE[:90]), "x.png: the picture is damaged or cut off"),
-        ("captioning", Question(text="x.wav", file=SOUND), "x.wav: it is no picture"),
-        ("audio_classification", Question(text="x.png", file=PICTURE), "x.png: it is no sound"),
-        ("captioning", Question(text="x.png", file=PICTURE, target="the " * 30), "an output of 31 tokens"),
+        ("captioning", Question(text="x.png", file=b"no picture"), "x.png: not an image"),
+        ("captioning", Question(text="x.png", file=PICTURE[:90]), "x.png: the image is damaged or cut off"),
+        ("captioning", Question(text="x.wav", file=SOUND), "x.wav: not an image"),
+        ("audio_classification", Question(text="x.png", file=PICTURE), "x.png: it is not audio"),
+        ("captioning", Question(text="x.png", file=PICTURE, target="the " * 30), "the output has 31 tokens"),
         ("image_classification", Question(text="x.png", file=PICTURE, target="left"), "leave the target out"),
-        ("captioning", Question(text="/etc/hostname"), "reads no text, but a picture; give a file"),
-        ("audio_classification", Question(text="/etc/hostname"), "reads no text, but a sound; give a file"),
+        ("captioning", Question(text="/etc/hostname"), "reads images, not text; give a file"),
+        ("audio_classification", Question(text="/etc/hostname"), "reads audio files, not text; give a file"),
     ],
 )
 def test_wrong_files_are_refused_and_a_text_is_never_a_path(task, question, words):
@@ -199,7 +199,7 @@ def test_what_the_model_never_writes_is_no_reference_and_no_beginning():
         patch.setattr(model.model.output, "forward", lambda x: output(x) + hidden)
         with pytest.raises(InputError, match=r"the reference has '.*bright', which the model never writes there"):
             look(model.use(), Question(text="a", file=PICTURE, reference=CAPTION))
-        with pytest.raises(InputError, match="the model never writes what begins with 'bright'"):
+        with pytest.raises(InputError, match="the model never writes an output that begins with 'bright'"):
             look(model.use(), Question(text="a", file=PICTURE, prefix="bright"))
 
 
@@ -213,5 +213,5 @@ def test_what_would_fill_the_memory_is_refused(monkeypatch):
 def test_a_model_of_text_takes_no_file(kind):
     import subjects
 
-    with pytest.raises(InputError, match="reads text, and no file"):
+    with pytest.raises(InputError, match="reads text, not files"):
         look(getattr(subjects, kind)(), Question(text="x.png", file=PICTURE))

@@ -1,4 +1,4 @@
-"""Maps of attention lie on the picture, and boxes where their pixels are."""
+"""Maps of attention lie on the image, and boxes where their pixels are."""
 
 import re
 from itertools import pairwise
@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from heedful.inspector.plots import PictureMaps, draw_maps
+from heedful.inspector.plots import ImageMaps, draw_maps
 
 PIXELS = np.zeros((14, 21, 3), np.uint8)
 MAPS = np.full((5, 2, 3), 1 / 6, np.float32)
@@ -16,7 +16,7 @@ MAPS = np.full((5, 2, 3), 1 / 6, np.float32)
 
 def outlined(path, boxes):
     """The left, top, right and bottom of each dotted outline in an SVG file, in points."""
-    draw_maps(PictureMaps(PIXELS, MAPS, list("abcde"), "title", "subtitle", boxes), path)
+    draw_maps(ImageMaps(PIXELS, MAPS, list("abcde"), "title", "subtitle", boxes), path)
     found = re.findall(r'<path d="([^"]*)"[^>]*stroke-dasharray', path.read_text())
     corners = [
         [[float(number) for number in pair.split()] for pair in re.findall(r"[ML] ([^ML\n]*)", one)] for one in found

@@ -1,4 +1,4 @@
-"""Every kind of tensor can be drawn, and a notebook gets a picture with nothing of the text in it but text."""
+"""Every kind of tensor can be drawn, and a notebook gets an image with nothing of the text in it but text."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -26,7 +26,7 @@ def test_a_panel_shows_the_numbers_of_its_head():
     assert [label.get_text() for label in axes.get_yticklabels()] == [name[:12] for name in recorded.labels[1]]
     assert axes.get_title() == "head 1"
     for head in (2, -1):
-        with pytest.raises(InputError, match=rf"^head {head}: dec\.1\.cross\.attn has 2, counted from 0$"):
+        with pytest.raises(InputError, match=rf"^head {head}: dec\.1\.cross\.attn has 2 heads, counted from 0$"):
             recorded.plot(head=head)
 
 

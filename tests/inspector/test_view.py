@@ -39,14 +39,14 @@ def test_a_model_that_is_loaded_is_looked_into_like_one_by_name(model, tmp_path)
     view, named = heedful.look(heedful.load(model), TEXT), heedful.look(model, TEXT)
     assert all(np.array_equal(view.trace[name], named.trace[name]) for name in named.trace)
     assert view.name == "heedful"
-    assert repr(view) == f"View('heedful', {TEXT!r}): shown by a notebook, written by save(path)"
+    assert repr(view) == f"View('heedful', {TEXT!r}): displayed by a notebook, written by save(path)"
     view.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("subject", [{}, translator(), None], ids=["dict", "made by hand", "none"])
 def test_what_no_folder_tells_about_is_refused(subject):
-    with pytest.raises(InputError, match=r"that does not come from a model folder .* open one with heedful.load"):
+    with pytest.raises(InputError, match=r"that was not loaded from a model folder .* load one with heedful.load"):
         heedful.look(subject, TEXT)
 
 
@@ -54,7 +54,7 @@ def test_what_no_folder_tells_about_is_refused(subject):
     "head", ["dec.1.cross.1", ("dec.1.cross", "0"), ("dec.1.cross", 1.0), ("dec.1.cross",), ("dec.1.cross", True), 1]
 )
 def test_a_head_that_is_no_block_and_number_is_refused(model, head):
-    with pytest.raises(InputError, match="name a block and a head, counted from 0"):
+    with pytest.raises(InputError, match="must be a block and a head, counted from 0"):
         heedful.look(model, TEXT, head=head)
 
 

@@ -113,7 +113,7 @@ def test_text_that_changes_while_the_job_runs_is_noticed(tmp_path, change):
     old, new = (b"line 1100\r", b"line 110O\r") if change == "text of a shard" else (b"line 7\r", b"line T\r")
     assert old in text
     (source / "long.txt").write_bytes(text.replace(old, new))
-    with pytest.raises(InputError, match=r"long\.txt.*so the input has changed since the job began"):
+    with pytest.raises(InputError, match=r"long\.txt.*so the input has changed since the job started"):
         finish(open_shouting(tmp_path))
     assert not (tmp_path / "out" / "long.txt").exists()
     (source / "long.txt").write_bytes(text)
@@ -149,7 +149,7 @@ def test_a_full_disk_is_one_message_and_nothing_is_lost(tmp_path, monkeypatch):
     job = open_shouting(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(DISK, "flush", flush)
-        with pytest.raises(RunError, match=r"No space left on device.*what is done is kept"):
+        with pytest.raises(RunError, match=r"No space left on device.*finished results are kept"):
             finish(job)
     kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.name != "plan.json"]
     assert kept
@@ -170,7 +170,7 @@ def test_of_two_that_begin_at_once_one_makes_the_plan(tmp_path, monkeypatch):
         return plan
 
     monkeypatch.setattr(folder_job, "make_plan", late)
-    with pytest.raises(InputError, match="shard_lines = 2048, and this command has shard_lines = 1024"):
+    with pytest.raises(InputError, match="shard_lines = 2048, but this command has shard_lines = 1024"):
         open_shouting(tmp_path)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [".job"]
     finish(open_shouting(tmp_path, 2 * WINDOW))

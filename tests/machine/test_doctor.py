@@ -25,7 +25,7 @@ def cores(monkeypatch):
             1,
             {"OMP_NUM_THREADS": "1"},
             "1 thread on 5 cores",
-            "cores are idle because of OMP_NUM_THREADS=1: take it away, or set it to 5",
+            "cores are idle because of OMP_NUM_THREADS=1: unset it, or set it to 5",
         ),
     ],
 )
@@ -43,8 +43,8 @@ def test_other_work_is_measured_and_not_remembered(cores, monkeypatch, used, adv
     monkeypatch.setattr(doctor, "OtherWork", lambda: SimpleNamespace(cores=lambda: used))
     monkeypatch.setattr(doctor, "PERIOD", 0.0)
     finding = doctor.other_work()
-    assert finding.found == f"other processes use {used} of 5 cores"
-    assert ("end what is not needed" in finding.advice) == advised
+    assert finding.result == f"other processes use {used} of 5 cores"
+    assert ("stop processes that you do not need" in finding.advice) == advised
 
 
 @pytest.mark.parametrize(("half", "precision"), [(120e9, "float32"), (400e9, "bfloat16")])
@@ -53,20 +53,20 @@ def test_the_precision_that_training_takes_is_told(monkeypatch, half, precision)
     monkeypatch.setattr(doctor, "matmul_speed", lambda *sizes: speeds[sizes[3]])
     monkeypatch.setattr(doctor, "choose_precision", lambda _: PrecisionChoice(precision, "a reason"))
     finding = doctor.matrix_products()
-    assert finding.found.startswith(f"float32 100, bfloat16 {half / 1e9:.0f} GFLOP/s")
-    assert finding.found.endswith(f'train.precision = "auto" takes {precision}')
+    assert finding.result.startswith(f"float32 100, bfloat16 {half / 1e9:.0f} GFLOP/s")
+    assert finding.result.endswith(f'train.precision = "auto" is {precision}')
 
 
 @pytest.mark.parametrize(("free", "advice"), [(1.9, "close other programs"), (17.0, "")])
 def test_little_memory_is_noticed(monkeypatch, free, advice):
     monkeypatch.setattr(doctor, "copy_speed", lambda _: 23e9)
     monkeypatch.setattr(doctor, "free_memory", lambda: free * 1e9)
-    assert doctor.memory() == doctor.Finding("memory", f"23 GB/s, {free} GB free", advice)
+    assert doctor.memory() == doctor.Finding("memory", f"bandwidth 23 GB/s, {free} GB free", advice)
 
 
 def test_a_full_disk_is_noticed(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: Usage(1_000_000_007))
-    assert doctor.disk().advice.startswith("checkpoints need room")
+    assert doctor.disk().advice.startswith("checkpoints need space")
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: Usage(71_000_000_000))
     assert doctor.disk() == doctor.Finding("disk", "71 GB free here")
 

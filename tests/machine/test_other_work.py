@@ -38,8 +38,8 @@ def test_waiting_threads_give_way_to_other_work_and_take_over_again_afterwards(t
             brief.append(policy.spare is not None)
     assert brief == [False, False, False, True, True, True, False, False]
     assert said == [
-        "other processes use 0.9 cores: waiting threads leave them the processor",
-        "the other processes are done: waiting threads spin again",
+        "other processes use 0.9 cores: idle threads now yield the processor instead of spinning",
+        "other processes no longer need the cores: idle threads spin again",
     ]
 
 

@@ -14,10 +14,10 @@ from PIL import Image
 
 from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.errors import InputError
-from heedful.media.audio import read_sound
+from heedful.media.audio import read_audio
+from heedful.media.audio_reader import FileAudioReader
 from heedful.media.foreign_messages import without_foreign_messages
-from heedful.media.images import read_picture
-from heedful.media.recordings import file_recording
+from heedful.media.images import read_image
 
 CHANCE = np.random.default_rng(7)
 NOISE = (0.3 * CHANCE.standard_normal(40_000)).astype(np.float32)
@@ -53,9 +53,9 @@ def test_a_damaged_mp3_has_no_message_but_that_of_heedful(damage, tmp_path, capf
     content = whole[:end] if begin is None else with_noise(whole, begin, end)
     (tmp_path / "bad.mp3").write_bytes(content)
     with suppress(InputError):
-        read_sound(content, CONFIG)
+        read_audio(content, CONFIG)
     with suppress(InputError):
-        file_recording(tmp_path / "bad.mp3", CONFIG).check()
+        FileAudioReader(tmp_path / "bad.mp3", CONFIG).check()
     assert capfd.readouterr().err == ""
 
 
@@ -64,7 +64,7 @@ def test_a_damaged_mp3_has_no_message_but_that_of_heedful(damage, tmp_path, capf
 def test_a_damaged_tiff_has_no_message_but_that_of_heedful(compression, capfd):
     content = tiff(compression)
     with suppress(InputError):
-        read_picture(with_noise(content, len(content) // 2, len(content) // 2 + 60), ImageConfig())
+        read_image(with_noise(content, len(content) // 2, len(content) // 2 + 60), ImageConfig())
     assert capfd.readouterr().err == ""
 
 

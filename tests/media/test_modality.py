@@ -1,4 +1,4 @@
-"""Images, sounds and videos as a model reads them: scaled, cut into frames, augmented by a key, padded in batches."""
+"""Images, audio and videos as a model reads them: scaled, cut into frames, augmented by a key, padded in batches."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_an_array_is_read_as_a_file_with_its_pixels():
     [PIXELS / 255, PIXELS.astype(np.int64), PIXELS[0, 0], PIXELS[None], PIXELS[:, :, :2], PIXELS[:0], np.uint8(7)],
 )
 def test_an_array_that_is_no_picture_is_refused(values):
-    with pytest.raises(InputError, match="is no picture; give pixels from 0 to 255 as uint8"):
+    with pytest.raises(InputError, match="is not an image; give pixels from 0 to 255 as uint8"):
         Images(IMAGE).from_array(np.asarray(values))
 
 
@@ -118,11 +118,11 @@ def test_samples_in_memory_are_read_as_those_of_a_file():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.zeros(7, np.int64), "is no sound; give samples from -1.0 to 1.0, or of int16, .* channel, 1,000 a second"),
-        (32_768 * np.ones(7), "its samples reach 32,768, and those of sound are from -1 to 1; divide them by"),
-        (np.zeros((7, 2)), "is no sound"),
+        (np.zeros(7, np.int64), "is not audio; give samples of one channel, 1,000 per second, from -1.0 to 1.0 or"),
+        (32_768 * np.ones(7), "its samples reach 32,768, but audio ranges from -1 to 1; divide them by"),
+        (np.zeros((7, 2)), "is not audio"),
         (np.zeros(0), "it has no samples"),
-        (np.array([0.1, np.nan]), "1 of its 2 samples are no finite numbers"),
+        (np.array([0.1, np.nan]), "1 of its 2 samples are not finite"),
         (np.zeros(1001), r"it is 1.0 seconds long, more than max_seconds = 1.0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Augmentation of pictures: a function of its key, within the limits of the recipe."""
+"""Augmentation of images: a function of its key, within the limits of the recipe."""
 
 import numpy as np
 import pytest

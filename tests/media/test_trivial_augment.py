@@ -1,10 +1,10 @@
-"""TrivialAugment changes a picture in one of many ways, whatever its channels and frames."""
+"""TrivialAugment changes an image in one of many ways, whatever its channels and frames."""
 
 import numpy as np
 import pytest
 
 from heedful.media import image_augmentation as trivial_augment
-from heedful.media.image_augmentation import CHANGES, changed, shifted_across, solarized, trivially_augmented, turned
+from heedful.media.image_augmentation import CHANGES, changed, trivially_augmented
 from heedful.random_numbers import AUGMENTATION, KeyedGenerator
 
 PIXELS = np.random.default_rng(1).integers(0, 256, size=(13, 17, 3), dtype=np.uint8)
@@ -47,12 +47,12 @@ def test_frames_are_changed_as_single_pictures_are():
 
 def test_a_shift_moves_by_a_third_and_shows_grey_beside():
     wide = np.tile(PIXELS[:, :12], (1, 1, 1))
-    found = changed(wide, shifted_across, 1.0)
+    found = changed(wide, CHANGES[3], 1.0)
     assert np.array_equal(found[:, :8], wide[:, 4:])
     assert (found[:, 8:] == 128).all()
 
 
 def test_no_strength_turns_nothing_and_solarizing_inverts_what_is_bright():
-    assert np.array_equal(changed(PIXELS, turned, 0.0), PIXELS)
-    assert np.array_equal(changed(PIXELS, solarized, 0.0), 255 - PIXELS)
-    assert np.array_equal(changed(PIXELS, solarized, -0.5), np.where(PIXELS < 128, PIXELS, 255 - PIXELS))
+    assert np.array_equal(changed(PIXELS, CHANGES[5], 0.0), PIXELS)
+    assert np.array_equal(changed(PIXELS, CHANGES[11], 0.0), 255 - PIXELS)
+    assert np.array_equal(changed(PIXELS, CHANGES[11], -0.5), np.where(PIXELS < 128, PIXELS, 255 - PIXELS))

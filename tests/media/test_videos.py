@@ -1,4 +1,4 @@
-"""Videos as animated pictures of every kind: read as the same frames, evenly drawn, or refused with a reason."""
+"""Videos as animated images of every kind: read as the same frames, evenly drawn, or refused with a reason."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +10,7 @@ from PIL import Image
 from damage import damaged
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.errors import InputError
-from heedful.media.videos import chosen_frames, from_frames, read_video
+from heedful.media.videos import from_frames, read_video, sampled_frames
 from odd_files import picture
 from toy_media import animated
 
@@ -38,7 +38,7 @@ def frames(count: int, seed: int = 1) -> np.ndarray:
     ],
 )
 def test_frames_are_drawn_evenly_and_fill_whole_tubelets(count, chosen):
-    assert list(chosen_frames(count, VIDEO)) == chosen
+    assert list(sampled_frames(count, VIDEO)) == chosen
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 13])
@@ -46,7 +46,7 @@ def test_frames_are_drawn_evenly_and_fill_whole_tubelets(count, chosen):
 def test_lossless_files_are_read_frame_by_frame(kind, count):
     given = frames(count)
     content = animated(given, kind, **LOSSLESS[kind])
-    assert np.array_equal(read_video(content, VIDEO, IMAGE), given[list(chosen_frames(count, VIDEO))])
+    assert np.array_equal(read_video(content, VIDEO, IMAGE), given[list(sampled_frames(count, VIDEO))])
 
 
 @pytest.mark.parametrize("kind", LOSSLESS)
@@ -83,7 +83,7 @@ def test_a_video_of_too_many_frames_is_refused_before_it_is_unpacked(kind, monke
     content = animated(frames(13), kind, **LOSSLESS[kind])
     few = replace(VIDEO, max_frames=12)
     monkeypatch.setattr(Image.Image, "convert", None)
-    message = "it has 13 frames, more than max_frames = 12; cut it into shorter ones, or raise that limit"
+    message = "it has 13 frames, more than max_frames = 12; split it into shorter ones, or raise that limit"
     with pytest.raises(InputError, match=message):
         read_video(content, few, IMAGE)
     with pytest.raises(InputError, match=message):
@@ -96,13 +96,13 @@ def test_a_video_whose_frames_have_too_many_pixels_is_refused():
 
 
 def test_an_empty_file_is_told_of_as_empty():
-    with pytest.raises(InputError, match="the file is empty; take it out, or save it again"):
+    with pytest.raises(InputError, match="the file is empty; remove it, or save it again"):
         read_video(b"", VIDEO, IMAGE)
 
 
 @pytest.mark.parametrize("content", [b"A text.\n", b"\0" * 99, picture(kind="JPEG"), picture(kind="BMP")])
 def test_what_is_no_video_is_refused(content):
-    message = r"it is no video, or of a kind that is not read \(GIF, WEBP, PNG and, with heedful"
+    message = r"not a video, or in an unsupported format \(GIF, WEBP, PNG and, with heedful"
     with pytest.raises(InputError, match=message):
         read_video(content, VIDEO, IMAGE)
 
@@ -112,14 +112,17 @@ def test_what_is_no_video_is_refused(content):
 def test_a_video_that_is_cut_off_is_refused_also_behind_the_last_frame_that_is_read(kind, share):
     given = np.random.default_rng(2).integers(256, size=(13, 30, 30), dtype=np.uint8)
     content = animated(given, kind, **LOSSLESS[kind])
-    with pytest.raises(InputError, match=r"the video is damaged or cut off|it is no video"):
+    with pytest.raises(InputError, match=r"the video is damaged or cut off|not a video"):
         read_video(content[: int(share * len(content))], replace(VIDEO, frames=2), IMAGE)
 
 
 def test_a_frame_that_is_larger_than_the_first_is_refused_if_it_is_too_large():
     content = bytearray(animated(frames(3)[..., 0]))
     place = content.rindex(b"," + bytes(4) + bytes([11, 0, 7, 0]))  # where the last frame lies, and its size
-    for side, message in ((2000, "it has 2,000 x 2,000 pixels, more than"), (30_000, "more pixels than Pillow opens")):
+    for side, message in (
+        (2000, "it has 2,000 x 2,000 pixels, more than"),
+        (30_000, "more pixels than Pillow accepts"),
+    ):
         content[place + 5 : place + 9] = side.to_bytes(2, "little") * 2
         with pytest.raises(InputError, match=message):
             read_video(bytes(content), VIDEO, replace(IMAGE, max_pixels=1_000_000))
@@ -138,5 +141,5 @@ def test_a_damaged_file_is_read_or_refused(kind):
     [frames(2) / 255, frames(2).astype(np.int64), frames(2)[0, 0], frames(2)[None], frames(2)[..., :2], frames(2)[:0]],
 )
 def test_an_array_that_is_no_video_is_refused(values):
-    with pytest.raises(InputError, match=r"is no (video|picture); give pixels from 0 to 255 as uint8"):
+    with pytest.raises(InputError, match=r"is not an? (video|image); give pixels from 0 to 255 as uint8"):
         from_frames(np.asarray(values), VIDEO, IMAGE)

@@ -7,23 +7,23 @@ from safetensors.numpy import load_file
 
 from heedful.config.modalities import AudioConfig
 from heedful.media import voice
-from heedful.media.recordings import ArrayRecording
+from heedful.media.audio_reader import ArrayAudioReader
 from heedful.media.voice import CHUNK, CONTEXT, speech_network, speech_probabilities, speech_stretches
 
 RATE = 16_000
 CONFIG = AudioConfig(rate=RATE)
 
 
-def recording(*seconds_of: tuple[float, float]) -> ArrayRecording:
+def recording(*seconds_of: tuple[float, float]) -> ArrayAudioReader:
     """A recording of noise, in parts of so many seconds and of this loudness."""
     random = np.random.default_rng(1)
     parts = [level * random.normal(0, 1, round(seconds * RATE)) for seconds, level in seconds_of]
-    return ArrayRecording(np.concatenate(parts).astype(np.float32), CONFIG)
+    return ArrayAudioReader(np.concatenate(parts).astype(np.float32), CONFIG)
 
 
 def plain(samples: np.ndarray) -> np.ndarray:
     """The network once more, chunk by chunk, with numpy in float64."""
-    weights = {name: value.astype(np.float64) for name, value in load_file(voice._weights()).items()}
+    weights = {name: value.astype(np.float64) for name, value in load_file(voice.network_weights()).items()}
     hidden, cell, found = np.zeros(128), np.zeros(128), []
 
     def sigmoid(x):

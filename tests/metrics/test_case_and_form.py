@@ -9,7 +9,7 @@ from heedful.metrics import LOWER_CASED, METRICS, Scoring, is_lower_cased, paire
 from heedful.metrics.bootstrap import example_scores
 from heedful.tasks import TASKS
 from heedful.tasks.parts.sequence_to_sequence import texts_of
-from heedful.tasks.task import output_metrics
+from heedful.tasks.specs import output_metrics
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.tools.compare.statistics import Translations, metrics_of
@@ -25,7 +25,7 @@ def measured(task, outputs, references, **tokenizer):
     """Scores of a task whose model has a tokenizer with some settings."""
     trained = train_tokenizer(REFERENCES, TokenizerConfig(kind="word", **tokenizer))
     texts = texts_of(outputs, references, Recipe(), TokenizerPair(trained, trained))
-    return example_scores(texts, output_metrics(TASKS[task], Recipe())).whole
+    return example_scores(texts, output_metrics(TASKS[task].spec, Recipe())).whole
 
 
 @pytest.mark.parametrize("task", WRITING)

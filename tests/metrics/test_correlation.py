@@ -66,7 +66,7 @@ def test_a_constant_has_no_correlation(score):
 @pytest.mark.parametrize("score", [pearson, spearman])
 @pytest.mark.parametrize(
     ("x", "y", "problem"),
-    [([1], [1], "two or more"), ([1, 2], [1, 2, 3], "2 predictions and 3 scores"), ([1, math.nan], [1, 2], "finite")],
+    [([1], [1], "at least two"), ([1, 2], [1, 2, 3], "2 predictions and 3 scores"), ([1, math.nan], [1, 2], "finite")],
 )
 def test_numbers_that_do_not_fit_are_refused(score, x, y, problem):
     with pytest.raises(InputError, match=problem):

@@ -17,8 +17,7 @@ from heedful.metrics.retrieval import Matches, Rankings
 from heedful.metrics.spans import TaggedSentences
 from heedful.metrics.texts import Texts
 from heedful.registry import METRICS
-from heedful.tasks import TASKS
-from heedful.tasks.task import best_score, check_metrics, output_metrics, score_names
+from heedful.tasks.specs import SPECS, best_score_name, check_metrics, output_metrics, outputs_kind, score_names
 
 RANKINGS = Rankings([np.array([0]), np.array([1, 3]), np.array([2]), np.array([0, 1])], 13)
 OUTPUTS = {
@@ -52,8 +51,8 @@ def test_the_score_of_a_resample_is_that_of_its_examples(kind, name):
 
 
 def test_every_score_of_every_task_is_a_metric_of_its_outputs_or_comes_with_its_objective():
-    for task in TASKS.values():
-        known = {*LOSSES, *(names_of(task.predicts.kind) if task.predicts else ("accuracy", "next_sentence_accuracy"))}
+    for task in SPECS.values():
+        known = {*LOSSES, *(names_of(outputs_kind(task)) if task.predicts else ("accuracy", "next_sentence_accuracy"))}
         assert set(task.metrics) <= known, task
 
 
@@ -65,9 +64,9 @@ def test_lower_is_better_for_losses_and_rates_of_errors_however_a_score_is_writt
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest_of_the_same_outputs():
-    with pytest.raises(InputError, match=r'no metric "blue" of texts; did you mean bleu\?'):
+    with pytest.raises(InputError, match=r'unknown metric "blue" for texts; did you mean bleu\?'):
         find_metric("blue", "texts")
-    with pytest.raises(InputError, match='no metric "bleu" of classes; did you mean accuracy or'):
+    with pytest.raises(InputError, match='unknown metric "bleu" for classes; did you mean accuracy, '):
         find_metric("bleu", "classes")
 
 
@@ -88,32 +87,32 @@ def named(*metrics, task="classification"):
 
 def test_a_metric_of_the_users_own_is_computed_and_resampled_as_heedfuls(own):
     recipe = named("own_metrics:right", "own_metrics:missed")
-    found = example_scores(OUTPUTS["classes"], output_metrics(TASKS["classification"], recipe))
+    found = example_scores(OUTPUTS["classes"], output_metrics(SPECS["classification"], recipe))
     assert found.whole == {"own_metrics:right": 0.75, "own_metrics:missed": 0.0}
     assert found.measure(np.array([2, 2, 0, 1]))["own_metrics:right"] == 0.5
     assert (lower_is_better("own_metrics:right"), lower_is_better("own_metrics:missed")) == (False, True)
 
 
 def test_metrics_of_a_recipe_take_the_place_of_those_of_its_task_and_the_loss_stays(own):
-    task, recipe = TASKS["classification"], named("matthews", "own_metrics:right")
+    task, recipe = SPECS["classification"], named("matthews", "own_metrics:right")
     assert score_names(task, recipe) == ("matthews", "own_metrics:right", "loss")
-    assert best_score(task, recipe) == "matthews"
-    assert best_score(task, named()) == "accuracy"
-    assert score_names(TASKS["dialogue"], named("bleu", task="dialogue")) == ("bleu", "perplexity", "loss")
+    assert best_score_name(task, recipe) == "matthews"
+    assert best_score_name(task, named()) == "accuracy"
+    assert score_names(SPECS["dialogue"], named("bleu", task="dialogue")) == ("bleu", "perplexity", "loss")
 
 
 @pytest.mark.parametrize("name", ["own_metrics:plain", "own_metrics:gone", "os:system"])
 def test_only_a_metric_is_taken_from_a_module_that_a_model_folder_names(name, own):
     with pytest.raises(InputError, match=r"has no heedful\.metrics\.metric\.Metric"):
-        check_metrics(TASKS["classification"], named(name))
+        check_metrics(SPECS["classification"], named(name))
 
 
 def test_a_module_that_is_not_imported_is_left_alone():
-    with pytest.raises(InputError, match="heedful imports no code that a model folder names"):
-        check_metrics(TASKS["classification"], named("not_imported:metric"))
+    with pytest.raises(InputError, match="heedful does not import code named by a model folder"):
+        check_metrics(SPECS["classification"], named("not_imported:metric"))
 
 
 @pytest.mark.parametrize("task", ["language_model", "masked_lm", "word_vectors", "masked_patches"])
 def test_a_task_whose_scores_come_with_its_objective_has_no_others(task):
-    with pytest.raises(InputError, match=f'evaluate.metrics: task = "{task}" has the scores loss'):
-        check_metrics(TASKS[task], named("accuracy", task=task))
+    with pytest.raises(InputError, match=f'evaluate.metrics: task = "{task}" has only the scores loss'):
+        check_metrics(SPECS[task], named("accuracy", task=task))

@@ -9,7 +9,7 @@ from heedful.errors import InputError
 from heedful.metrics.bootstrap import (
     Comparison,
     ExampleScores,
-    Resampled,
+    ScoreInterval,
     bootstrap_interval,
     compare_scores,
     mean_scores,
@@ -138,7 +138,7 @@ def test_the_interval_of_a_difference_is_that_of_the_paired_differences():
 
 
 def test_of_errors_the_lower_score_is_better():
-    low, high, less = Resampled(1.0, 1.0, 0.1), Resampled(2.0, 2.0, 0.1), Resampled(-1.0, -1.0, 0.1)
+    low, high, less = ScoreInterval(1.0, 1.0, 0.1), ScoreInterval(2.0, 2.0, 0.1), ScoreInterval(-1.0, -1.0, 0.1)
     assert Comparison("TER", high, low, less, 0.01, lower_is_better=True).is_better
     assert not Comparison("BLEU", high, low, less, 0.01).is_better
 

@@ -8,7 +8,7 @@ from significance_level import KINDS, POOL, Systems, part, rejections, texts
 from heedful.metrics import METRICS, paired_bootstrap
 from heedful.metrics.bootstrap import compare_scores
 from heedful.metrics.translation import Scoring
-from heedful.tasks import TASKS
+from heedful.tasks.specs import SPECS
 
 SAMPLES = 49  # with which p < 0.05 in 4 % of all null pairs
 PAIRS = {"translation": 200, "compare, translations": 200, "compare, texts": 40}  # of the others 100
@@ -43,6 +43,7 @@ def test_equally_good_systems_differ_as_rarely_as_the_level_says(kind):
         assert rejected <= binom.ppf(0.99, pairs, 0.05), name
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_modest_difference_is_found_by_every_metric(kind, seed):
@@ -66,5 +67,5 @@ def test_translations_are_compared_by_the_test_whose_level_is_measured():
 def test_the_level_of_every_score_of_a_task_is_measured():
     systems = Systems(examples=10)
     measured = {name for kind in KINDS.values() for name in kind.results(systems).scores}
-    scores = {name for task in TASKS.values() for name in task.metrics}
+    scores = {name for task in SPECS.values() for name in task.metrics}
     assert scores - measured - WHOLE == {"bleu"}  # which is called BLEU where it is compared

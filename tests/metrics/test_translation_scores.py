@@ -199,7 +199,7 @@ def test_results_are_plain_numbers():
     ("hypotheses", "references", "words"),
     [
         ([], [[]], "the hypotheses: no lines"),
-        (["a"], [], "no reference"),
+        (["a"], [], "reference translations are missing"),
         (["a"], [[]], "reference 1: no lines"),
         (["a", "b"], [["a", "b"], ["a"]], "the hypotheses has 2 lines, but reference 2 has 1"),
     ],
@@ -217,7 +217,7 @@ def test_systems_of_unequal_length_are_refused():
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones():
-    with pytest.raises(InputError, match=r'"bleurt" is unknown; known: bleu, chrf, ter, tokenised-bleu'):
+    with pytest.raises(InputError, match=r'unknown metric "bleurt"; choose one of bleu, chrf, ter, tokenised-bleu'):
         score(["a"], [["a"]], Scoring(metrics=("bleurt",)))
 
 
@@ -246,7 +246,7 @@ TEXTS = {
 def test_text_without_spaces_needs_its_own_tokenizer(language):
     told = script_warning([TEXTS[language]], "13a")
     assert told is not None
-    assert told.endswith(f"which tok:13a does not cut into words; set language {language}")
+    assert told.endswith(f"which tok:13a does not split into words; set language {language}")
     assert Scoring(language=language).warning([[TEXTS[language]]]) is None
 
 
@@ -259,7 +259,7 @@ def test_words_between_spaces_need_none(language):
 def test_a_tokenizer_is_made_for_its_script(language, text):
     told = Scoring(language=language).warning([[TEXTS[text]]])
     assert told is not None
-    assert "does not cut into words" in told
+    assert "does not split into words" in told
 
 
 def test_some_foreign_words_do_not_matter():

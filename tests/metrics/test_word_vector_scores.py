@@ -30,9 +30,7 @@ SPACE = VectorSpace(VectorTable(WORDS, MATRIX))
 def test_judgements_are_read_from_every_format(text, packed, tmp_path):
     path = tmp_path / ("pairs.gz" if packed else "pairs")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    read = read_judgements(path)
-    assert read.pairs == [("king", "queen"), ("man", "king")]
-    assert read.scores == [7.5, 3.0]
+    assert read_judgements(path) == [("king", "queen", 7.5), ("man", "king", 3.0)]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def test_judgements_are_read_from_every_format(text, packed, tmp_path):
         ("king queen 7.5\nman king nan\n", "line 2: not two words and a number"),
         ("king,queen,7.5\nman,king,,3\n", "line 2: not two words and a number"),
         ("a,b,c\nking,queen,x7.5\nman,king,3\n", "line 2: not two words and a number"),
-        ("# nothing\n", "holds no pairs"),
+        ("# nothing\n", "has no pairs"),
     ],
 )
 def test_judgements_that_cannot_be_read_are_told_with_their_line(text, message, tmp_path):
@@ -80,7 +78,7 @@ def test_analogies_are_counted_by_section(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(": a\na b c\n", "line 2: 3 words where an analogy has four"), (": a\n", "holds no analogies")],
+    [(": a\na b c\n", "line 2: 3 words but an analogy has four"), (": a\n", "has no analogies")],
 )
 def test_analogies_that_cannot_be_read_are_told_with_their_line(text, message, tmp_path):
     (tmp_path / "questions").write_text(text)

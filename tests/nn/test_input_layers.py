@@ -104,7 +104,7 @@ def of_one_kind(kind: str) -> tuple[InputLayer, torch.Tensor, int]:
     clip = sample_frames(torch.randn(10 * sound.rate), sound)
     kinds: dict[str, tuple[InputLayer, torch.Tensor, int]] = {
         "a text of 11 tokens": (Embedding(29, config), torch.randint(4, 29, (11,)), 11),
-        "a picture of 224 x 224": (
+        "an image of 224 x 224": (
             PatchEmbedding(ImageConfig(class_token=False), 14),
             torch.randn(224, 224, 3),
             14 * 14,
@@ -120,7 +120,7 @@ def of_one_kind(kind: str) -> tuple[InputLayer, torch.Tensor, int]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["a text of 11 tokens", "a picture of 224 x 224", "10 seconds of sound", "a video of 6 frames"]
+    "kind", ["a text of 11 tokens", "an image of 224 x 224", "10 seconds of sound", "a video of 6 frames"]
 )
 @torch.no_grad()
 def test_every_kind_of_input_becomes_a_matrix_of_n_vectors_of_size_d_for_one_and_the_same_encoder(kind):

@@ -18,7 +18,7 @@ from heedful.nn.patches import (
     SinusoidalGridPositions,
     SinusoidalTimes,
     TubeletEmbedding,
-    stacked,
+    stack_frames,
 )
 
 CONFIG = ImageConfig(size=(12, 20), patch=4)
@@ -32,7 +32,7 @@ def seen(layer: PatchEmbedding, pixels: torch.Tensor) -> torch.Tensor:
 
 
 def without_a_patch_order(pixels: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """The picture with its 15 patches of 4 x 4 in another order."""
+    """The image with its 15 patches of 4 x 4 in another order."""
     patches = pixels.unflatten(2, (5, 4)).unflatten(1, (3, 4)).transpose(2, 3).flatten(1, 2)
     return patches[:, order].unflatten(1, (3, 5)).transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
@@ -164,7 +164,7 @@ def test_a_video_of_one_frame_that_is_its_tubelet_is_a_picture(stem, positions):
 
 def test_a_tubelet_of_several_frames_has_the_channels_of_all_of_them():
     frames = torch.randn(2, 10, 3, 7, 5)
-    found = stacked(frames, 5)
+    found = stack_frames(frames, 5)
     assert found.shape == (2, 2, 3, 7, 25)
     assert torch.equal(found[1, 1, 2, 6], frames[1, 5:, 2, 6].flatten())
 

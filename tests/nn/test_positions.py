@@ -27,6 +27,34 @@ def test_a_shift_of_positions_is_a_rotation_of_each_pair_of_dimensions():
         torch.testing.assert_close(rotated, table[pos + k], atol=1e-6, rtol=0)
 
 
+def rotations(shift: int, size: int) -> torch.Tensor:
+    """The matrix that maps the code of any position to that of the position `shift` later, in float64."""
+    angles = shift * 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    sin, cos = angles.sin(), angles.cos()
+    return torch.block_diag(*torch.stack([cos, sin, -sin, cos], dim=1).reshape(-1, 2, 2))
+
+
+def codes(positions: torch.Tensor, size: int) -> torch.Tensor:
+    angles = positions[:, None] * 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+
+
+def test_the_code_of_a_later_position_is_a_linear_function_that_depends_on_the_shift_only():
+    positions = torch.randint(0, 5000, (50,)).double()
+    for shift in torch.randint(1, 2000, (20,)).tolist():
+        mapped = codes(positions, 64) @ rotations(shift, 64).T
+        torch.testing.assert_close(mapped, codes(positions + shift, 64), atol=1e-9, rtol=0)
+    torch.testing.assert_close(codes(torch.arange(97.0).double(), 64).float(), sinusoids(97, 64), atol=1e-5, rtol=0)
+
+
+def test_the_product_of_two_codes_depends_on_their_distance_only():
+    table = codes(torch.arange(2000.0).double(), 64)
+    for distance in (1, 7, 100, 999):
+        products = (table[:-distance] * table[distance:]).sum(1)
+        assert products.max() - products.min() < 1e-9
+    assert (table[0] @ table[0]).item() == pytest.approx(32)  # each pair of a sine and a cosine is on a unit circle
+
+
 def test_every_position_has_its_own_code():
     table = sinusoids(5003, 32)
     assert torch.nn.functional.pdist(table[::7]).min() > 0

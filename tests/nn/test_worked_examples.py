@@ -57,3 +57,14 @@ def test_positions_zero_and_one_of_four_dimensions():
 
 def test_layer_norm_of_four_six_eight_ten():
     assert_near(nn.LayerNorm(4)(torch.tensor([4.0, 6.0, 8.0, 10.0])).detach(), [-1.3416, -0.4472, 0.4472, 1.3416])
+
+
+def test_layer_norm_of_four_six_eight_ten_with_a_gain():
+    norm = nn.LayerNorm(4, bias=False)
+    norm.weight.data = torch.tensor([1.2, 0.9, 1.1, 0.8])
+    assert_near(norm(torch.tensor([4.0, 6.0, 8.0, 10.0])).detach(), [-1.6100, -0.4025, 0.4919, 1.0733])
+
+
+def test_king_and_queen_are_close():
+    king, queen = torch.tensor([-0.2, 0.8, 1.1]), torch.tensor([0.1, 0.7, 1.3])
+    assert_near(nn.functional.cosine_similarity(king, queen, dim=0), 0.968, digits=3)

@@ -138,7 +138,7 @@ def test_an_unknown_word_is_cut_from_the_text():
 
 
 def test_a_question_without_a_text_is_refused():
-    with pytest.raises(InputError, match="'wd' has no text to find an answer in"):
+    with pytest.raises(InputError, match="'wd' is a question without a text"):
         list(answerer().predict([Text("wd", "wf"), Text("wd")]))
     with pytest.raises(InputError, match="a question of 11 tokens leaves"):
         list(answerer().predict([Text(" ".join(["wd"] * 11), "wf")]))

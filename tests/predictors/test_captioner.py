@@ -43,7 +43,7 @@ def test_a_text_does_not_depend_on_the_other_files(made):
 def test_a_beam_of_one_is_greedy_search_through_the_whole_model(made):
     captioner, files = made
     for file in files[:3]:
-        rows = captioner.reader.medium.features(captioner.reader.decoded(file))[None]
+        rows = captioner.reader.modality.features(captioner.reader.decoded(file))[None]
         mask, written = torch.ones(1, rows.size(1), dtype=torch.bool), [BOS]
         with torch.no_grad():
             while len(written) <= captioner.config.max_extra and (len(written) == 1 or written[-1] != EOS):
@@ -58,7 +58,7 @@ def test_a_beam_of_one_is_greedy_search_through_the_whole_model(made):
 def test_the_score_of_a_text_is_that_of_teacher_forcing(made):
     captioner, files = made
     [found] = captioner.caption_files(files[:1], n_best=3, alpha=0.0)
-    rows = captioner.reader.medium.features(captioner.reader.decoded(files[0]))[None]
+    rows = captioner.reader.modality.features(captioner.reader.decoded(files[0]))[None]
     scores = [one.hypothesis.score for one in found]
     assert scores == sorted(scores, reverse=True)
     for one in found:
@@ -79,10 +79,10 @@ def test_files_bytes_and_arrays_are_all_read(tmp_path):
     (tmp_path / "one.png").write_bytes(png(pixels))
     told = captioner.caption([str(tmp_path / "one.png"), png(pixels), pixels])
     assert told[0] == told[1] == told[2] == captioner.caption(tmp_path / "one.png")
-    with pytest.raises(InputError, match="picture 2: "):
+    with pytest.raises(InputError, match="image 2: "):
         captioner.caption([pixels, b"no picture"])
     unknown: Any = {"beams": 3}
-    with pytest.raises(InputError, match="there is no option beams"):
+    with pytest.raises(InputError, match="unknown option beams"):
         captioner.caption(pixels, **unknown)
     with pytest.raises(InputError, match=r"decode\.beam"):
         captioner.caption(np.zeros((14, 21, 3), np.uint8), beam=0)

@@ -22,6 +22,7 @@ def untrained(task: str, folder: Path) -> Any:
     return prepared.use(prepared.build(prepared.recipe, prepared.tokenizers), prepared.recipe, prepared.tokenizers)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task", RECIPES)
 def test_the_tokenizer_of_every_predictor_has_one_name(task, tmp_path):
     predictor = untrained(task, tmp_path)

@@ -78,6 +78,7 @@ def one_by_one(tokenizer: Tokenizer, request: GenerationRequest, context: int | 
     return row.output
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("context", [None, 5, 2, 1])
 def test_what_a_request_gets_does_not_depend_on_its_batch(tokenizer, context):
     requests = asked(19)

@@ -1,4 +1,4 @@
-"""Vectors of pictures and texts do not depend on their batch, and what is found is what is nearest, both ways."""
+"""Vectors of images and texts do not depend on their batch, and what is found is what is nearest, both ways."""
 
 from io import BytesIO
 from pathlib import Path
@@ -27,7 +27,7 @@ def retriever():
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Paths of pictures."""
+    """Paths of images."""
     folder = tmp_path_factory.mktemp("pictures")
     paths = [folder / f"{number:02}.png" for number in range(len(TEXTS))]
     for number, path in enumerate(paths):
@@ -84,10 +84,10 @@ def test_a_search_finds_the_nearest(way, retriever, pictures):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (7, "no text or picture, nor a list of several; give a string, a path, bytes, an open file, pixels or"),
-        ([7], "text or picture 1: 7 .* is neither a text nor a picture"),
-        (Path("absent.png"), r"absent\.png: there is no such file"),
-        ([b"no picture"], "it is no picture"),
+        (7, "is neither a text or image nor a list; give a string, a path, bytes, an open file, pixels or"),
+        ([7], "text or image 1: 7 .* is neither a text nor an image"),
+        (Path("absent.png"), r"absent\.png: no such file"),
+        ([b"no picture"], "not an image"),
     ],
 )
 def test_what_is_neither_a_text_nor_a_picture_is_refused(given, message, retriever):
@@ -104,5 +104,5 @@ def test_a_search_needs_a_vector_for_each_input(retriever):
 
 @pytest.mark.parametrize("corpus", ["one text", 5])
 def test_what_is_no_list_of_inputs_is_not_searched(retriever, corpus):
-    with pytest.raises(InputError, match=r"put it in a list|several in a list"):
+    with pytest.raises(InputError, match=r"put it in a list|a list for several inputs|several in a list"):
         retriever.search(TEXTS[0], corpus)

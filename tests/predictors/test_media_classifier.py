@@ -1,4 +1,4 @@
-"""The classifier of pictures, sounds and videos: every way to give an input, one answer each, whatever is beside it."""
+"""The classifier of images, audio and videos: every way to give an input, one answer each, whatever is beside it."""
 
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +17,7 @@ from heedful.predictors.media_classifier import MediaClassifier
 from toy_media import PITCHES, RATE, SIDES, TASKS, drawn, tone, write_files, write_untrained
 
 PICTURES, SOUNDS, _ = TASKS
-NOUN = "(picture|sound|video)"
+NOUN = "(image|audio|audio file|video)"
 
 
 @pytest.fixture(scope="module", params=TASKS)
@@ -77,7 +77,7 @@ def test_several_inputs_of_any_kind_have_an_answer_each_in_their_order(classifie
 
 
 def test_any_number_of_files_is_read_lazily(classifier, files, monkeypatch):
-    monkeypatch.setattr(classifier.reader.medium, "window", 3)
+    monkeypatch.setattr(classifier.reader.modality, "window", 3)
     asked = []
 
     def endless():
@@ -94,7 +94,7 @@ def test_any_number_of_files_is_read_lazily(classifier, files, monkeypatch):
 def test_small_batches_change_no_answer(classifier, files, monkeypatch):
     wanted = classifier.predict(files)
     monkeypatch.setattr(media_reader, "BATCH_TOKENS", 31)
-    monkeypatch.setattr(classifier.reader.medium, "window", 7)
+    monkeypatch.setattr(classifier.reader.modality, "window", 7)
     for one, other in zip(classifier.predict(files), wanted, strict=True):
         np.testing.assert_allclose(list(one.probabilities.values()), list(other.probabilities.values()), atol=1e-5)
 
@@ -109,14 +109,14 @@ def test_a_model_stays_in_the_mode_that_it_was_in(classifier, files):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (5, rf"5 \(int\) is no {NOUN}, nor a list of several; give the name of a file, bytes, an open file"),
-        (None, rf"None is no {NOUN}, nor a list"),
-        ({"a": "b"}, rf"is no {NOUN}, nor a list"),
-        ([5], rf"{NOUN} 1: 5 \(int\) is no {NOUN}; give the name of a file, bytes, an open file"),
-        ("nowhere.png", r"^nowhere.png: there is no such file"),
-        (["nowhere.png"], rf"^{NOUN} 1: nowhere.png: there is no such file"),
-        (b"text", rf"^it is no {NOUN}"),
-        (np.zeros((2, 3), np.int64), rf"an array of type int64 and shape \(2, 3\) is no {NOUN}"),
+        (5, rf"5 \(int\) is neither an? {NOUN} nor a list; give a file name, bytes, an open file"),
+        (None, rf"None is neither an? {NOUN} nor a list"),
+        ({"a": "b"}, rf"is neither an? {NOUN} nor a list"),
+        ([5], rf"{NOUN} 1: 5 \(int\) is not an? {NOUN}; give a file name, bytes, an open file"),
+        ("nowhere.png", r"^nowhere.png: no such file"),
+        (["nowhere.png"], rf"^{NOUN} 1: nowhere.png: no such file"),
+        (b"text", rf"^(it is )?not (an |a )?{NOUN}"),
+        (np.zeros((2, 3), np.int64), rf"an array of type int64 and shape \(2, 3\) is not (an |a )?{NOUN}"),
     ],
 )
 def test_what_is_no_input_is_refused(given, message, classifier):
@@ -127,9 +127,9 @@ def test_what_is_no_input_is_refused(given, message, classifier):
 def test_the_number_of_a_bad_file_among_many_is_told(classifier, files, tmp_path):
     bad = tmp_path / f"bad{files[0].suffix}"
     bad.write_bytes(b"text")
-    with pytest.raises(InputError, match=rf"{NOUN} 3: {bad}: it is no {NOUN}"):
+    with pytest.raises(InputError, match=rf"{NOUN} 3: {bad}: (it is )?not (an |a )?{NOUN}"):
         classifier.predict([files[0], files[1], bad, files[2]])
-    with pytest.raises(InputError, match="where several are read one after another; put it in a list"):
+    with pytest.raises(InputError, match="but several are expected here; put it in a list"):
         classifier.predict_files(files[0])
 
 
@@ -147,7 +147,7 @@ def test_pictures_of_any_size_and_sounds_of_any_length_are_read(tmp_path):
 def test_as_many_inputs_are_decoded_at_a_time_as_fit_into_memory(classifier, files):
     reader = classifier.reader
     one = reader.decoded(files[0])
-    windows = list(reader.windows((one for _ in range(7)), 3 * reader.medium.tokens(one)))
+    windows = list(reader.windows((one for _ in range(7)), 3 * reader.modality.tokens(one)))
     assert [len(window) for window in windows] == [3, 3, 1]
 
 

@@ -99,7 +99,7 @@ def test_an_index_gives_its_vectors_back(index):
 
 @pytest.mark.parametrize("name", ["model", "corpus"])
 def test_an_index_of_something_else_is_refused(index, name):
-    with pytest.raises(InputError, match=f"was made of another {name}; delete it"):
+    with pytest.raises(InputError, match=f"belongs to another {name}; delete it"):
         read_index(index, {**MADE_OF, name: "x"})
 
 
@@ -107,7 +107,7 @@ def test_a_changed_byte_of_an_index_is_noticed(index):
     data = bytearray(index.read_bytes())
     data[-3] ^= 16
     index.write_bytes(data)
-    with pytest.raises(InputError, match="does not hold the vectors that were written"):
+    with pytest.raises(InputError, match="does not match its checksum"):
         read_index(index, MADE_OF)
 
 
@@ -120,7 +120,7 @@ def test_the_bytes_of_an_index_read_in_another_way_are_refused(index, strange):
     with safe_open(index, framework="numpy") as file:
         facts, vectors = file.metadata(), file.get_tensor("vectors")
     save_file({"vectors": strange(vectors)}, index, facts)
-    with pytest.raises(InputError, match="does not hold the vectors that were written"):
+    with pytest.raises(InputError, match="does not match its checksum"):
         read_index(index, MADE_OF)
 
 
@@ -140,7 +140,7 @@ def test_an_index_holds_vectors_of_any_layout_and_type_as_they_are(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"no index", bytes(101)])
 def test_a_file_that_is_no_index_is_refused(tmp_path, content):
     (tmp_path / "index").write_bytes(content)
-    with pytest.raises(InputError, match="no readable index"):
+    with pytest.raises(InputError, match="is not a readable index"):
         read_index(tmp_path / "index", MADE_OF)
 
 
@@ -154,5 +154,5 @@ def test_texts_that_are_cut_are_warned_of_once(searcher, caplog):
     searcher.encode(["w1 w2", "w1 " * 13, "w2 " * 12])
     searcher.encode("w1 " * 13)
     assert [record.getMessage() for record in caplog.records] == [
-        f"texts are cut to the 11 tokens that the model reads, first {('w1 ' * 13)[:40]!r}"
+        f"texts are truncated to the 11 tokens that the model reads: {('w1 ' * 13)[:40]!r}"
     ]

@@ -135,7 +135,7 @@ def test_without_time_stamps_none_are_written_and_the_text_is_free():
 def test_a_prompt_is_fed_before_the_search_and_counts_for_no_rule():
     plain, state = RandomState(2, 1, 0.0), SpeechState(RandomState(2, 1, 0.0), RULES)
     first = state.prompt()
-    assert torch.equal(state.heard, first)
+    assert torch.equal(state.first_logits, first)
     state.begin = torch.tensor([17, 19])
     plain.step(plain.begin)
     expected = plain.step(state.begin)
@@ -143,4 +143,4 @@ def test_a_prompt_is_fed_before_the_search_and_counts_for_no_rule():
     kept = found.isfinite()
     assert torch.equal(found[kept], expected[kept])
     assert kept[:, : TIMES.start].sum() == 0
-    assert torch.equal(state.heard, first)
+    assert torch.equal(state.first_logits, first)

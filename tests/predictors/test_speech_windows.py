@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.config.modalities import AudioConfig
-from heedful.media.recordings import ArrayRecording
+from heedful.media.audio_reader import ArrayAudioReader
 from heedful.predictors.speech import OverlappingWindows, Reading, StampedWindows, TimedTokens, seam
 from heedful.text.speech_tokens import SpeechTokens
 
@@ -15,7 +15,7 @@ RATE = 50  # one sample for each time stamp
 
 def taken(tokens, seconds=70.0, begin=0):
     """The segments of a window of 30 seconds, and the second at which the next begins."""
-    recording = ArrayRecording(np.zeros(round(seconds * RATE), np.float32), AudioConfig(rate=RATE))
+    recording = ArrayAudioReader(np.zeros(round(seconds * RATE), np.float32), AudioConfig(rate=RATE))
     windows = StampedWindows(30 * RATE, TOKENS)
     reading = Reading(recording, windows, begin=begin)
     windows.take(reading, TimedTokens(tokens, [-0.5] * len(tokens)))
@@ -42,7 +42,7 @@ def test_a_single_segment_is_the_whole_window():
 
 @pytest.mark.parametrize("text", [". .", "...", "。", "- ?", ""])
 def test_a_segment_of_punctuation_between_time_stamps_is_left_out(text):
-    recording = ArrayRecording(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
+    recording = ArrayAudioReader(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
     reading = Reading(recording, StampedWindows(30 * RATE, TOKENS))
     reading.windows.take(reading, TimedTokens([T[0], 7, T[250], T[250], 13, T[900], T[900]], [-0.5] * 7))
     found = reading.transcript(lambda tokens: text if 7 in tokens else "你好")
@@ -50,7 +50,7 @@ def test_a_segment_of_punctuation_between_time_stamps_is_left_out(text):
 
 
 def test_punctuation_is_kept_where_windows_are_joined_without_time_stamps():
-    recording = ArrayRecording(np.zeros(30 * RATE, np.float32), AudioConfig(rate=RATE))
+    recording = ArrayAudioReader(np.zeros(30 * RATE, np.float32), AudioConfig(rate=RATE))
     reading = Reading(recording, OverlappingWindows(30 * RATE, 0.2))
     reading.windows.take(reading, TimedTokens([13], [-0.5]))
     assert reading.transcript(lambda _: ".").text == "."
@@ -71,18 +71,18 @@ def test_a_segment_for_which_no_time_is_left_is_a_part_of_the_one_before():
 
 
 def test_no_window_reaches_from_one_stretch_into_the_next():
-    recording = ArrayRecording(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
+    recording = ArrayAudioReader(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
     for windows in (StampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.2)):
         stretches = [(5 * RATE, 9 * RATE), (20 * RATE, 60 * RATE)]
         reading = Reading(recording, windows, stretches)
         seen = []
         while not reading.finished:
-            seen.append((reading.begin / RATE, (reading.begin + reading.left) / RATE))
+            seen.append((reading.begin / RATE, (reading.begin + reading.window_length) / RATE))
             windows.skip(reading)
         assert seen[0] == (5.0, 9.0)
         assert seen[1] == (20.0, 50.0)
         assert seen[-1][1] == 60.0
-        assert reading.heard == 70.0
+        assert reading.seconds == 70.0
 
 
 def test_an_output_that_was_cut_or_is_empty_moves_on():
@@ -106,7 +106,7 @@ def test_outputs_are_joined_in_the_middle_of_what_both_say(left, right, share, c
 
 
 def test_a_silent_window_moves_on_with_and_without_time_stamps():
-    recording = ArrayRecording(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
+    recording = ArrayAudioReader(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
     begins = {}
     for windows in (StampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.1)):
         reading = Reading(recording, windows)
@@ -120,11 +120,11 @@ def test_a_silent_window_moves_on_with_and_without_time_stamps():
 
 
 def test_an_end_that_is_too_short_for_speech_is_not_read():
-    recording = ArrayRecording(np.zeros(30 * RATE + 4, np.float32), AudioConfig(rate=RATE))
+    recording = ArrayAudioReader(np.zeros(30 * RATE + 4, np.float32), AudioConfig(rate=RATE))
     windows = StampedWindows(30 * RATE, TOKENS)
     assert Reading(recording, windows, begin=30 * RATE).finished
     assert not Reading(recording, windows, begin=30 * RATE - 5).finished
-    short = ArrayRecording(np.zeros(3, np.float32), AudioConfig(rate=RATE))
+    short = ArrayAudioReader(np.zeros(3, np.float32), AudioConfig(rate=RATE))
     assert not Reading(short, windows).finished
 
 

@@ -123,9 +123,11 @@ def test_a_typed_text_is_cut_into_words():
 def test_words_are_wanted_where_words_are_tagged():
     (answer,) = tagger().tag([("wd", "wf")])
     assert answer.words == ("wd", "wf")
-    with pytest.raises(InputError, match=r"sentence 1: 'wd wf' .str. is no list of words; `predict` takes texts"):
+    with pytest.raises(
+        InputError, match=r"sentence 1: 'wd wf' .str. is not a list of words; `predict` also takes texts"
+    ):
         list(tagger().tag(["wd wf"]))
-    with pytest.raises(InputError, match="is one sentence"):
+    with pytest.raises(InputError, match="is a single sentence"):
         list(tagger().tag("wd wf"))
 
 

@@ -25,9 +25,11 @@ def test_a_pair_may_be_a_text_or_a_tuple():
 
 def test_what_is_no_pair_is_told():
     subject: Any = classifier()
-    with pytest.raises(InputError, match=r"text 1: \('a', 'b', 'c'\) \(tuple\) is no text; .* Text\(first, second\)"):
+    with pytest.raises(
+        InputError, match=r"text 1: \('a', 'b', 'c'\) \(tuple\) is not a text; .* Text\(first, second\)"
+    ):
         subject.predict([("a", "b", "c")])
-    with pytest.raises(InputError, match=r"text 1: 3 .int. is no text"):
+    with pytest.raises(InputError, match=r"text 1: 3 .int. is not a text"):
         subject.predict([("a", 3)])
 
 
@@ -44,5 +46,5 @@ def test_vectors_of_other_texts_are_refused():
     with pytest.raises(InputError, match="2 texts and 1 vector;"):
         subject.search(FIRST, [FIRST, SECOND], vectors=subject.encode([FIRST]))
     assert subject.search(FIRST, iter([SECOND, FIRST]), k=1)[0].text == FIRST
-    with pytest.raises(InputError, match="is one text, where several"):
+    with pytest.raises(InputError, match="is a single text, but several"):
         subject.search(FIRST, SECOND)

@@ -12,13 +12,13 @@ from torch import nn
 
 from heedful import load
 from heedful.architectures import EncoderDecoder, weights
-from heedful.architectures.model import batches
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.predictors import translator as translator_module
 from heedful.predictors.translator import WINDOW, Translation, Translator
 from heedful.search.beam import search
 from heedful.search.hypothesis import Hypothesis
+from heedful.text.sequences import batches
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer

@@ -1,4 +1,4 @@
-"""When words were said: the alignment of tokens with sound, and tokens joined to words."""
+"""When words were said: the alignment of tokens with audio, and tokens joined to words."""
 
 from itertools import product
 
@@ -127,5 +127,5 @@ def test_a_model_without_cross_attention_is_told_of():
     made = random_transcriber(plain_tokenizer())
     assert has_cross_attention(made.model)
     made.model.decoder.blocks = torch.nn.ModuleList()
-    with pytest.raises(InputError, match="word_timestamps: the model has no cross-attention to follow the speech"):
+    with pytest.raises(InputError, match="word_timestamps: the model has no cross-attention to align words with"):
         made.with_options(word_timestamps=True)

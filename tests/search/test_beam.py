@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
 from heedful.search.beam import beam_search
-from heedful.search.hypothesis import PENALTIES, Hypothesis
+from heedful.search.hypothesis import Hypothesis
+from heedful.search.length_penalty import LENGTH_PENALTIES
 from heedful.text.tokenizer import EOS
 from toy_states import (
     VOCABULARY,
@@ -35,7 +36,7 @@ def output(hypothesis: Hypothesis) -> tuple[int, ...]:
     return (*hypothesis.tokens, EOS) if hypothesis.complete else tuple(hypothesis.tokens)
 
 
-@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("penalty", LENGTH_PENALTIES)
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
 def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_outputs(penalty, alpha):
     config = DecodeConfig(beam=400, penalty=penalty, alpha=alpha, n_best=11, max_extra=1, patience=0.0)
@@ -51,7 +52,7 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_outputs(penalty, a
     seed=st.integers(0, 10**6),
     length=st.integers(1, 9),
     width=st.integers(1, 7),
-    penalty=st.sampled_from(sorted(PENALTIES)),
+    penalty=st.sampled_from(sorted(LENGTH_PENALTIES)),
     alpha=st.sampled_from([0.0, 0.3, 1.0, 1.7]),
     data=st.data(),
 )

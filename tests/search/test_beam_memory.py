@@ -18,7 +18,9 @@ def test_a_beam_of_the_whole_vocabulary_is_the_largest():
 def test_a_beam_that_needs_more_memory_than_is_free_is_refused(monkeypatch):
     monkeypatch.setattr("heedful.search.beam.free_memory", lambda: 3_140_000_000)
     check_beam(1009, 6007, CPU)
-    with pytest.raises(InputError, match=r"a beam size of 5,003 needs about 5\.2 GB .* and 3\.1 GB are free; lower it"):
+    with pytest.raises(
+        InputError, match=r"a beam size of 5,003 needs about 5\.2 GB .* but only 3\.1 GB are free; lower it"
+    ):
         check_beam(5003, 6007, CPU)
 
 

@@ -1,8 +1,7 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.search.beam import beam_search
-from heedful.search.greedy import STAYING, greedy_search
+from heedful.search.beam import MAX_COPIED_ROWS, beam_search, greedy_search
 from heedful.search.hypothesis import Hypothesis
 from heedful.text.tokenizer import BOS, EOS, PAD
 from toy_states import ToyState, log_probs, scored, token_scores
@@ -54,6 +53,6 @@ def test_finished_sentences_leave_the_batch():
     rows = [23]
     for step in range(1, max(lengths)):
         going = sum(n > step for n in lengths)
-        rows.append(going if going <= STAYING * rows[-1] else rows[-1])
+        rows.append(going if going <= MAX_COPIED_ROWS * rows[-1] else rows[-1])
     assert state.rows_per_step == rows
     assert len(set(rows)) > 3

@@ -1,7 +1,8 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.search.hypothesis import PENALTIES, hypothesis
+from heedful.search.hypothesis import Hypothesis
+from heedful.search.length_penalty import LENGTH_PENALTIES
 from heedful.text.tokenizer import EOS
 
 SCORES = [-0.5, -2.0, -0.25, -1.25]
@@ -12,7 +13,7 @@ SCORES = [-0.5, -2.0, -0.25, -1.25]
     [("average", 1.0, -1.0), ("average", 0.5, -2.0), ("gnmt", 1.0, -4.0 / 1.5), ("gnmt", 0.0, -4.0)],
 )
 def test_the_length_that_is_penalised_counts_eos(penalty, alpha, score):
-    found = hypothesis([5, 7, 11, EOS], SCORES, DecodeConfig(penalty=penalty, alpha=alpha))
+    found = Hypothesis.scored([5, 7, 11, EOS], SCORES, DecodeConfig(penalty=penalty, alpha=alpha))
     assert found.score == pytest.approx(score)
     assert found.tokens == [5, 7, 11]
     assert found.token_scores == SCORES
@@ -20,7 +21,7 @@ def test_the_length_that_is_penalised_counts_eos(penalty, alpha, score):
 
 
 def test_an_output_that_was_cut_is_scored_as_it_is():
-    found = hypothesis([5, 7, 11, 13], SCORES, DecodeConfig(penalty="average", alpha=1.0))
+    found = Hypothesis.scored([5, 7, 11, 13], SCORES, DecodeConfig(penalty="average", alpha=1.0))
     assert found.score == pytest.approx(-1.0)
     assert found.tokens == [5, 7, 11, 13]
     assert not found.complete
@@ -46,11 +47,11 @@ KNOWN = [
 
 @pytest.mark.parametrize(("name", "length", "alpha", "value"), KNOWN)
 def test_penalties_have_their_known_values(name, length, alpha, value):
-    assert PENALTIES[name](length, alpha) == pytest.approx(value)
+    assert LENGTH_PENALTIES[name](length, alpha) == pytest.approx(value)
 
 
-@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("name", LENGTH_PENALTIES)
 def test_penalties_never_fall_as_an_output_grows(name):
     for alpha in (0.0, 0.3, 1.0, 2.0):
-        values = [PENALTIES[name](length, alpha) for length in range(1, 60)]
+        values = [LENGTH_PENALTIES[name](length, alpha) for length in range(1, 60)]
         assert values == sorted(values)

@@ -1,8 +1,7 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.search.beam import beam_search, search
-from heedful.search.greedy import greedy_search
+from heedful.search.beam import beam_search, greedy_search, search
 from toy_states import ToyState
 
 

@@ -87,8 +87,8 @@ async def asked_without():
 @pytest.mark.parametrize(
     ("path", "question", "status", "words"),
     [
-        ("/public/translate", {"model": "nobody", "text": "a"}, 404, "there is no model 'nobody'"),
-        ("/public/translate", ["a"], 400, "no JSON object"),
+        ("/public/translate", {"model": "nobody", "text": "a"}, 404, "the model 'nobody' does not exist"),
+        ("/public/translate", ["a"], 400, "not a JSON object"),
         ("/public/translate", {"model": "translator", "text": "a" * 100_000}, 413, "at most 100,000 bytes"),
         ("/public/translate", {"model": "translator", "text": "dog " * 3000}, 200, None),
         ("/public/nothing", {}, 404, "Not Found"),

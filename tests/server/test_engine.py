@@ -16,7 +16,9 @@ def test_models_are_known_by_the_names_they_were_given():
     assert list(engine.models) == ["translator", "gpt", "bert", "classes"]
     assert engine.model("gpt").loaded.recipe.task == "language_model"
     for name in ("/etc/passwd", "", None, ["gpt"]):
-        with pytest.raises(UnknownError, match=r"there is no model .*; there are translator, gpt, bert, classes"):
+        with pytest.raises(
+            UnknownError, match=r"the model .* does not exist; choose one of translator, gpt, bert, classes"
+        ):
             engine.model(name)
 
 

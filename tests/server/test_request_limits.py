@@ -81,7 +81,7 @@ def test_a_request_that_never_ends_is_refused():
         assert await client.ask(Limits(echo, patience=0.03)) == 408
         return client.answer
 
-    assert "not there after 0.03 seconds" in json.loads(asyncio.run(run()))["error"]
+    assert "did not arrive within 0.03 seconds" in json.loads(asyncio.run(run()))["error"]
 
 
 @pytest.fixture

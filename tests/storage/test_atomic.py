@@ -7,7 +7,7 @@ import pytest
 
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import atomic_file, atomic_folder, named_write_errors
-from heedful.storage.manifest import DamagedError, check
+from heedful.storage.complete_folder import DamagedError, verify_folder
 
 
 def test_a_file_gets_its_name_when_all_is_written(tmp_path):
@@ -78,10 +78,10 @@ def test_a_sealed_folder_shows_a_changed_byte(tmp_path):
     with atomic_folder(tmp_path / "a") as writer:
         writer.write("file", [b"content"])
         writer.seal({"kind": "test"})
-    assert check(tmp_path / "a").facts == {"kind": "test"}
+    assert verify_folder(tmp_path / "a").facts == {"kind": "test"}
     (tmp_path / "a/file").write_bytes(b"contend")
-    with pytest.raises(DamagedError, match="does not hold the bytes that were saved"):
-        check(tmp_path / "a")
+    with pytest.raises(DamagedError, match="does not match its checksum"):
+        verify_folder(tmp_path / "a")
 
 
 def test_a_failed_write_names_the_path_and_the_remedy(tmp_path):

@@ -48,20 +48,20 @@ def test_what_does_not_fit_is_not_suggested():
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        (lambda: no_file(Path("corpus")), "corpus: is a folder; name a file in it, such as corpus/train.de.gz"),
+        (lambda: no_file(Path("corpus")), "corpus: is a folder; give a file in it, such as corpus/train.de.gz"),
         (
             lambda: no_file(Path("nowhere/a.en"), "look"),
-            "nowhere/a.en: there is no such file; there is no folder nowhere",
+            "nowhere/a.en: no such file; the folder nowhere does not exist",
         ),
-        (lambda: no_file(Path("corpus/train.en/a")), "there is no such file; corpus/train.en is a file, not a folder"),
-        (lambda: no_folder(Path("corpus/train.en")), "corpus/train.en: is a file; name a folder"),
-        (lambda: no_folder(Path("corpas"), what="run"), "corpas: there is no such run; did you mean corpus"),
-        (lambda: nothing_at(Path("zzz")), "zzz: there is no such file or folder; check the name"),
+        (lambda: no_file(Path("corpus/train.en/a")), "no such file; corpus/train.en is a file, not a folder"),
+        (lambda: no_folder(Path("corpus/train.en")), "corpus/train.en: is a file; give a folder"),
+        (lambda: no_folder(Path("corpas"), what="run"), "corpas: no such run; did you mean corpus"),
+        (lambda: nothing_at(Path("zzz")), "zzz: no such file or folder; check the name"),
         (
             lambda: unreadable(Path("zzz"), PermissionError(13, "Permission denied")),
             "cannot be read (Permission denied)",
         ),
-        (lambda: unreadable(Path("zzz"), FileNotFoundError()), "zzz: there is no such file"),
+        (lambda: unreadable(Path("zzz"), FileNotFoundError()), "zzz: no such file"),
     ],
     ids=range(8),
 )

@@ -13,7 +13,7 @@ def test_a_file_is_read_whole(tmp_path):
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
     (tmp_path / "file").touch()
     os.truncate(tmp_path / "file", 20 * 10**9)
-    with pytest.raises(OSError, match=r"20,000,000,000 bytes, and should have 7 at most"):
+    with pytest.raises(OSError, match=r"20,000,000,000 bytes, but should have at most 7"):
         read_small(tmp_path / "file", most=7)
 
 

@@ -28,7 +28,7 @@ def _notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_of_another_is_replaced_on_request_only(saved, tmp_path):
     path = tmp_path / "file"
     path.write_text("mine")
-    with pytest.raises(InputError, match=r"file: is there already.*replace=True"):
+    with pytest.raises(InputError, match=r"file: already exists.*replace=True"):
         saved.save(path)
     assert path.read_text() == "mine"
     saved.save(path, replace=True)
@@ -51,5 +51,5 @@ def test_an_empty_file_is_replaced_and_a_folder_is_not(saved, tmp_path):
     saved.save(tmp_path / "empty")
     assert (tmp_path / "empty").stat().st_size > 100
     for replace in (False, True):
-        with pytest.raises(InputError, match="is a folder; name a file in it"):
+        with pytest.raises(InputError, match="is a folder; give a file in it"):
             saved.save(tmp_path, replace=replace)

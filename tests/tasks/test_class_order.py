@@ -14,7 +14,7 @@ from heedful.tasks import find_task
 
 TABLES = {"all.csv": ("file,label", ","), "all.tsv": ("file\tlabel", "\t")}
 FILES = [name for name in RECIPES if name.endswith("_classification")]
-SORTED = "all.tsv: its rows are sorted by class, and part takes a piece of them"
+SORTED = "all.tsv: its rows are sorted by class, but part takes a piece of them"
 
 
 def recipe_of(folder: Path, labels: list[str], *, cut: bool = True) -> Recipe:
@@ -40,7 +40,7 @@ def recipe_of_files(task: str, folder: Path, labels: list[str], table: str, *, c
 
 def remarks(recipe: Recipe, folder: Path) -> list[str]:
     task = find_task(recipe.task)
-    return task.prepare(task.dataset.resolve(recipe), folder / "prepared", lambda _: None).data.remarks()
+    return task.prepare(task.dataset.reader.resolve(recipe), folder / "prepared", lambda _: None).data.remarks()
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,9 @@ def test_rows_in_another_order_and_whole_tables_are_not(cut, tmp_path):
 
 
 def test_a_class_that_only_the_second_piece_has_is_refused_with_the_order_as_a_reason(tmp_path):
-    with pytest.raises(InputError, match=r"'b' is none of the classes a, c; .*where rows are sorted by class, shuffle"):
+    with pytest.raises(
+        InputError, match=r"'b' is not in data.labels \(a, c\); .*if the rows are sorted by class, shuffle"
+    ):
         remarks(recipe_of(tmp_path, ["a"] * 40 + ["c"] * 40 + ["b"] * 20), tmp_path)
 
 
@@ -67,7 +69,7 @@ def test_a_class_that_only_the_second_piece_has_is_refused_with_the_order_as_a_r
 @pytest.mark.parametrize("table", TABLES)
 def test_sorted_tables_of_files_of_which_a_piece_is_taken_are_remarked_upon(task, table, tmp_path):
     recipe = recipe_of_files(task, tmp_path, ["a"] * 12 + ["b"] * 12, table)
-    wanted = f"{table}: its rows are sorted by class, and part takes a piece of them"
+    wanted = f"{table}: its rows are sorted by class, but part takes a piece of them"
     assert [line for line in remarks(recipe, tmp_path) if wanted in line]
 
 
@@ -82,5 +84,7 @@ def test_tables_of_files_in_another_order_and_whole_ones_are_not(task, labels, c
 @pytest.mark.parametrize("task", FILES)
 def test_a_class_of_files_that_only_the_second_piece_has_is_refused_with_the_order_as_a_reason(task, tmp_path):
     recipe = recipe_of_files(task, tmp_path, ["a"] * 10 + ["c"] * 10 + ["b"] * 5, "all.tsv")
-    with pytest.raises(InputError, match=r"'b' is none of the classes a, c; .*where rows are sorted by class, shuffle"):
+    with pytest.raises(
+        InputError, match=r"'b' is not in data.labels \(a, c\); .*if the rows are sorted by class, shuffle"
+    ):
         remarks(recipe, tmp_path)

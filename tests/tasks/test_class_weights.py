@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from every_task import RECIPES
 from heedful.config.rules import WITH_CLASSES
 from heedful.config.schema import Recipe
-from heedful.distributed import SINGLE_PROCESS
+from heedful.distributed.reducer import SINGLE_PROCESS
 from heedful.errors import InputError
 from heedful.losses import label_cross_entropy, share_cross_entropy
 from heedful.tasks import TASKS
@@ -75,15 +75,15 @@ def test_corpora_count_by_their_weights(tmp_path):
 
 
 def test_the_table_is_kept_with_the_model_and_stays_as_it_is(task):
-    assert TASKS[task.recipe.task].dataset.resolve(task.recipe) == task.recipe
+    assert TASKS[task.recipe.task].dataset.reader.resolve(task.recipe) == task.recipe
     label = task.recipe.data.labels[1]
-    own = TASKS[task.recipe.task].dataset.resolve(weighted(task.recipe, {label: 3.5}))
+    own = TASKS[task.recipe.task].dataset.reader.resolve(weighted(task.recipe, {label: 3.5}))
     assert own.train.class_weights == dict.fromkeys(task.recipe.data.labels, 1.0) | {label: 3.5}
 
 
 def test_a_weight_for_what_is_not_a_class_is_refused(recipe):
-    with pytest.raises(InputError, match=r"train\.class_weights names 'gnu', and the classes are "):
-        TASKS[recipe.task].dataset.resolve(weighted(recipe, {"gnu": 2.0}))
+    with pytest.raises(InputError, match=r"train\.class_weights lists 'gnu', but the classes are "):
+        TASKS[recipe.task].dataset.reader.resolve(weighted(recipe, {"gnu": 2.0}))
 
 
 def built(task):

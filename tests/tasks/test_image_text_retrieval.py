@@ -13,8 +13,9 @@ from heedful.losses import Loss
 from heedful.metrics.bootstrap import compare_scores, example_scores
 from heedful.metrics.retrieval import connected
 from heedful.predictors.image_text_retriever import ImageTextRetriever
-from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
-from heedful.tasks.task import best_score, output_metrics
+from heedful.tasks.image_text_retrieval import ImageTextRetrieval, retrieval
+from heedful.tasks.parts.texts import number_distinct
+from heedful.tasks.specs import best_score_name, output_metrics
 from interrupted import train
 from toy_retrieval import COUNTS, TEXTS, recipe, write_tables
 
@@ -70,10 +71,10 @@ def test_the_loss_is_the_mean_of_both_cross_entropies(folder, smoothing, tmp_pat
 
 
 def vectors(model, batch, i):
-    """The vectors of one picture and one text, alone and without padding."""
+    """The vectors of one image and one text, alone and without padding."""
     length = int(batch.texts.padding_mask[i].sum())
     return (
-        model.pictures(batch.pictures[[i]], batch.picture_mask[[i]])[0],
+        model.pictures(batch.images[[i]], batch.image_mask[[i]])[0],
         model.texts(batch.texts.ids[[i], :length], batch.texts.padding_mask[[i], :length])[0],
     )
 
@@ -82,7 +83,7 @@ def test_equal_texts_and_equal_pictures_are_no_negatives_of_each_other(task):
     store = task.data.examples.train[0]
     batch = task.data.read([store], np.array([0, 1, 18, 1, 4]), None, CPU)
     texts = [0, 1, 0, 1, 4]
-    assert batch.answers.tolist() == [[a == b for b in texts] for a in texts]
+    assert batch.matches.tolist() == [[a == b for b in texts] for a in texts]
     assert batch.tokens == 5 * 7 + 5 * 9  # class token and six patches; <bos>, seven words and <eos>
     assert task.tokenizers.source.decode(store.target(1).tolist()[1:-1]) == TEXTS[1]
 
@@ -94,7 +95,7 @@ def test_a_picture_with_two_texts_has_both_as_answers(folder, tmp_path):
     corpus = {"source": "twice.tsv", "source_field": "1", "target_field": "2"}
     task = prepared(folder, tmp_path, data={"train": [corpus], "valid": corpus})
     batch = task.data.read(task.data.examples.train, np.arange(4), None, CPU)
-    assert batch.answers.tolist() == [[i // 2 == j // 2 for j in range(4)] for i in range(4)]
+    assert batch.matches.tolist() == [[i // 2 == j // 2 for j in range(4)] for i in range(4)]
     with torch.no_grad():
         outcomes = task.evaluate(built(task)).outcomes
     assert outcomes.count == 2
@@ -102,15 +103,15 @@ def test_a_picture_with_two_texts_has_both_as_answers(folder, tmp_path):
 
 
 def test_equal_items_have_equal_numbers():
-    assert kinds(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 0, 2, 1]
+    assert number_distinct(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 0, 2, 1]
 
 
 def test_scores_are_those_of_the_places_of_right_answers():
     rng = np.random.default_rng(5)
     pictures, texts = (rng.normal(size=(29, 7)).astype(np.float32) for _ in range(2))
-    of_pictures, of_texts = (kinds(rng.integers(0, bound, 29).tolist()) for bound in (23, 11))
+    of_pictures, of_texts = (number_distinct(rng.integers(0, bound, 29).tolist()) for bound in (23, 11))
     matches = retrieval(pictures, texts, of_pictures, of_texts)
-    found = example_scores(matches, output_metrics(ImageTextRetrieval, Recipe())).whole
+    found = example_scores(matches, output_metrics(ImageTextRetrieval.spec, Recipe())).whole
     assert found is not None
     wanted = {name: [] for name in found}
     for i in range(29):
@@ -131,8 +132,8 @@ def test_scores_are_those_of_the_places_of_right_answers():
 
 
 def test_pairs_that_share_a_side_are_in_one_group():
-    assert connected(kinds("abcad"), kinds("uvwxw")).tolist() == [0, 1, 2, 0, 2]
-    assert connected(kinds("abca"), kinds("uvvv")).tolist() == [0, 0, 0, 0]
+    assert connected(number_distinct("abcad"), number_distinct("uvwxw")).tolist() == [0, 1, 2, 0, 2]
+    assert connected(number_distinct("abca"), number_distinct("uvvv")).tolist() == [0, 0, 0, 0]
     assert connected(np.arange(5), np.arange(5)).tolist() == [0, 1, 2, 3, 4]
 
 
@@ -145,7 +146,7 @@ def test_more_texts_of_the_same_pictures_make_no_difference_more_certain(other_t
     def compared(repeats):
         pictures = np.repeat(np.arange(60), repeats)
         texts = np.arange(len(pictures)) if other_texts else pictures
-        metrics = output_metrics(ImageTextRetrieval, Recipe())
+        metrics = output_metrics(ImageTextRetrieval.spec, Recipe())
         matches = [retrieval(noisy[pictures], meanings[pictures], pictures, texts) for noisy in systems]
         found = [example_scores(outputs, metrics) for outputs in matches]
         assert [one.count for one in found] == [60, 60]
@@ -161,9 +162,9 @@ def test_more_texts_of_the_same_pictures_make_no_difference_more_certain(other_t
 @torch.no_grad()
 def test_a_task_has_the_scores_that_it_names(task):
     scores = task.evaluate(built(task)).scores
-    assert tuple(scores) == task.metrics
-    assert best_score(type(task), task.recipe) == "mrr"
-    assert tuple(task.evaluate(built(task)).outcomes.scores) == task.metrics[:-1]
+    assert tuple(scores) == task.spec.metrics
+    assert best_score_name(task.spec, task.recipe) == "mrr"
+    assert tuple(task.evaluate(built(task)).outcomes.scores) == task.spec.metrics[:-1]
 
 
 def test_without_validation_data_there_are_no_scores(folder, tmp_path):
@@ -180,13 +181,13 @@ def test_a_batch_holds_texts_of_all_lengths_and_no_more_than_its_size(folder, tm
     batches = [task.data.batch(ids, 0, CPU) for ids in task.data.epoch(0)]
     assert sorted(int(i) for ids in task.data.epoch(0) for i in ids) == list(range(COUNTS["train"]))
     for batch in batches[:2]:
-        assert len(batch.answers) == 251 // 9  # the longest text has nine tokens, and a picture seven positions
+        assert len(batch.matches) == 251 // 9  # the longest text has nine tokens, and an image seven positions
         assert len(set(batch.texts.padding_mask.sum(1).tolist())) > 3
 
 
 def test_only_training_is_augmented_and_each_epoch_otherwise(task):
     stores, ids = task.data.examples.train, np.arange(5)
-    plain, first, again, second = (task.data.read(stores, ids, epoch, CPU).pictures for epoch in (None, 0, 0, 1))
+    plain, first, again, second = (task.data.read(stores, ids, epoch, CPU).images for epoch in (None, 0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, second)
     assert not torch.equal(first, plain)
@@ -196,7 +197,7 @@ def test_a_long_text_loses_its_end_and_that_is_told(folder, tmp_path):
     told = []
     settings = recipe(folder, data={"max_length": 8})
     task = ImageTextRetrieval.prepare(settings, tmp_path / "prepared", told.append)
-    assert told[-1] == "train.jsonl: 126 texts of data.max_length = 8 tokens; longer ones lost their end"
+    assert told[-1] == "train.jsonl: 126 texts of data.max_length = 8 tokens; longer ones are truncated"
     assert set(task.data.examples.train[0].lengths[:, 1].tolist()) == {8}
     assert task.data.examples.train[0].target(0).tolist()[-1] == 3
 

@@ -174,7 +174,9 @@ def test_classes_that_are_named_keep_their_order(tmp_path):
 
 
 def test_a_class_that_is_none_is_told_with_its_line(tmp_path):
-    with pytest.raises(InputError, match=r"train\.tsv, line \d+: 'red' is none of the classes green, blue; mend it"):
+    with pytest.raises(
+        InputError, match=r"train\.tsv, line \d+: the label 'red' is not in data.labels \(green, blue\); fix it"
+    ):
         prepared("classification", tmp_path, data={"labels": ["green", "blue"]})
 
 
@@ -190,4 +192,4 @@ def test_what_was_prepared_is_used_again(tmp_path):
     settings, told = recipe("regression", write_text(tmp_path / "text")), []
     for _ in range(2):
         TASKS["regression"].prepare(settings, tmp_path / "data", told.append)
-    assert [line for line in told if "used again" in line] == told[-1:]
+    assert [line for line in told if "prepared earlier" in line] == told[-1:]

@@ -64,17 +64,17 @@ def test_every_token_of_the_validation_text_is_predicted_once_and_in_order(task)
         batch = task.data.valid_batch(starts, CPU)
         predicted += batch.targets[batch.targets != 0].tolist()
         assert batch.counts == (batch.tokens,) == (int((batch.targets != 0).sum()),)
-    assert predicted == task.data.text.valid.ids.tolist()
+    assert predicted == task.data.examples.valid.ids.tolist()
 
 
 def test_perplexities_are_those_of_a_token_and_of_a_byte(task):
     model = built(task)
     with torch.no_grad():
         scores = task.evaluate(model).scores
-        rows = np.array([3, *task.data.text.valid.ids])
+        rows = np.array([3, *task.data.examples.valid.ids])
         windows = [rows[i : i + 18].tolist() for i in range(0, len(rows) - 1, 17)]
         nll = plain_loss(model, windows, 0.0)[1]
-    tokens, size = len(task.data.text.valid), len(text(task))
+    tokens, size = len(task.data.examples.valid), len(text(task))
     assert scores["loss"] == pytest.approx(nll / tokens, rel=1e-5)
     assert scores["perplexity"] == pytest.approx(math.exp(nll / tokens), rel=1e-4)
     assert scores["byte_perplexity"] == pytest.approx(math.exp(nll / size), rel=1e-4)

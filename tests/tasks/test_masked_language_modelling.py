@@ -1,3 +1,4 @@
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,8 @@ import torch.nn.functional as F
 
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling
-from heedful.tasks.task import ALONE, check
+from heedful.tasks.specs import check_task
+from heedful.tasks.task import ALONE
 from heedful.text.sequences import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
 from heedful.training.improvement import higher_is_better
@@ -74,22 +76,18 @@ def test_segments_are_those_that_a_reader_of_pairs_would_give(task):
 
 def test_masks_depend_on_seed_epoch_and_sequence_and_not_on_the_batch(task):
     rows = np.concatenate(task.data.epoch(0))
-    together = task.data.hide(task.data.passages.train[0], rows, (1, 0), CPU)
+    together = task.data.batch(rows, 0, CPU)
     order = np.random.default_rng(3).permutation(len(rows))
-    shuffled = task.data.hide(task.data.passages.train[0], rows[order], (1, 0), CPU)
+    shuffled = task.data.batch(rows[order], 0, CPU)
     assert torch.equal(shuffled.inputs, together.inputs[order])
     assert torch.equal(shuffled.masked, together.masked[order])
     for row in range(0, len(rows), 29):
-        alone = task.data.hide(task.data.passages.train[0], rows[row : row + 1], (1, 0), CPU)
+        alone = task.data.batch(rows[row : row + 1], 0, CPU)
         assert torch.equal(alone.inputs[0], together.inputs[row, : alone.inputs.size(1)])
-    ids = task.data.epoch(0)[0]
-    for epoch in (0, 3):
-        assert torch.equal(
-            task.data.batch(ids, epoch, CPU).inputs,
-            task.data.hide(task.data.passages.train[0], ids, (1, epoch), CPU).inputs,
-        )
-    for key in ((1, 1), (2, 0)):
-        assert not torch.equal(task.data.hide(task.data.passages.train[0], rows, key, CPU).masked, together.masked)
+    other_seed = copy(task.data)
+    other_seed.recipe = replace(task.recipe, train=replace(task.recipe.train, seed=2))
+    for batch in (task.data.batch(rows, 1, CPU), other_seed.batch(rows, 0, CPU)):
+        assert not torch.equal(batch.masked, together.masked)
 
 
 def test_strangers_come_from_another_document_and_neighbours_from_the_same(task):
@@ -118,7 +116,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one_for_both_terms(task):
         torch.manual_seed(0)
         learner = TrainingStep(MaskedLanguageModelling.build(settings, task.tokenizers), task.loss, settings)
         learner.step = max  # leave the gradient where it is
-        batches = [task.data.hide(task.data.passages.train[0], part, (1, 0), CPU) for part in parts]
+        batches = [task.data.batch(part, 0, CPU) for part in parts]
         updates.append(learner.update(batches, 1))
         gradients.append([parameter.grad for parameter in learner.model.parameters()])
     for whole, cut in zip(*gradients, strict=True):
@@ -171,13 +169,13 @@ def test_a_tokenizer_without_a_mask_is_refused(tmp_path):
 def test_validation_text_of_one_document_is_refused_before_training(tmp_path):
     folder = write_text(tmp_path / "text")
     (folder / "one.txt").write_text("T1a T1b! T1c!\n")
-    with pytest.raises(InputError, match=r"or of validation, is one document"):
+    with pytest.raises(InputError, match=r"or validation text is a single document"):
         prepared(tmp_path, data={"documents": "line", "valid": {"source": "one.txt"}})
 
 
 def test_a_lower_loss_of_neighbours_is_better_and_a_score_that_is_not_there_is_told(task):
     settings = replace(task.recipe, train=replace(task.recipe.train, best="next_sentence_loss"))
-    check(MaskedLanguageModelling, settings)
+    check_task(MaskedLanguageModelling.spec, settings)
     assert higher_is_better({"next_sentence_loss": 0.3}, "next_sentence_loss") > higher_is_better(
         {"next_sentence_loss": 0.5}, "next_sentence_loss"
     )

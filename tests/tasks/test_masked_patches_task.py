@@ -1,4 +1,4 @@
-"""Masked patches: the loss, files without labels, runs that go on to the bit, and pictures that are filled in."""
+"""Masked patches: the loss, files without labels, runs that go on to the bit, and images that are filled in."""
 
 import json
 from pathlib import Path
@@ -33,9 +33,9 @@ def test_the_loss_is_the_squared_error_of_hidden_patches_summed_in_float64(pictu
     task = prepared(pictures, tmp_path / "data", masking={"rate": 0.4})
     model = task.build(task.recipe, task.tokenizers).eval()
     batch = task.data.batch(task.data.epoch(0)[0], 0, torch.device("cpu"))
-    predicted = model(batch.inputs, batch.padding_mask, batch.hidden).detach().double()
+    predicted = model(batch.inputs, batch.padding_mask, batch.masked).detach().double()
     total, count = 0.0, 0
-    for b, r, q in batch.hidden.nonzero().tolist():
+    for b, r, q in batch.masked.nonzero().tolist():
         patch = batch.inputs[b, 5 * r : 5 * r + 5, 5 * q : 5 * q + 5].double().flatten()
         mean = sum(patch) / 25
         variance = sum((pixel - mean) ** 2 for pixel in patch) / 25
@@ -56,11 +56,11 @@ def test_a_batch_is_a_pure_function_and_each_epoch_hides_other_patches(pictures,
     ids = np.array([7, 3, 11])
     first, again, later = (task.data.batch(ids, epoch, torch.device("cpu")) for epoch in (2, 2, 3))
     assert torch.equal(first.inputs, again.inputs)
-    assert torch.equal(first.hidden, again.hidden)
-    assert not torch.equal(first.hidden, later.hidden)
+    assert torch.equal(first.masked, again.masked)
+    assert not torch.equal(first.masked, later.masked)
     alone = task.data.batch(ids[1:2], 2, torch.device("cpu"))
-    assert torch.equal(alone.hidden[0], first.hidden[1])  # whatever else is in the batch
-    assert first.hidden.flatten(1).sum(1).tolist() == [11] * 3  # 0.75 of 15
+    assert torch.equal(alone.masked[0], first.masked[1])  # whatever else is in the batch
+    assert first.masked.flatten(1).sum(1).tolist() == [11] * 3  # 0.75 of 15
 
 
 def test_files_need_no_folders_of_classes_and_tables_no_targets(pictures, tmp_path):
@@ -77,20 +77,20 @@ def test_files_need_no_folders_of_classes_and_tables_no_targets(pictures, tmp_pa
 
 def test_a_folder_without_pictures_is_refused(tmp_path):
     (tmp_path / "train").mkdir()
-    with pytest.raises(InputError, match=r"train: holds no pictures \(\.png, "):
+    with pytest.raises(InputError, match=r"train: contains no images \(\.png, "):
         prepared(tmp_path, tmp_path / "data")
 
 
 def test_keys_that_the_task_has_no_use_for_are_refused(pictures, tmp_path):
     for tables, message in (
-        ({"masking": {"mask": 0.5}}, r"has masking\.rate only"),
+        ({"masking": {"mask": 0.5}}, r"uses only masking\.rate"),
         ({"image": {"mixup": 0.2}}, r"leave image\.mixup out"),
     ):
         with pytest.raises(InputError, match=message):
             train(recipe("masked_patches", pictures, **tables), tmp_path / "run")
-    with pytest.raises(InputError, match="a picture has one patch, and one has to stay visible"):
+    with pytest.raises(InputError, match="an image has one patch, but at least one has to stay visible"):
         recipe("masked_patches", pictures, image={"size": [5, 5], "patch": 5})
-    with pytest.raises(InputError, match=r'learned by a Transformer here, .* "recurrent"'):
+    with pytest.raises(InputError, match=r'masked patches need a Transformer, .* "recurrent"'):
         make_recipe({"task": "masked_patches", "model": {"architecture": "recurrent"}})
 
 
@@ -106,6 +106,7 @@ def run(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_stripes_are_continued_behind_hidden_patches(run, pictures):
     assert json.loads((run / RESULT).read_text())["loss"] < 0.5  # the mean of each patch: 1
     filler = heedful.load(run, "cpu", task="masked_patches")
@@ -138,7 +139,7 @@ def test_the_command_writes_a_picture_with_a_row_for_each(run, pictures, tmp_pat
     files = [str(pictures / "valid" / "rows"), str(pictures / "valid" / "columns" / "01.png")]
     out = tmp_path / "filled.png"
     said = CliRunner().invoke(app, ["fill", *files, "--model", str(run), "--output", str(out)], catch_exceptions=False)
-    assert said.output == f"{out}: 6 pictures, each as it is, with hidden patches, and filled in\n"
+    assert said.output == f"{out}: 6 images, each unchanged, with masked patches, and filled in\n"
     shown = np.asarray(Image.open(out))
     assert shown.shape == (6 * (15 + 2), 3 * 25 + 4)
     expected = heedful.load(run, "cpu", task="masked_patches").predict(files[1]).side_by_side()[:, :, 0]
@@ -148,9 +149,9 @@ def test_the_command_writes_a_picture_with_a_row_for_each(run, pictures, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--output", "out.txt"], "name the one to write, --output FILE.png"),
-        ([], "name the one to write"),
-        (["--output", "out.png", "--count", "3", "--json"], "--count and --json: for gaps in texts"),
+        (["--output", "out.txt"], "give the output file, as in --output FILE.png"),
+        ([], "give the output file"),
+        (["--output", "out.png", "--count", "3", "--json"], "--count and --json: only for gaps in texts"),
     ],
 )
 def test_what_the_command_has_no_use_for_is_refused(arguments, message, run, pictures):
@@ -164,6 +165,6 @@ def test_the_command_overwrites_none_of_the_pictures_that_it_reads(run, pictures
     before = {path: path.read_bytes() for path in folder.iterdir()}
     for named in (folder, folder / "01.png"):
         arguments = ["fill", str(named), "--model", str(run), "--output", str(folder / "01.png")]
-        with pytest.raises(InputError, match=r"01.png: is read as .*01.png and would be overwritten"):
+        with pytest.raises(InputError, match=r"01.png is also the input and would be overwritten"):
             CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,4 +1,4 @@
-"""Classification of pictures, sounds and videos: losses, mixtures, chance that is a function of a key, whole runs."""
+"""Classification of images, audio and videos: losses, mixtures, chance that is a function of a key, whole runs."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def one_by_one(task, model, store) -> torch.Tensor:
     """The logits of each example of a store, read alone and without augmentation."""
     found = []
     for index in range(len(store)):
-        rows = task.data.medium.features(task.data.medium.read(store.content(index)))[None]
+        rows = task.data.modality.features(task.data.modality.read(store.content(index)))[None]
         found.append(model(rows, torch.ones(1, rows.size(1), dtype=torch.bool))[0])
     return torch.stack(found)
 
@@ -229,10 +229,10 @@ def test_a_run_does_not_go_on_with_other_pictures(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         stop_after(5, patch)
         train(settings, tmp_path / "run")
-    with pytest.raises(InputError, match=r"image\.shift is 2, the run was begun with 3"):
+    with pytest.raises(InputError, match=r"image\.shift is 2, but the run was started with 3"):
         train(replace(settings, image=replace(settings.image, shift=2)), tmp_path / "run")
     (tmp_path / "files/train/left/00.png").unlink()
-    with pytest.raises(InputError, match=r"the run cannot go on: its training or validation data has changed"):
+    with pytest.raises(InputError, match=r"the run cannot resume: its training or validation data has changed"):
         train(settings, tmp_path / "run")
 
 
@@ -254,7 +254,7 @@ def test_what_can_be_seen_or_heard_is_learned(name, tmp_path):
 def test_a_class_that_is_none_is_told_before_anything_is_prepared(tmp_path):
     files = write_files(PICTURES, tmp_path / "files")
     (files / "valid/top").rename(files / "valid/tpo")
-    message = r"valid/tpo/00.png: 'tpo' is none of the classes left, right, top; mend it, or name all of them in data"
+    message = r"valid/tpo/00.png: the label 'tpo' is not in data.labels \(left, right, top\); fix it"
     with pytest.raises(InputError, match=message):
         preflight(recipe(PICTURES, files))
     with pytest.raises(InputError, match=message):
@@ -264,19 +264,19 @@ def test_a_class_that_is_none_is_told_before_anything_is_prepared(tmp_path):
 def test_a_damaged_file_is_told_by_the_checks_before_a_run_unless_it_may_be_skipped(tmp_path):
     files = write_files(PICTURES, tmp_path / "files")
     (files / "train/right/05.png").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"train/right/05.png: it is no picture"):
+    with pytest.raises(InputError, match=r"train/right/05.png: not an image"):
         preflight(recipe(PICTURES, files))
     preflight(recipe(PICTURES, files, data={"bad_files": "skip"}))
 
 
 def test_a_model_of_unknown_classes_is_not_built():
     settings = make_recipe({"task": PICTURES})
-    with pytest.raises(InputError, match=r'the classes are not known; name them: data.labels = \["..."'):
+    with pytest.raises(InputError, match=r'the classes are unknown; list them: data.labels = \["..."'):
         ALL[PICTURES].build(settings, NoTokenizers())
 
 
 def test_classes_that_are_named_keep_their_order(tmp_path):
     task = prepared(PICTURES, tmp_path, data={"labels": ["top", "bottom", "left", "right"]})
     assert task.recipe.data.labels == ("top", "bottom", "left", "right")
-    assert isinstance(task.data.medium, Images)
+    assert isinstance(task.data.modality, Images)
     assert task.data.read(task.data.examples.train, np.array([0, 32]), None, CPU).shares.argmax(1).tolist() == [2, 0]

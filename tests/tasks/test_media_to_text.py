@@ -1,4 +1,4 @@
-"""Captioning and speech recognition: texts about pictures and sounds, learned, scored, resumed."""
+"""Captioning and speech recognition: texts about images and audio files, learned, scored, resumed."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from heedful.metrics.bootstrap import example_scores
 from heedful.predictors.speech import SpeechState
 from heedful.tasks import TASKS as ALL
 from heedful.tasks.parts.sequence_to_sequence import texts_of
-from heedful.tasks.task import best_score, output_metrics
+from heedful.tasks.specs import best_score_name, output_metrics
 from heedful.text.pipeline import BOS
 from heedful.text.tokenizer import EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -58,7 +58,7 @@ def test_a_batch_holds_inputs_and_their_texts_shifted_behind_bos(task):
         assert wanted[-1] == EOS
         assert task.tokenizers.target.decode(wanted[:-1]) in TEXTS.values()
         assert (batch.target_out[row, length:] == PAD).all()
-        rows = task.data.medium.features(task.data.medium.read(store.content(index)))
+        rows = task.data.modality.features(task.data.modality.read(store.content(index)))
         assert torch.equal(batch.source[row, : len(rows)], rows)
         assert int(batch.source_padding_mask[row].sum()) == len(rows)
 
@@ -69,7 +69,7 @@ def test_loss_is_that_of_each_example_alone(task):
     together = task.loss(model, task.data.read([store], np.arange(5), None, CPU))[0]
     total = 0.0
     for index in range(5):
-        rows = task.data.medium.features(task.data.medium.read(store.content(index)))[None]
+        rows = task.data.modality.features(task.data.modality.read(store.content(index)))[None]
         target = torch.from_numpy(store.target(index))[None]
         shifted = torch.cat([torch.full((1, 1), 2), target[:, :-1]], dim=1)
         mask = torch.ones(1, rows.size(1), dtype=torch.bool)
@@ -91,8 +91,8 @@ def test_only_training_is_augmented_and_each_epoch_otherwise(task):
 def test_a_task_has_the_scores_that_it_names(task):
     scores = task.evaluate(built(task)).scores
     assert tuple(scores) != ()
-    assert set(scores) == set(task.metrics)
-    assert best_score(type(task), task.recipe) == task.metrics[0]
+    assert set(scores) == set(task.spec.metrics)
+    assert best_score_name(task.spec, task.recipe) == task.spec.metrics[0]
     assert scores["perplexity"] == pytest.approx(math.exp(scores["loss"]))
     outcomes = task.evaluate(built(task)).outcomes
     of_examples = {"captioning": {"exact_match", "bleu"}, "speech_recognition": {"wer", "cer", "exact_match"}}
@@ -103,9 +103,10 @@ def test_a_task_has_the_scores_that_it_names(task):
 def test_without_decoding_the_loss_is_left(tmp_path):
     task = prepared(CAPTIONS, tmp_path, train={"validate_decoding": False})
     assert task.evaluate(built(task)).scores.keys() == {"loss", "perplexity"}
-    assert best_score(type(task), task.recipe) == "loss"
+    assert best_score_name(task.spec, task.recipe) == "loss"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [SPEECH])  # that captions are learned, recipes/shapes-caption shows
 def test_a_model_learns_to_write(name, tmp_path):
     plain = {"image": {"shift": 0}, "audio": {"speed": 0.0, "time_masks": 0}, "model": {"dropout": 0.0}}
@@ -153,14 +154,14 @@ def test_a_validation_text_that_has_no_positions_is_named_before_training(tmp_pa
 def test_a_table_that_names_a_missing_file_is_refused_before_training(tmp_path):
     settings = recipe(CAPTIONS, write_table(CAPTIONS, tmp_path))
     (tmp_path / "files" / "train-01.png").unlink()
-    with pytest.raises(InputError, match=r"train.jsonl, line 2: .*train-01.png: there is no such file"):
+    with pytest.raises(InputError, match=r"train.jsonl, line 2: .*train-01.png: no such file"):
         preflight(settings)
 
 
 def test_error_rates_of_a_resample_are_sums_of_errors_over_sums_of_lengths(tmp_path):
     task = prepared(SPEECH, tmp_path)
     texts = texts_of(["one", "two or four", "five"], ["one", "two three four", "six"], task.recipe, task.tokenizers)
-    outcomes = example_scores(texts, output_metrics(type(task), task.recipe))
+    outcomes = example_scores(texts, output_metrics(task.spec, task.recipe))
     assert outcomes.measure(np.array([1, 1, 0])) == {"wer": 2 / 7, "cer": 8 / 31, "exact_match": 1 / 3}
     assert outcomes.scores == outcomes.whole
 
@@ -179,7 +180,7 @@ def test_a_whisper_learns_behind_the_prompt_with_which_it_transcribes(whisper, t
     start, transcriber = whisper
     files = write_table(SPEECH, tmp_path / "files")
     settings = recipe(SPEECH, files, train={"start": str(start)}, data={"target_language": "de"})
-    settings = ALL[SPEECH].dataset.resolve(with_warm_start(settings))
+    settings = ALL[SPEECH].dataset.reader.resolve(with_warm_start(settings))
     spoken = settings.transcribe
     assert (spoken.language, spoken.languages) == ("de", tuple(SPOKEN))
     assert (spoken.suppress, spoken.timestamps) == ((7,), "never")
@@ -209,7 +210,7 @@ def test_a_whisper_learns_behind_the_prompt_with_which_it_transcribes(whisper, t
 def test_a_whisper_of_several_languages_is_told_which_one_it_learns(whisper, tmp_path):
     files = write_table(SPEECH, tmp_path / "files")
     settings = recipe(SPEECH, files, train={"start": str(whisper[0])})
-    with pytest.raises(InputError, match=r"transcribe\.language: the model tells 3 languages apart; set it to the one"):
+    with pytest.raises(InputError, match=r"transcribe\.language: the model distinguishes 3 languages; set it to"):
         preflight(settings)
     preflight(make_recipe(settings, ["transcribe.language=yue"]), tmp_path / "run")
 

@@ -9,9 +9,11 @@ import torch
 from heedful.architectures import SentenceEncoder, weights
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
+from heedful.losses import contrastive_loss
 from heedful.metrics.bootstrap import example_scores
-from heedful.tasks.ranking import TEMPERATURE, Ranking, kinds, ranking_loss, retrieval
-from heedful.tasks.task import output_metrics
+from heedful.tasks.parts.texts import number_distinct
+from heedful.tasks.ranking import TEMPERATURE, Ranking, retrieval
+from heedful.tasks.specs import output_metrics
 from heedful.training.training_step import TrainingStep
 from matching import learned, matching, recipe, write_matching, write_rows
 
@@ -38,7 +40,7 @@ def test_the_loss_equals_its_definition(smoothing):
     scores = torch.randn(7, 7, dtype=torch.float64)
     answers = torch.eye(7, dtype=torch.bool)
     answers[1, 4] = answers[4, 1] = answers[0, 6] = True
-    found = ranking_loss(scores, answers, smoothing)
+    found = contrastive_loss(scores, answers, smoothing)
     assert found.sum.item() == pytest.approx(loss_by_hand(scores.tolist(), answers.tolist(), smoothing))
     assert found.nll.item() == pytest.approx(loss_by_hand(scores.tolist(), answers.tolist(), 0.0))
     assert found.count == 7
@@ -53,7 +55,7 @@ def test_what_answers_a_query_is_no_negative_of_it(tmp_path):
     expected = [[(query, answer) in pairs for _, answer in pairs] for query, _ in pairs]
     assert batch.answers.tolist() == expected
     assert batch.tokens == 2 * 6 * 3  # <bos>, a word and <eos>
-    assert kinds([(5, 3, 0), (5, 3, 0), (5, 3, 3)]).tolist() == [0, 0, 1]
+    assert number_distinct([(5, 3, 0), (5, 3, 0), (5, 3, 3)]).tolist() == [0, 0, 1]
 
 
 def vector(model, texts, row):
@@ -87,7 +89,7 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(tmp_path):
 
 
 def scores_of(rankings):
-    whole = example_scores(rankings, output_metrics(Ranking, Recipe())).whole
+    whole = example_scores(rankings, output_metrics(Ranking.spec, Recipe())).whole
     assert whole is not None
     return whole
 
@@ -114,7 +116,7 @@ def test_queries_are_ranked_a_few_at_a_time(monkeypatch):
     queries, passages = rng.normal(size=(11, 5)), rng.normal(size=(13, 5))
     answers = [{int(place)} for place in rng.integers(0, 13, 11)]
     whole = scores_of(retrieval(queries, passages, answers))
-    monkeypatch.setattr("heedful.tasks.ranking.QUERIES", 3)
+    monkeypatch.setattr("heedful.tasks.ranking.QUERIES_AT_ONCE", 3)
     assert scores_of(retrieval(queries, passages, answers)) == pytest.approx(whole)
 
 
@@ -122,7 +124,7 @@ def test_queries_are_ranked_a_few_at_a_time(monkeypatch):
 def test_an_encoder_learns_which_passage_belongs_to_a_query(family, tmp_path):
     write_matching(tmp_path)
     scores = learned(recipe(tmp_path, task="ranking", model={"family": family}), tmp_path / "run")
-    assert list(scores) == ["update", *Ranking.metrics]
+    assert list(scores) == ["update", *Ranking.spec.metrics]
     assert scores["mrr"] > 0.9
     assert scores["loss"] < 0.5
 
@@ -171,7 +173,7 @@ def test_a_long_text_loses_its_end(tmp_path):
 
 def test_a_translator_cannot_rank(tmp_path):
     write_matching(tmp_path)
-    with pytest.raises(InputError, match='task = "ranking" is learned by a model of family encoder or decoder'):
+    with pytest.raises(InputError, match=r'task = "ranking" needs model\.family = encoder or decoder'):
         learned(recipe(tmp_path, task="ranking"), tmp_path / "run")
 
 

@@ -71,6 +71,7 @@ def plain(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return learned(text, tmp_path_factory.mktemp("plain") / "run")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("unit", UNITS)
 def test_numbers_in_any_unit_are_learned_alike_and_reported_in_their_unit(unit, text, plain, tmp_path):
     scale, mean = UNITS[unit]
@@ -156,7 +157,7 @@ def test_a_run_resumes_with_the_scale_with_which_it_was_begun(text, tmp_path, mo
         stop_after(5, interrupted)
         train(begun, tmp_path / "parts")
     _, screen = train_aloud(recipe("regression", text), tmp_path / "parts")
-    assert "the run resumes with the data.label_mean = 0.0 and data.label_scale = 1.0 with which it was" in screen
+    assert "the run resumes with data.label_mean = 0.0 and data.label_scale = 1.0, as it was" in screen
     whole, parts = (weights(load_model(tmp_path / name).model) for name in ("whole", "parts"))
     assert all(torch.equal(value, parts[name]) for name, value in whole.items())
 

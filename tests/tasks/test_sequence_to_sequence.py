@@ -13,7 +13,8 @@ from heedful.metrics.texts import Texts
 from heedful.predictors.translator import Translator
 from heedful.tasks import find_task
 from heedful.tasks.parts.sequence_to_sequence import collate, loss, texts_of
-from heedful.tasks.task import Evaluation, best_score, output_metrics
+from heedful.tasks.specs import best_score_name, output_metrics
+from heedful.tasks.task import Evaluation
 from matching import learned, recipe, write_matching
 
 SOURCE = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
@@ -71,9 +72,9 @@ def test_a_task_has_the_scores_that_it_names(name, tmp_path):
     model = task.build(task.recipe, task.tokenizers).eval()
     with torch.no_grad():
         scores = task.evaluate(model).scores
-    assert set(scores) == set(task.metrics) == {"loss", "perplexity"} | MEASURES[name]
-    assert best_score(type(task), task.recipe) == task.metrics[0]
-    assert task.command == ("heedful translate" if name == "translation" else "heedful write")
+    assert set(scores) == set(task.spec.metrics) == {"loss", "perplexity"} | MEASURES[name]
+    assert best_score_name(task.spec, task.recipe) == task.spec.metrics[0]
+    assert task.spec.command == ("heedful translate" if name == "translation" else "heedful write")
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -82,15 +83,15 @@ def test_without_decoding_the_loss_is_left(name, tmp_path):
     model = task.build(task.recipe, task.tokenizers).eval()
     with torch.no_grad():
         assert set(task.evaluate(model).scores) == {"loss", "perplexity"}
-        assert set(task.evaluate(model, Evaluation(is_test=True)).scores) == set(task.metrics)
-    assert best_score(type(task), task.recipe) == "loss"
+        assert set(task.evaluate(model, Evaluation(is_test=True)).scores) == set(task.spec.metrics)
+    assert best_score_name(task.spec, task.recipe) == "loss"
 
 
 def test_a_test_searches_as_the_recipe_says_and_a_validation_greedily(tmp_path, monkeypatch):
     task = prepared(tmp_path, "text_to_text", decode={"beam": 3, "n_best": 2, "max_extra": 7})
     model = task.build(task.recipe, task.tokenizers).eval()
     configs, texts = [], Texts(["w1"], ["w1"])
-    monkeypatch.setattr(task, "decoded", lambda _, config, __: configs.append(config) or texts)
+    monkeypatch.setattr(task, "decode_all", lambda _, config, __: configs.append(config) or texts)
     with torch.no_grad():
         task.evaluate(model)
         task.evaluate(model, Evaluation(is_test=True))
@@ -110,7 +111,7 @@ def test_measures_are_means_over_texts(tmp_path):
 
 def measure(task, outputs, references):
     texts = texts_of(outputs, references, task.recipe, task.tokenizers)
-    return example_scores(texts, output_metrics(type(task), task.recipe)).whole
+    return example_scores(texts, output_metrics(task.spec, task.recipe)).whole
 
 
 def folders(place):

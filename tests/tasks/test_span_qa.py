@@ -61,7 +61,7 @@ def write_one(path: Path, context: str, answer: str, question: str = "Which?", s
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_marked_word_is_found(trained, family):
     scores = json.loads((trained(family) / "result.json").read_text())
-    assert set(scores) == {"update", *SpanQuestionAnswering.metrics}
+    assert set(scores) == {"update", *SpanQuestionAnswering.spec.metrics}
     assert min(scores["f1"], scores["exact_match"]) > 0.9
     rng = random.Random(5)
     before, after = (" ".join(rng.choices(FILLERS, k=29)) for _ in range(2))  # of many windows
@@ -139,7 +139,7 @@ def test_answers_are_compared_by_the_convention_of_their_language(prepare, tmp_p
 
 def test_a_tokenizer_is_trained_on_each_text_once(prepare, tmp_path):
     task = prepare()
-    texts = list(SpanQuestionAnswering.dataset.texts(CorpusConfig(source="train"), task.recipe))
+    texts = list(SpanQuestionAnswering.dataset.reader.texts(CorpusConfig(source="train"), task.recipe))
     assert texts.count("Which?") == 23
     assert len(set(texts)) == len(texts) - 22
 

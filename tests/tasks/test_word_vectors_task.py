@@ -217,6 +217,7 @@ LONG = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_brings_words_of_one_use_together_and_others_apart(kind, objective, tmp_path):
@@ -233,7 +234,7 @@ def test_a_list_of_words_a_line_each_has_nothing_to_predict(tmp_path):
     (tmp_path / "text.txt").write_text("one\ntwo\none\n")
     data = {"train": [{"source": "text.txt"}], "documents": "line"}
     recipe = make_recipe({"task": "word_vectors", "data": data}, data_root=tmp_path)
-    with pytest.raises(InputError, match=r'no document of the text has two words .* set data\.documents = "file"'):
+    with pytest.raises(InputError, match=r'no document in the text has two words .* set data\.documents = "file"'):
         find_task("word_vectors").prepare(recipe, tmp_path / "data", lambda _: None)
 
 

@@ -70,12 +70,12 @@ def test_a_long_word_takes_no_squared_time():
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
 def test_a_rate_that_is_no_probability_is_refused(rate):
-    with pytest.raises(InputError, match="a probability, from 0 to 1, and not"):
+    with pytest.raises(InputError, match="must be a probability from 0 to 1, not"):
         BPE.encode_with_dropout("the cat", rate, random.Random(1))
 
 
 @pytest.mark.parametrize("kind", ["word", "character", "byte", "unigram", "wordpiece"])
 def test_other_kinds_have_no_merges_to_drop(kind):
     tokenizer = train_tokenizer(LINES, TokenizerConfig(kind=kind, vocab_size=311))
-    with pytest.raises(InputError, match=f'needs a tokenizer of kind "bpe", and this one is "{kind}"'):
+    with pytest.raises(InputError, match=f'needs a tokenizer of kind "bpe", but this one is "{kind}"'):
         tokenizer.encode_with_dropout("the cat", 0.0, random.Random(1))

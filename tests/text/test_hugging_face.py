@@ -205,12 +205,12 @@ def test_words_in_a_list_keep_their_rows():
     assert old_id_of.tolist() == [0, 7, 1, 2, 3, 4, 6]
     assert old_id_of[tokenizer.encode("a b ☃ é")].tolist() == [4, 3, 7, 6]
     assert from_words(["<unk>", "a"], 5)[1].tolist() == [-1, 0, -1, -1, 1]
-    with pytest.raises(InputError, match="2 words do not fit the 1 rows"):
+    with pytest.raises(InputError, match="2 words do not match the 1 rows"):
         from_words(["a", "b"], 1)
 
 
 def test_a_foreign_tokenizer_is_not_trained():
-    with pytest.raises(InputError, match=r"converted, not trained; name its folder in tokenizer\.path"):
+    with pytest.raises(InputError, match=r"converted, not trained; set tokenizer\.path to its folder"):
         train_tokenizer(["the cat"], TokenizerConfig(kind="foreign"))
 
 
@@ -222,14 +222,14 @@ def change(key, value):
     ("edit", "message"),
     [
         (lambda content: content[:-9], "not JSON"),
-        (lambda _: "[]", "has no keys|no keys"),
+        (lambda _: "[]", "not a JSON object"),
         (lambda _: "{}", "damaged, or not a tokenizer"),
         (change("model", {"type": "Unigram", "vocab": 7}), "damaged, or not a tokenizer"),
         (change("model", {"type": "BPE", "vocab": {"a": "b"}}), "damaged, or not a tokenizer|cannot read it"),
-        (change("model", {"type": "Dictionary", "vocab": {}}), "of type 'Dictionary' cannot be taken over"),
+        (change("model", {"type": "Dictionary", "vocab": {}}), "of type 'Dictionary' cannot be imported"),
         (change("decoder", {"type": "CTC", "pad_token": "x", "word_delimiter_token": "y", "cleanup": True}), '"CTC"'),
-        (change("decoder", None), '"none" cannot be taken over'),
-        (change("normalizer", {"type": "Unheard"}), "has a step of type 'Unheard'"),
+        (change("decoder", None), '"none" cannot be imported'),
+        (change("normalizer", {"type": "Unheard"}), "has a step of the unknown type 'Unheard'"),
     ],
 )
 def test_a_damaged_definition_is_named(folders, tmp_path, edit, message):
@@ -237,19 +237,17 @@ def test_a_damaged_definition_is_named(folders, tmp_path, edit, message):
     (tmp_path / "tokenizer.json").write_text(edit(content))
     with pytest.raises(InputError, match=message) as caught:
         from_hugging_face(tmp_path)
-    assert str(tmp_path) in str(caught.value) or "cannot be taken over" in str(caught.value)
+    assert str(tmp_path) in str(caught.value) or "cannot be imported" in str(caught.value)
 
 
 def test_a_second_piece_with_a_reserved_name_is_refused(tmp_path):
     folder = write_bert(tmp_path / "bert")
     with (folder / "vocab.txt").open("a") as file:
         file.write("<eos>\n")
-    with pytest.raises(InputError, match=r"a piece '<eos>' beside its special tokens"):
+    with pytest.raises(InputError, match=r"a piece '<eos>', but its special tokens"):
         from_hugging_face(folder)
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
-    with pytest.raises(
-        InputError, match=r"one of these has to be there: tokenizer\.json; vocab\.json with source\.spm"
-    ):
+    with pytest.raises(InputError, match=r"copy one of these there: tokenizer\.json; vocab\.json with source\.spm"):
         from_hugging_face(tmp_path)

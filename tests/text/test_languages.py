@@ -30,13 +30,14 @@ def test_other_words_are_not(code):
     [("Chinese", "zh"), ("german", "de"), ("Portugese", "pt"), ("Deutsch", "de"), ("中文", "zh"), ("jp", "ja")],
 )
 def test_a_name_is_answered_with_the_code(word, code):
-    with pytest.raises(InputError, match=f'--language: "{word}" is no language code of ISO 639; did you mean {code}?'):
+    with pytest.raises(InputError, match=f'--language: "{word}" is not an ISO 639 language code; did you mean {code}?'):
         check_language(word, "--language")
 
 
 def test_a_word_that_is_like_no_name_gets_examples():
     with pytest.raises(
-        InputError, match=r'data\.target_language: "xx" is no language code of ISO 639; give one such as en, de or zh'
+        InputError,
+        match=r'data\.target_language: "xx" is not an ISO 639 language code; give one such as en, de or zh',
     ):
         check_language("xx", "data.target_language")
 

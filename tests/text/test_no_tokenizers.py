@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from heedful.checkpoint import write_model
-from heedful.checkpoint.model_folder import read_description
+from heedful.checkpoint.description import read_description
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.storage.manifest import read_manifest
+from heedful.storage.complete_folder import read_manifest
 from heedful.text.tokenizer_pair import NoTokenizers
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_whoever_asks_for_a_tokenizer_is_told_that_there_is_none(side):
-    with pytest.raises(InputError, match="reads and writes no text"):
+    with pytest.raises(InputError, match="neither reads nor generates text"):
         getattr(NoTokenizers(), side)
 
 

@@ -42,5 +42,5 @@ def test_rows_are_never_cut_in_silence():
 def test_truncating_keeps_the_beginning():
     assert truncate([[345, 128, 672, 3], [5], []], 2) == [[345, 128], [5], []]
     assert truncate([[5, 7]], 0) == [[]]
-    with pytest.raises(InputError, match="cannot be cut to -1"):
+    with pytest.raises(InputError, match="cannot be truncated to -1"):
         truncate([[5, 7]], -1)

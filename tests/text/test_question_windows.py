@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from every_tokenizer import every_tokenizer, trained
 from heedful.errors import InputError
-from heedful.text.sequences import Context, encode_context, readings
+from heedful.text.sequences import Context, encode_context, question_windows
 from heedful.text.tokenizer import BOS, EOS
 
 words = st.builds(str.__add__, st.sampled_from("atTÄS苹果é☃("), st.text("ate\u0301\u200d苹☃.,)", max_size=5))
@@ -47,7 +47,7 @@ def test_space_around_an_answer_does_not_count():
 def test_a_row_is_the_question_and_a_window_of_the_text(causal):
     context = Context("", list(range(100, 141)), [])
     question = [50, 51, 52]
-    rows = readings(question, context, 17, causal=causal, name="it")
+    rows = question_windows(question, context, 17, causal=causal, name="it")
     assert [i for row in rows for i in context.ids[row.window.first : row.window.stop]] == context.ids
     for row in rows:
         window = context.ids[row.window.begin : row.window.end]
@@ -66,11 +66,11 @@ def test_a_row_is_the_question_and_a_window_of_the_text(causal):
 
 def test_a_question_leaves_half_of_the_row_to_its_text():
     context = Context("", list(range(100, 141)), [])
-    assert len(readings([50] * 8, context, 22, causal=False, name="it")[0].ids) == 22
+    assert len(question_windows([50] * 8, context, 22, causal=False, name="it")[0].ids) == 22
     with pytest.raises(InputError, match=r"line 7: a question of 9 tokens .* data.max_length = 22 .* shorten it"):
-        readings([50] * 9, context, 22, causal=False, name="line 7")
+        question_windows([50] * 9, context, 22, causal=False, name="line 7")
 
 
 def test_an_empty_text_is_read_too():
-    (row,) = readings([50], Context("", [], []), 11, causal=False, name="it")
+    (row,) = question_windows([50], Context("", [], []), 11, causal=False, name="it")
     assert row.ids == [BOS, 50, EOS, EOS]

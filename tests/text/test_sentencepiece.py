@@ -38,14 +38,14 @@ def test_large_numbers_take_several_bytes():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (MODEL[:-1], "damaged, or no SentencePiece model"),
-        (b"\xff" * 23, "a number without end"),
+        (MODEL[:-1], "damaged, or not a SentencePiece model"),
+        (b"\xff" * 23, "an unterminated number"),
         (b"\x0b", "wire type 3"),
         (inner(1, b"\x15\0\0\0\0"), "damaged"),
         (inner(1, piece("a", float("nan"))), "not finite"),
         (inner(1, inner(1, b"\xff")), "damaged"),
-        (b"", "holds no unigram language model"),
-        (sentencepiece(MARIAN_SCORES, model_type=2), "holds no unigram language model"),
+        (b"", "contains no unigram model"),
+        (sentencepiece(MARIAN_SCORES, model_type=2), "contains no unigram model"),
     ],
 )
 def test_a_damaged_or_other_model_is_named(content, message, tmp_path):
@@ -67,5 +67,5 @@ def test_ids_with_gaps_are_refused(tmp_path):
     folder = write_marian(tmp_path / "marian")
     for ids in ({"<unk>": 0, "a": 2}, {"a": 0}):
         (folder / "vocab.json").write_text(json.dumps(ids))
-        with pytest.raises(InputError, match=r"vocab\.json: does not number its pieces from 0 on"):
+        with pytest.raises(InputError, match=r"vocab\.json: does not number its pieces, <unk> included, from 0"):
             from_hugging_face(folder)

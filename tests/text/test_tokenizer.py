@@ -140,7 +140,7 @@ def test_the_table_of_the_source_documents_gives_its_ids():
     ("table", "config", "message"),
     [
         ({"a": 5, "b": 5}, PLAIN_WORDS, "the id 5 of 'b' is taken"),
-        ({"a": 3}, PLAIN_WORDS, "the id 3 of 'a' is taken; give each word an id of its own, from 4 on"),
+        ({"a": 3}, PLAIN_WORDS, "the id 3 of 'a' is taken; give each word another id, from 4 on"),
         ({"a": -1}, PLAIN_WORDS, "the id -1 of 'a' is taken"),
         ({"an": 128}, TokenizerConfig(kind="word"), "from 260 on"),
         ({"a": 5}, TokenizerConfig(), 'kind "word", not "bpe"'),

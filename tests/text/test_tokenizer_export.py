@@ -115,6 +115,15 @@ def test_special_tokens_can_be_left_out(tmp_path):
     assert old_id_of.tolist() == [-1, -1, 0, 0, *range(1, len(ours) - 3)]
 
 
+def test_ids_after_special_tokens_that_are_left_out_move_up_in_a_unigram_vocabulary(tmp_path):
+    ours = trained("unigram", byte_fallback=False)
+    to_hugging_face(ours, tmp_path / "ours", "decoder", absent=(PAD, BOS))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert len(theirs) == len(ours) - 2
+    for text in TEXTS:
+        assert theirs.encode(text) == [i - (1 if i < BOS else 2) for i in ours.encode(text)]
+
+
 def test_what_has_no_counterpart_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"has no counterpart in a tokenizer\.json"):
         to_hugging_face(trained("wordpiece"), tmp_path / "new", "decoder")

@@ -57,14 +57,14 @@ def with_value(key, value):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("tokenizer.json", lambda content: content[:-7], "other checksum.* copy the tokenizer again"),
-        ("tokenizer.json", lambda content: content.replace(b"c", b"k", 1), "other checksum"),
+        ("tokenizer.json", lambda content: content[:-7], "different checksum.* copy the tokenizer again"),
+        ("tokenizer.json", lambda content: content.replace(b"c", b"k", 1), "different checksum"),
         ("tokenizer.json", lambda content: b"\xff" + content, "not UTF-8"),
         ("config.json", lambda content: content[:-7], "damaged, or not written by heedful.*heedful tokenizer train"),
         ("config.json", lambda _: b"", "damaged, or not written by heedful"),
         ("config.json", lambda _: b'{"architectures": ["MarianMTModel"]}', "not written by heedful"),
         ("config.json", with_value("tokenizer", {"kind": "bip"}), "damaged, or not written by heedful"),
-        ("config.json", with_value("format", 2), "has format 2, and this heedful reads 1; update heedful"),
+        ("config.json", with_value("format", 2), "has format 2, but this heedful reads 1; update heedful"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_named_with_the_remedy(folder, name, change, message):
@@ -77,7 +77,7 @@ def test_a_damaged_or_foreign_file_is_named_with_the_remedy(folder, name, change
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
-    with pytest.raises(InputError, match=f"{name}: there is no such file"):
+    with pytest.raises(InputError, match=f"{name}: the file does not exist"):
         Tokenizer.load(folder)
     (folder / name).mkdir()
     with pytest.raises(InputError, match=f"{name}: cannot be read"):
@@ -97,10 +97,12 @@ def test_only_a_tokenizer_is_written_over(folder):
     WORD.save(folder)
     assert Tokenizer.load(folder).digest == WORD.digest
     (folder / "config.json").write_text('{"architectures": ["MarianMTModel"]}')
-    with pytest.raises(InputError, match="is not empty and holds no sound tokenizer; name another folder"):
+    with pytest.raises(
+        InputError, match="is not empty and does not contain an intact tokenizer; choose another folder"
+    ):
         BPE.save(folder)
     assert (folder / "config.json").read_text() == '{"architectures": ["MarianMTModel"]}'
-    with pytest.raises(InputError, match="is a file; name a folder"):
+    with pytest.raises(InputError, match="is a file; give a folder"):
         BPE.save(folder / "config.json")
 
 
@@ -140,20 +142,20 @@ def test_a_model_or_a_run_in_place_of_its_tokenizer_is_refused_with_the_folder_t
     TokenizerPair(BPE, BPE).save(tmp_path / place)
     with pytest.raises(InputError) as refusal:
         TokenizerPair.load(tmp_path)
-    assert str(refusal.value) == f"{tmp_path}: holds no tokenizer; give {tmp_path / place}"
+    assert str(refusal.value) == f"{tmp_path}: contains no tokenizer; give {tmp_path / place}"
 
 
 def test_a_folder_without_tokenizers_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no tokenizer; train one with `heedful tokenizer train"):
+    with pytest.raises(InputError, match="contains no tokenizer; train one with `heedful tokenizer train"):
         TokenizerPair.load(tmp_path)
     TokenizerPair(BPE, WORD).save(tmp_path)
     (tmp_path / "target/tokenizer.json").unlink()
-    with pytest.raises(InputError, match=r"target/tokenizer.json: there is no such file"):
+    with pytest.raises(InputError, match=r"target/tokenizer.json: the file does not exist"):
         TokenizerPair.load(tmp_path)
 
 
 def test_a_folder_with_tokenizers_of_two_pairs_is_refused(tmp_path):
     TokenizerPair(BPE, WORD).save(tmp_path)
     BPE.save(tmp_path / "joint")
-    with pytest.raises(InputError, match=r"holds tokenizers of different pairs \(.*joint.*source.*target.*\); remove"):
+    with pytest.raises(InputError, match=r"contains tokenizers of different pairs \(.*joint.*source.*\); remove"):
         TokenizerPair.load(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe, TokenizerConfig
 from heedful.data.preparation.pairs import prepare_pairs
 from heedful.tasks import TASKS
-from heedful.text.coverage import MANY, UnknownTokens, remedy, unknown_lines
+from heedful.text.coverage import MANY_UNKNOWN, UnknownTokens, remedy, unknown_lines
 from toy_captions import recipe, write_table
 
 
@@ -15,9 +15,11 @@ from toy_captions import recipe, write_table
 def test_a_share_that_matters_is_reported(unknown, reported):
     found = {"target tokens of train.de": UnknownTokens(100, unknown)}
     lines = list(unknown_lines(found, TokenizerConfig(kind="word", byte_fallback=False)))
-    assert MANY == 0.02
+    assert MANY_UNKNOWN == 0.02
     assert bool(lines) == reported
-    assert all(line.startswith(f"{unknown}% of the target tokens of train.de are unknown") for line in lines)
+    assert all(
+        line.startswith(f"{unknown}% of the target tokens of train.de are not in the vocabulary") for line in lines
+    )
 
 
 def test_the_end_of_a_text_is_no_token_of_it_and_nothing_is_no_share():
@@ -33,7 +35,7 @@ def test_the_end_of_a_text_is_no_token_of_it_and_nothing_is_no_share():
         ({"kind": "word", "byte_fallback": False}, 'tokenizer.kind = "bpe"'),
         ({"kind": "character", "byte_fallback": False}, "tokenizer.byte_fallback = true"),
         ({"kind": "bpe", "byte_fallback": False}, "tokenizer.vocab_size"),
-        ({"kind": "foreign", "path": "tokenizer"}, "made for this text"),
+        ({"kind": "foreign", "path": "tokenizer"}, "trained on this text"),
     ],
 )
 def test_the_remedy_fits_the_tokenizer(settings, key):
@@ -54,7 +56,7 @@ def test_preparing_pairs_reports_the_side_whose_text_is_unknown(tmp_path, kind, 
     recipe = Recipe(data=DataConfig(root=str(tmp_path), train=(corpus,), valid=corpus), tokenizer=tokenizer)
     told: list[str] = []
     prepared = prepare_pairs(recipe, tmp_path / "data", told.append)
-    lines = [line for line in told if "unknown" in line]
+    lines = [line for line in told if "<unk>" in line]
     assert all("target tokens of a.zh" in line for line in lines)
     assert len(lines) == (0 if fallback else 1)
     stored = json.loads((tmp_path / "data" / "report.json").read_text())["tokens"]
@@ -68,8 +70,8 @@ def test_preparing_pairs_reports_the_side_whose_text_is_unknown(tmp_path, kind, 
         counts = {"tokens": sum(map(len, rows)), "unknown": int(sum((row == 1).sum() for row in rows))}
         assert stored[name] == counts
     told.clear()
-    prepare_pairs(recipe, tmp_path / "data", told.append)  # prepared before, used again
-    assert [line for line in told if "unknown" in line] == lines
+    prepare_pairs(recipe, tmp_path / "data", told.append)  # the data prepared earlier is used
+    assert [line for line in told if "<unk>" in line] == lines
 
 
 def test_preparing_captions_reports_their_unknown_tokens(tmp_path):
@@ -77,7 +79,7 @@ def test_preparing_captions_reports_their_unknown_tokens(tmp_path):
     settings = recipe("captioning", write_table("captioning", tmp_path), tokenizer=tokenizer)
     told: list[str] = []
     TASKS["captioning"].prepare(settings, tmp_path / "data", told.append)
-    assert [line.split(" of the ")[1].split(" are ")[0] for line in told if "unknown" in line] == [
+    assert [line.split(" of the ")[1].split(" are ")[0] for line in told if "<unk>" in line] == [
         "target tokens of train.jsonl",
         "target tokens of valid.jsonl",
     ]

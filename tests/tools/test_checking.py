@@ -18,11 +18,11 @@ def test_a_whole_run_has_no_damage(runs: Path) -> None:
             "checkpoints/step-00000004/optimizer.safetensors",
             "checkpoints/step-00000004: optimizer.safetensors does not",
         ),
-        ("model/model.safetensors", "model: model.safetensors does not hold the bytes"),
-        ("data/train-0/ids.bin", "data/train-0: ids.bin does not hold the bytes"),
-        ("checkpoints/best.json", "checkpoints/best.json does not hold what was saved"),
-        ("log.jsonl", "log.jsonl has lines that are no records"),
-        ("result.json", "result.json does not hold what was saved"),
+        ("model/model.safetensors", "model: model.safetensors does not match its checksum"),
+        ("data/train-0/ids.bin", "data/train-0: ids.bin does not match its checksum"),
+        ("checkpoints/best.json", "checkpoints/best.json does not match its checksum"),
+        ("log.jsonl", "log.jsonl contains lines that are not records"),
+        ("result.json", "result.json does not match its checksum"),
     ],
 )
 def test_a_flipped_bit_is_told_with_its_file(name: str, told: str, runs: Path) -> None:
@@ -37,14 +37,14 @@ def test_a_flipped_bit_is_told_with_its_file(name: str, told: str, runs: Path) -
 def test_a_checkpoint_under_the_name_of_another_is_told(runs: Path) -> None:
     checkpoints = runs / "first/checkpoints"
     (checkpoints / "step-00000004").rename(checkpoints / "step-00000007")
-    assert list(damages(runs / "first")) == ["checkpoints/step-00000007: holds another step"]
+    assert list(damages(runs / "first")) == ["checkpoints/step-00000007: contains another step"]
 
 
 def test_a_model_under_the_name_of_a_checkpoint_is_told(runs: Path) -> None:
     shutil.copytree(runs / "first/model", runs / "first/checkpoints/step-00000099")
-    assert list(damages(runs / "first")) == ["checkpoints/step-00000099: holds another step"]
+    assert list(damages(runs / "first")) == ["checkpoints/step-00000099: contains another step"]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not the folder of a run"):
+    with pytest.raises(InputError, match="not a run folder"):
         list(damages(tmp_path))

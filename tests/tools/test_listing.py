@@ -7,7 +7,7 @@ import pytest
 from heedful.checkpoint import claim
 from heedful.errors import InputError
 from heedful.tools.runs import find_runs, summary
-from heedful.training.logger import logged_scores, result
+from heedful.training.logger import logged_scores, read_result
 
 
 def test_runs_are_found_below_a_folder_and_in_it(runs: Path) -> None:
@@ -19,20 +19,18 @@ def test_a_folder_that_is_not_there_is_refused_with_one_that_holds_runs(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(runs.parent)
-    with pytest.raises(
-        InputError, match=f"missing: there is no such folder; give one that holds runs, such as {runs.name}$"
-    ):
+    with pytest.raises(InputError, match=f"missing: no such folder; give one that contains runs, such as {runs.name}$"):
         list(find_runs(Path("missing")))
     (tmp_path / "bare").mkdir(exist_ok=True)
     monkeypatch.chdir(tmp_path / "bare")
-    with pytest.raises(InputError, match=r"missing: there is no such folder; give one that holds runs$"):
+    with pytest.raises(InputError, match=r"missing: no such folder; give one that contains runs$"):
         list(find_runs(Path("missing")))
 
 
 def test_a_finished_run_has_the_scores_of_its_model(runs: Path) -> None:
     found = summary(runs / "first")
     assert (found.state, found.update) == ("finished", 5)
-    assert {"update": 5, **found.scores} == result(runs / "first")
+    assert {"update": 5, **found.scores} == read_result(runs / "first")
     assert found.bytes > (runs / "first/model/model.safetensors").stat().st_size
 
 

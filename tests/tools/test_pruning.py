@@ -7,7 +7,7 @@ import pytest
 from heedful.checkpoint import Checkpoints, claim
 from heedful.errors import InputError
 from heedful.tools.runs import needless, prune, summary
-from heedful.training.logger import logged_scores, result
+from heedful.training.logger import logged_scores, read_result
 from interrupted import train
 from reversal import fingerprint, recipe
 
@@ -36,7 +36,7 @@ def test_an_interrupted_run_keeps_what_its_end_averages(interrupted: Path, finis
 
 def test_a_run_that_goes_on_after_its_end_is_not_finished(runs: Path) -> None:
     run = runs / "first"
-    (run / "result.json").write_text(json.dumps(result(run) | {"update": 3}))
+    (run / "result.json").write_text(json.dumps(read_result(run) | {"update": 3}))
     assert (summary(run).state, summary(run).update) == ("interrupted", 5)
     assert summary(run).scores == logged_scores(run, 4)
     Checkpoints(run, 7).mark_best(2, "loss", 0.3)
@@ -60,12 +60,12 @@ def test_what_was_put_aside_and_left_over_goes(runs: Path) -> None:
 
 
 def test_a_run_that_is_trained_is_refused(runs: Path) -> None:
-    with claim(runs / "first"), pytest.raises(InputError, match="is being trained"):
+    with claim(runs / "first"), pytest.raises(InputError, match="is still being trained"):
         prune(runs / "first")
 
 
 def test_without_an_intact_checkpoint_nothing_goes(runs: Path) -> None:
     for path in (runs / "first/checkpoints").glob("step-*"):
         (path / "manifest.json").unlink()
-    with pytest.raises(InputError, match="holds no intact checkpoint"):
+    with pytest.raises(InputError, match="has no intact checkpoint"):
         needless(runs / "first")

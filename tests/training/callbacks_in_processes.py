@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 import heedful
-from heedful.distributed import end_process
+from heedful.distributed.reducer import end_process
 from heedful.errors import RunError
 from heedful.training.callbacks import Callback, TrainingEvent
 

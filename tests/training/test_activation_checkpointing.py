@@ -66,8 +66,6 @@ def test_without_gradients_nothing_is_computed_again():
     ("tables", "reason"),
     [
         ({"train": {"activation_checkpointing": True}, "model": {"architecture": "recurrent"}}, "has none"),
-        ({"train": {"activation_checkpointing": True, "compile": True}}, "the compiler decides"),
-        ({"parallel": {"shard": "full"}, "train": {"compile": True}}, "compiles whole stacks"),
         ({"parallel": {"shard": "full", "shard_processes": 2}}, 'set parallel.shard = "hybrid"'),
     ],
 )

@@ -7,7 +7,7 @@ import torch
 
 from heedful.config.schema import Recipe
 from heedful.errors import RunError
-from heedful.training.preflight import check_agreement, checksum, settings
+from heedful.training.startup_checks import check_agreement, checksum, shared_settings
 from several_processes import in_processes
 
 
@@ -25,17 +25,17 @@ def model(weight=0.1):
 def test_a_process_that_differs_is_named_with_all_that_differs():
     same = {"data": "abc", "weights": checksum(model())}
     agree(same, same, dict(same))
-    with pytest.raises(RunError, match="process 2 has other weights than process 0"):
+    with pytest.raises(RunError, match="process 2 differs from process 0 in weights"):
         agree(same, same, same | {"weights": checksum(model(0.2))})
-    with pytest.raises(RunError, match="process 1 has other data, weights than process 0"):
+    with pytest.raises(RunError, match="process 1 differs from process 0 in data, weights"):
         agree(same, {"data": "abd", "weights": 7}, same)
 
 
 def test_a_setting_that_differs_is_named():
     recipe = Recipe()
     other = replace(recipe, train=replace(recipe.train, seed=2), optimizer=replace(recipe.optimizer, lr=0.5))
-    with pytest.raises(RunError, match=r"process 1 has other optimizer\.lr, train\.seed than process 0"):
-        agree(settings(recipe), settings(other))
+    with pytest.raises(RunError, match=r"process 1 differs from process 0 in optimizer\.lr, train\.seed"):
+        agree(shared_settings(recipe), shared_settings(other))
 
 
 def test_machines_may_have_their_own_threads_and_their_own_folder_of_the_data():
@@ -48,8 +48,9 @@ def test_machines_may_have_their_own_threads_and_their_own_folder_of_the_data():
             train=replace(recipe.train, threads=threads),
         )
 
-    agree(settings(at("/one", 7)), settings(at("/two", 11)))
+    agree(shared_settings(at("/one", 7)), shared_settings(at("/two", 11)))
     with pytest.raises(RunError, match=r"tokenizer\.path"):
         agree(
-            settings(at("/one", 7)), settings(replace(at("/one", 7), tokenizer=replace(Recipe().tokenizer, path="/x")))
+            shared_settings(at("/one", 7)),
+            shared_settings(replace(at("/one", 7), tokenizer=replace(Recipe().tokenizer, path="/x"))),
         )

@@ -117,7 +117,7 @@ def test_an_exception_at_the_end_leaves_the_final_model(text, tmp_path):
     ],
 )
 def test_what_would_never_be_called_is_refused_before_anything_is_made(text, tmp_path, callback, words):
-    with pytest.raises(InputError, match=f"a callback has the methods on_update, on_validation, on_end.*{words}"):
+    with pytest.raises(InputError, match=f"has one or more of the methods on_update, on_validation, on_end.*{words}"):
         train(text, tmp_path / "run", callback)
     assert not (tmp_path / "run").exists()
 
@@ -125,7 +125,7 @@ def test_what_would_never_be_called_is_refused_before_anything_is_made(text, tmp
 @pytest.mark.parametrize(
     ("callbacks", "words"),
     [
-        (Callback(), r"callbacks is a list, such as \[Callback\(\)\]"),
+        (Callback(), r"callbacks must be a list, such as \[Callback\(\)\]"),
         ([Callback], r"is a class, not a callback; .*: Callback\(\)"),
     ],
 )
@@ -166,7 +166,7 @@ def test_of_two_processes_the_first_calls_its_callbacks_and_both_end_when_one_fa
         assert launch(command, 2) == 0
         return [json.loads((tmp_path / f"outcome-{rank}.json").read_text()) for rank in range(2)]
 
-    reason = "a callback of the first process has failed (ZeroDivisionError: mine); the run is saved"
+    reason = "a callback in process 0 has failed (ZeroDivisionError: mine); the run was saved"
     assert outcomes() == ["ZeroDivisionError: mine", f"RunError: {reason}"]
     assert outcomes() == [4, 4]
     calls = (tmp_path / "calls-0").read_text().splitlines()

@@ -61,8 +61,8 @@ def test_a_file_a_recipe_and_plain_values_are_one_recipe(text, tmp_path):
     (tmp_path / "config.toml").write_text(to_toml(recipe_to_dict(as_recipe(settings(text)))), encoding="utf-8")
     assert as_recipe(tmp_path, changes) == as_recipe(as_recipe(settings(text)), changes) == values
     assert (values.train.seed, values.train.max_updates, values.data.train[0].weight) == (7, 19, 2.0)
-    assert as_recipe(settings(text), {"name": "x"}, data=tmp_path).data.root == str(tmp_path)
-    assert as_recipe(values, data="here").data.root == str(Path("here").absolute())
+    assert as_recipe(settings(text), {"name": "x"}, root=tmp_path).data.root == str(tmp_path)
+    assert as_recipe(values, root=Path("here")).data.root == str(Path("here").absolute())
     paths = {"train": [{"source": Path("a.src"), "target": Path("a.tgt")}]}
     assert as_recipe({"preset": "tiny", "data": paths}).data.train[0].source == "a.src"
 
@@ -75,7 +75,10 @@ def test_a_file_a_recipe_and_plain_values_are_one_recipe(text, tmp_path):
             "set train.max_update = 2: unknown key train.max_update; did you mean train.max_updates",
         ),
         ({"train": {"seed": -1}}, "set train.seed = -1: train.seed must be at least 0, but is -1"),
-        ({"data.train.5.weight": 1.0}, "set data.train.5.weight = 1.0: 5 is no place in a list of 1; the next is 1"),
+        (
+            {"data.train.5.weight": 1.0},
+            "set data.train.5.weight = 1.0: 5 is not an index of a list of 1; 1 appends to it",
+        ),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes, words, text, tmp_path):
@@ -83,7 +86,7 @@ def test_settings_that_cannot_be_are_refused(changes, words, text, tmp_path):
         heedful.train(settings(text), tmp_path / "run", set=changes)
     assert words in str(caught.value)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(InputError, match="there is no such recipe"):
+    with pytest.raises(InputError, match="no such recipe"):
         heedful.train(tmp_path / "nowhere")
 
 
@@ -93,7 +96,7 @@ def test_ctrl_c_saves_before_it_interrupts_and_the_same_call_goes_on(text, tmp_p
         stop_after(3, patch, signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             heedful.train(settings(text), tmp_path / "run", console=Console(file=told, width=200))
-    assert "stopped and saved after update 3; the same call goes on from there" in told.getvalue()
+    assert "stopped and saved after update 3; the same call resumes it" in told.getvalue()
     assert heedful.train(settings(text), tmp_path / "run", set={"train.max_updates": 4}, console=QUIET).update == 4
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from heedful.errors import InputError, RunError
 from heedful.progress import ProgressReporter
-from heedful.training.logger import LOG, RESULT, RunLogger, logged_scores, result, tensorboard
+from heedful.training.logger import LOG, RESULT, RunLogger, logged_scores, read_result, tensorboard
 
 
 def logger(folder, update=0, terminal=False):
@@ -58,7 +58,7 @@ def test_without_a_terminal_progress_is_plain_lines(tmp_path):
     assert lines[0].startswith("update 1: loss 1.5, lr 0.001, ")
     assert lines[0].endswith(" tokens/s")
     assert lines[1] == "update 1: valid_loss 1.25, valid_perplexity 3.5, valid_bleu 20.5"
-    assert result(tmp_path) == {"update": 1, "loss": 1.0, "perplexity": 3.0}
+    assert read_result(tmp_path) == {"update": 1, "loss": 1.0, "perplexity": 3.0}
 
 
 def disk_of(path, size):
@@ -87,7 +87,7 @@ def test_lines_that_a_full_disk_refuses_are_written_when_there_is_room(tmp_path)
         opened.record(40, {"loss": 1.0})
     assert updates(tmp_path) == [10, 20, 30, 40]
     assert screen.getvalue().count("NOT LOGGED") == 1
-    assert "log.jsonl (No space left on device); training goes on" in screen.getvalue()
+    assert "log.jsonl (No space left on device); training continues" in screen.getvalue()
 
 
 def test_a_disk_that_is_full_to_the_end_is_told_of_and_no_traceback(tmp_path):
@@ -124,13 +124,13 @@ def test_curves_that_cannot_be_written_are_told_of_once(board, tmp_path):
     opened.board = board
     with opened:
         opened.record(10, {"loss": 1.0, "lr": 0.1})
-    assert screen.getvalue().count("NO MORE CURVES") == 1
+    assert screen.getvalue().count("TENSORBOARD STOPPED") == 1
 
 
 def test_a_result_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path):
     opened, _ = logger(tmp_path)
     (tmp_path / RESULT).mkdir()
-    with opened, pytest.raises(RunError, match=r"cannot write .*result.json.*the same command goes on"):
+    with opened, pytest.raises(RunError, match=r"cannot write .*result.json.*the same command resumes"):
         opened.conclude(1, {})
 
 

@@ -40,6 +40,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_run_that_is_interrupted_three_times_equals_a_whole_run_bit_for_bit(variant, text, tmp_path, monkeypatch):
     settings = recipe(text, **VARIANTS[variant])
@@ -66,7 +67,6 @@ def test_more_updates_continue_a_finished_run_as_if_it_had_been_planned(text, tm
     assert fingerprint(tmp_path / "extended")[0] == fingerprint(tmp_path / "whole")[0]
 
 
-@pytest.mark.slow
 def test_a_run_killed_at_two_random_moments_equals_a_whole_run_bit_for_bit(text, tmp_path):
     settings = recipe(text, train={"max_updates": 199, "validate_every": 29, "save_every": 7, "log_every": 1})
 
@@ -126,6 +126,7 @@ device = "cpu"
 """
 
 
+@pytest.mark.slow
 def test_another_process_with_the_same_recipe_computes_the_same(text, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(TOML.format(root=text, TOY_MODEL=TOY_MODEL), encoding="utf-8")
@@ -151,9 +152,7 @@ def test_training_stops_when_validation_no_longer_improves(text, tmp_path):
 
 def test_training_stops_after_the_last_epoch_and_knows_when_that_will_be(text, tmp_path, monkeypatch):
     expected, take = [], Trainer.update
-    monkeypatch.setattr(
-        Trainer, "update", lambda self, logger: (expected.append(loop.expected_updates(self)), take(self, logger))
-    )
+    monkeypatch.setattr(Trainer, "update", lambda self: (expected.append(loop.expected_updates(self)), take(self)))
     settings = recipe(text, train={"max_epochs": 2, "max_updates": 1000, "accumulate": 4})
     assert {train(settings, tmp_path / "run").update} == set(expected)
     state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())
@@ -209,7 +208,7 @@ def newest(folder: Path) -> Path:
 def test_other_settings_or_other_text_cannot_go_on_with_a_run(text, tmp_path):
     train(recipe(text), tmp_path / "run")
     before = fingerprint(tmp_path / "run")
-    with pytest.raises(InputError, match=r"model.dropout is 0.3, the run was begun with 0.1"):
+    with pytest.raises(InputError, match=r"model.dropout is 0.3, but the run was started with 0.1"):
         train(recipe(text, model={"dropout": 0.3}), tmp_path / "run")
     write_pairs(text, "train", 101, seed=5)
     with pytest.raises(InputError, match="data has changed"):

@@ -1,4 +1,4 @@
-"""Pictures, sounds and videos that a program holds become training data without the loss of a bit."""
+"""Pictures, audio files and videos that a program holds become training data without the loss of a bit."""
 
 import json
 from io import BytesIO
@@ -132,20 +132,20 @@ def test_a_dictionary_with_a_path_names_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "value", "message"),
     [
-        (IMAGES, np.zeros((3, 20, 30), np.uint8), r"array of type uint8 and shape \(3, 20, 30\) is no picture"),
-        (IMAGES, np.zeros((20, 30)), "array of type float64 .* is no picture; give pixels from 0 to 255"),
-        (IMAGES, 7, "7 .int. is not one of the files to learn from; give the name of a file, bytes"),
-        (IMAGES, {"pixels": 1}, "is not one of the files to learn from"),
-        (VIDEOS, np.zeros((20, 30), np.uint8), "is no video"),
-        (SOUNDS, np.zeros((7, 2)), "is no sound; give samples from -1.0 to 1.0"),
+        (IMAGES, np.zeros((3, 20, 30), np.uint8), r"array of type uint8 and shape \(3, 20, 30\) is not an image"),
+        (IMAGES, np.zeros((20, 30)), "array of type float64 .* is not an image; give pixels from 0 to 255"),
+        (IMAGES, 7, "7 .int. cannot be read as image; give a file name, bytes"),
+        (IMAGES, {"pixels": 1}, "cannot be read as image"),
+        (VIDEOS, np.zeros((20, 30), np.uint8), "is not a video"),
+        (SOUNDS, np.zeros((7, 2)), "is not audio; give samples of one channel"),
         (SOUNDS, np.zeros(0), "it has no samples"),
-        (SOUNDS, np.array([0.5, np.nan]), "1 of its 2 samples are no finite numbers"),
+        (SOUNDS, np.array([0.5, np.nan]), "1 of its 2 samples are not finite"),
         (
             SOUNDS,
             (8000, np.zeros(7)),
-            "8000 .int. is not one of the files .* or .samples, samples a second",
+            "8000 .int. cannot be read as audio; .* or .samples, rate",
         ),
-        (SOUNDS, (np.zeros(7), 0), "0 .int. is not a number of samples a second"),
+        (SOUNDS, (np.zeros(7), 0), "0 .int. is not a sample rate"),
         (SOUNDS, "nothing", None),
     ],
 )
@@ -190,7 +190,7 @@ def value_of(path: Path) -> Any:
     return image(path.read_bytes()) if path.suffix == ".png" else path.read_bytes()
 
 
-@pytest.mark.parametrize("task", [name for name in RECIPES if find_task(name).modality != "text"])
+@pytest.mark.parametrize("task", [name for name in RECIPES if find_task(name).spec.modality != "text"])
 def test_every_task_of_files_is_prepared_from_values(task, tmp_path):
     (tmp_path / "data").mkdir()
     recipe = RECIPES[task](tmp_path / "data")

@@ -7,7 +7,7 @@ import torch
 import toy_tasks
 from heedful.config.schema import TrainConfig
 from heedful.errors import RunError
-from heedful.training import preflight as fit
+from heedful.training import startup_checks as fit
 from heedful.training import trainer
 from interrupted import train, train_aloud
 from reversal import fingerprint, recipe, write_pairs
@@ -25,7 +25,7 @@ def test_the_largest_batch_is_tried_once_before_the_first_update_and_not_when_a_
     honest = fit.try_largest_batch
 
     def try_and_note(step, task, batches, device):
-        tried.append(max(len(ids) * int(task.plan.lengths[ids].max()) for ids in batches))
+        tried.append(max(len(ids) * int(task._train_plan.lengths[ids].max()) for ids in batches))
         honest(step, task, batches, device)
 
     monkeypatch.setattr(trainer, "try_largest_batch", try_and_note)
@@ -57,7 +57,7 @@ def test_a_batch_that_does_not_fit_ends_the_run_before_its_first_update(text, mo
 
     monkeypatch.setattr(sequence_to_sequence, "loss", loss)
     monkeypatch.setattr(trainer.Trainer, "update", lambda *_: updates.append(1))
-    with pytest.raises(RunError, match=r"memory does not suffice for the largest batch, .*train\.batch_tokens=30 "):
+    with pytest.raises(RunError, match=r"out of memory for the largest batch, .*train\.batch_tokens=30 "):
         train(recipe(text), text / "run")
     assert updates == []
 
@@ -84,7 +84,7 @@ def test_of_batches_of_one_size_that_of_the_longest_examples_is_tried():
 
 def test_a_model_that_the_machine_cannot_hold_is_not_built(text, monkeypatch):
     settings = recipe(text)
-    monkeypatch.setattr(fit, "count", lambda _: 10**15)
+    monkeypatch.setattr(fit, "count_parameters", lambda _: 10**15)
     with pytest.raises(RunError, match=r"1,000,000,000,000,000 parameters.*--set model\.d_model=8"):
         train(replace(settings), text / "run")
 
@@ -99,7 +99,7 @@ def test_a_batch_that_holds_all_training_data_is_told_of(accumulate, batches, sa
     train_config = TrainConfig(batch_tokens=100_000, accumulate=accumulate)
     line = fit.whole_epoch_line(train_config, [np.arange(3)] * batches)
     assert bool(line) == said
-    assert not said or f"all training data, {3 * batches} examples or windows, as train.batch_tokens = 100,000" in line
+    assert not said or f"all training data, {3 * batches} examples or windows, because train.batch_tokens" in line
 
 
 @pytest.mark.parametrize("task", ["language_model", "masked_lm", "classification", "regression"])

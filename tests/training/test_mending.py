@@ -12,7 +12,7 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoints
 from heedful.errors import HeedfulError, InputError, RunError
 from heedful.training import loop
-from heedful.training.resume import Resumption
+from heedful.training.resume import ResumeOptions
 from heedful.training.trainer import Trainer
 from interrupted import train, train_aloud
 from reversal import fingerprint, recipe, write_pairs
@@ -79,7 +79,7 @@ def test_a_damaged_log_is_put_aside(line: str, place: Path, begun: Path) -> None
     log = (begun / "log.jsonl").read_text()
     (begun / "log.jsonl").write_text(f"{line}\n{log}")
     _, said = train_aloud(short(place, 13), begun)
-    assert "log.jsonl is damaged: put aside as" in said
+    assert "log.jsonl is damaged: moved to" in said
     assert (begun / "log.jsonl.bad").read_text() == f"{line}\n{log}"
     assert same_model(begun, place / "whole")
 
@@ -96,7 +96,7 @@ def test_a_damaged_mark_of_the_best_is_made_again(place: Path, begun: Path) -> N
     marked = Checkpoints(begun, 5).best
     (begun / "checkpoints/best.json").write_bytes(b"")
     _, said = train_aloud(short(place, 8), begun)
-    assert "best.json does not hold what was saved: put aside" in said
+    assert "best.json does not match its checksum: moved to" in said
     assert Checkpoints(begun, 5).best == marked is not None
 
 
@@ -113,8 +113,8 @@ def test_a_damaged_model_of_a_finished_run_is_written_again(place: Path, begun: 
     [
         ("optimizer", lambda _: {}, r"optimizer\.safetensors: it is empty"),
         ("optimizer", lambda tensors: dict(list(tensors.items())[1:]), r"optimizer\.safetensors: missing"),
-        ("optimizer", lambda tensors: {key: x[..., :1] for key, x in tensors.items() if x.dim()}, "another shape"),
-        ("optimizer", lambda tensors: {key: x.half() for key, x in tensors.items()}, "another shape or type"),
+        ("optimizer", lambda tensors: {key: x[..., :1] for key, x in tensors.items() if x.dim()}, "a different shape"),
+        ("optimizer", lambda tensors: {key: x.half() for key, x in tensors.items()}, "a different shape or type"),
         ("optimizer", lambda tensors: tensors | {"exp_avg.nothing": next(iter(tensors.values()))}, "unexpected"),
         ("weights", lambda tensors: dict(list(tensors.items())[1:]), r"model\.safetensors: missing"),
         ("weights", lambda tensors: {key: x.double() for key, x in tensors.items()}, "float64"),
@@ -122,7 +122,7 @@ def test_a_damaged_model_of_a_finished_run_is_written_again(place: Path, begun: 
         ("state", lambda state: state | {"data": 7}, r"state\.json: data is 7"),
         ("state", lambda state: state | {"progress": state["progress"] | {"tokens": "many"}}, "tokens is 'many'"),
         ("state", lambda state: state | {"progress": state["progress"] | {"update": 7}}, "update is 7"),
-        ("state", lambda state: state | {"progress": state["progress"] | {"window": None}}, "other entries"),
+        ("state", lambda state: state | {"progress": state["progress"] | {"window": None}}, "window is None"),
     ],
 )
 def test_a_checkpoint_that_is_whole_but_does_not_fit_is_refused(part, changed, message, place, begun):
@@ -139,7 +139,7 @@ def test_a_strict_run_does_not_go_on_from_an_older_checkpoint(place: Path, begun
     path.write_bytes(b"")
     settings, quiet = short(place, 13), Console(quiet=True)
     with pytest.raises(InputError, match=r"state\.json has 0 bytes"):
-        loop.train(settings, begun, quiet, resumption=Resumption(strict=True))
+        loop.train(settings, begun, quiet, resume_options=ResumeOptions(strict=True))
     assert path.is_file()
     loop.train(settings, begun, quiet)
     assert same_model(begun, place / "whole")
@@ -149,9 +149,9 @@ def test_a_change_that_is_allowed_is_told_and_kept(place: Path, begun: Path) -> 
     settings = short(place, 13)
     changed = replace(settings, optimizer=replace(settings.optimizer, lr=0.02))
     screen = io.StringIO()
-    allowed = Resumption(allowed=("optimizer.lr",))
-    loop.train(changed, begun, Console(file=screen, width=500), resumption=allowed)
-    assert "optimizer.lr is 0.02, the run was begun with 0.01" in screen.getvalue()
+    allowed = ResumeOptions(allowed_changes=("optimizer.lr",))
+    loop.train(changed, begun, Console(file=screen, width=500), resume_options=allowed)
+    assert "optimizer.lr is 0.02, but the run was started with 0.01" in screen.getvalue()
     assert not same_model(begun, place / "whole")
     train(changed, begun)
 
@@ -166,7 +166,7 @@ def test_data_that_is_overwritten_while_training_reads_it_ends_the_run(place, be
         return take(self)
 
     monkeypatch.setattr(Trainer, "compute", take_and_overwrite)
-    with pytest.raises(RunError, match=r"ids\.bin was changed while training reads it"):
+    with pytest.raises(RunError, match=r"ids\.bin was changed during training"):
         train(short(place, 13), begun)
     monkeypatch.undo()
     train(short(place, 13), begun)

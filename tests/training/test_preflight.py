@@ -18,7 +18,8 @@ from heedful.errors import InputError
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
-from heedful.training.preflight import check_processes, preflight
+from heedful.training.preflight import preflight
+from heedful.training.startup_checks import check_processes
 from interrupted import train
 from reversal import SETTINGS
 
@@ -55,24 +56,24 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"train": {"device": "cuda:7"}},
         r'the device "cuda:7" cannot be used .* torch finds no GPU here; use "auto" or "cpu"',
     ),
-    "a small vocabulary": ({"tokenizer": {"vocab_size": 5, "byte_fallback": True}}, "vocab_size = 5 has no room"),
+    "a small vocabulary": ({"tokenizer": {"vocab_size": 5, "byte_fallback": True}}, "vocab_size = 5 is too small"),
     "bytes without bytes": ({"tokenizer": {"kind": "byte"}}, r"set tokenizer\.byte_fallback = true"),
     "a tokenizer to be converted": ({"tokenizer": {"kind": "foreign"}}, "is converted, not trained"),
-    "a lost tokenizer": ({"tokenizer": {"path": "lost"}}, "lost: there is no such tokenizer; train one"),
+    "a lost tokenizer": ({"tokenizer": {"path": "lost"}}, "lost: no such tokenizer; train one"),
     "lost text": (
         {"data": {"train": [{"source": "lost.a", "target": "lost.b"}]}},
-        r"in \S+ there is no lost\.a, no lost\.b; ",
+        r'^data\.train\.0\.source = "lost\.a", data\.train\.0\.target = "lost\.b": no such files in \S+; correct',
     ),
-    "no text": ({"data": {"train": []}}, "names no training text"),
+    "no text": ({"data": {"train": []}}, "has no training text"),
     "no language": (
         {"data": {"source_language": "Chinese", "target_language": "xx"}},
-        r"2 problems.*\n  data\.source_language: .Chinese. is no .* did you mean zh\?\n  data\.target_language: .xx. ",
+        r"2 problems.*\n  data\.source_language: .Chinese. is not .* did you mean zh\?\n  data\.target_language: .xx. ",
     ),
     "lost validation": (
         {"data": {"valid": {"source": "lost.src", "target": "valid.tgt"}}},
-        r"there is no lost\.src; correct the names",
+        r'^data\.valid\.source = "lost\.src": no such file in \S+; correct the name, or give --data FOLDER',
     ),
-    "uneven": ({"data": {"valid": {"source": "train.src", "target": "valid.tgt"}}}, "101 lines and .* has 11"),
+    "uneven": ({"data": {"valid": {"source": "train.src", "target": "valid.tgt"}}}, "101 lines, but .* has 11"),
     "empty": ({"data": {"train": [{"source": "empty", "target": "empty"}]}}, "no pairs are left"),
     "a key": (
         {"data": {"train": [{"source": "pairs.jsonl"}]}},
@@ -80,14 +81,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a column": (
         {"data": {"valid": {"source": "one.tsv"}}},
-        r"one\.tsv, line 1: 1 column, but column 2 is wanted",
+        r"one\.tsv, line 1: 1 column, but column 2 is needed",
     ),
     "other bytes": ({"data": {"valid": {"source": "utf16.tsv"}}}, r"utf16\.tsv: not UTF-8 text but UTF-16"),
     "a score": ({"train": {"best": "accuracy"}}, r'train\.best = "accuracy": task = "translation" has the scores'),
-    "lost vectors": ({"model": {"tie": "none", "source_vectors": "lost"}}, "lost: there is no such file"),
+    "lost vectors": ({"model": {"tie": "none", "source_vectors": "lost"}}, "lost: no such file"),
     "narrow vectors": (
         {"model": {"tie": "none", "target_vectors": "vectors"}},
-        "vectors of size 3; set model.d_model = 3",
+        "vectors of size 3, but model.d_model = ",
     ),
     "a lost start": ({"train": {"start": "lost"}}, 'no model "lost"'),
 }
@@ -115,7 +116,7 @@ def test_several_processes_need_a_gpu_each_or_none(monkeypatch: pytest.MonkeyPat
     check_processes(on("cuda:1"), 1, 1)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(InputError, match=r"2 processes need as many GPUs, and torch finds 1 here.*train\.device=cpu"):
+    with pytest.raises(InputError, match=r"2 processes need as many GPUs, but torch finds 1 here.*train\.device=cpu"):
         check_processes(on("auto"), 2, 2)
     check_processes(on("cpu"), 2, 2)
     check_processes(on("auto"), 2, 1)
@@ -141,7 +142,7 @@ def test_all_that_can_be_found_at_once_is_listed(changed: Changed, text: Path) -
 
 
 def test_a_folder_of_data_that_is_not_there_is_one_error(changed: Changed, text: Path) -> None:
-    with pytest.raises(InputError, match=r"^.*/nowhere: there is no such folder of data; .* with --data$"):
+    with pytest.raises(InputError, match=r"^.*/nowhere: no such data folder; .* with --data$"):
         preflight(changed(data={"root": str(text / "nowhere")}))
 
 
@@ -150,7 +151,7 @@ def test_corpora_that_training_does_not_read_are_checked_where_they_are_given(ch
     settings = changed()
     settings = replace(settings, data=replace(settings.data, test=test))
     assert preflight(settings) == settings
-    with pytest.raises(InputError, match=r"there is no lost\.src, no lost\.tgt; "):
+    with pytest.raises(InputError, match=r'data\.test\.target = "lost\.tgt": no such files in \S+; '):
         preflight(settings, further=[test])
 
 
@@ -163,7 +164,7 @@ def test_a_folder_of_texts_is_read_as_training_reads_it(tmp_path: Path) -> None:
     assert preflight(settings) == settings
     empty = toy_tasks.recipe("language_model", tmp_path, data={**data, "train": [{"source": "books/deep/.."}]})
     (tmp_path / "books/deep/one.txt").rename(tmp_path / "books/deep/one.pdf")
-    refused(empty, tmp_path, r"no file below this folder ends in \.txt")
+    refused(empty, tmp_path, r"no \.txt, \.text, \.md or \.jsonl files")
 
 
 def test_labels_that_are_not_known_are_found_in_the_validation_set_too(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_labels_that_are_not_known_are_found_in_the_validation_set_too(tmp_path:
     settings = toy_tasks.recipe("classification", tmp_path)
     assert set(preflight(settings).data.labels) == {"red", "green", "blue"}
     (tmp_path / "valid.tsv").write_text("a text\tpink\n")
-    refused(settings, tmp_path, r"valid\.tsv, line 1: 'pink' is none of the classes blue, green, red")
+    refused(settings, tmp_path, r"valid\.tsv, line 1: the label 'pink' is not in data.labels \(blue, green, red\)")
 
 
 def test_the_run_of_a_classifier_whose_classes_come_from_its_data_can_go_on(tmp_path: Path) -> None:
@@ -190,13 +191,13 @@ def test_a_masked_language_model_needs_a_mask(tmp_path: Path) -> None:
 def test_text_that_is_empty_is_found(task: str, tmp_path: Path) -> None:
     toy_tasks.write_text(tmp_path)
     (tmp_path / "valid.txt").write_text("\n \n")
-    refused(toy_tasks.recipe(task, tmp_path), tmp_path, r"valid\.txt: no text is left")
+    refused(toy_tasks.recipe(task, tmp_path), tmp_path, r"valid\.txt: no texts are left")
 
 
 def test_neighbours_are_not_told_from_strangers_in_one_document(tmp_path: Path) -> None:
     toy_tasks.write_text(tmp_path)
     settings = toy_tasks.recipe("masked_lm", tmp_path, data={"documents": "file"})
-    refused(settings, tmp_path, r"is one document, and .* set masking\.next_sentence = false")
+    refused(settings, tmp_path, r"is a single document, but .* set masking\.next_sentence = false")
     alone = replace(settings, masking=replace(settings.masking, next_sentence=False))
     assert preflight(alone) == alone
 
@@ -233,10 +234,8 @@ def test_a_start_of_another_family_is_refused(start: str, task: str, tmp_path: P
     model = find_task(start).build(begun, pair)
     write_model(tmp_path / "start", begun, pair, weights(model))
     settings = toy_tasks.recipe(task, tmp_path, train={"start": str(tmp_path / "start")})
-    families = " or ".join(find_task(task).families)
-    words = (
-        rf'start: this is a model of family "{begun.model.family}" .* learned by a model of family {families}; start'
-    )
+    families = " or ".join(find_task(task).spec.families)
+    words = rf'start: this is a model of family "{begun.model.family}" .* needs a model of family {families}; start'
     refused(settings, tmp_path, words)
 
 
@@ -246,12 +245,12 @@ def test_the_folder_of_another_run_is_found(changed: Changed, text: Path) -> Non
     before = sorted((text / "run").rglob("*"))
     assert preflight(settings, text / "run") == settings
     other = replace(settings, model=replace(settings.model, dropout=0.3))
-    with pytest.raises(InputError, match=r"the run cannot resume with other settings: model\.dropout is 0\.3"):
+    with pytest.raises(InputError, match=r"the run cannot resume with different settings: model\.dropout is 0\.3"):
         preflight(other, text / "run")
     assert sorted((text / "run").rglob("*")) == before
     with pytest.raises(InputError, match="is not empty and is not a heedful run"):
         preflight(settings, text)
-    with pytest.raises(InputError, match="cannot be the folder of a run"):
+    with pytest.raises(InputError, match="cannot be used as a run folder"):
         preflight(settings, text / "train.src" / "run")
     assert preflight(settings, text / "new" / "run") == settings
     assert not (text / "new").exists()
@@ -264,4 +263,4 @@ def test_a_start_whose_weights_have_no_place_is_found(tmp_path: Path, text: Path
     torch.manual_seed(1)
     write_model(tmp_path / "bert", begun, pair, weights(find_task("masked_lm").build(begun, pair)))
     settings = changed(train={"start": str(tmp_path / "bert")}, model={"tie": "none"})
-    refused(settings, text, "its vectors of segments have no place")
+    refused(settings, text, "can use its segment embeddings only with learned")

@@ -78,7 +78,7 @@ def test_a_tokenizer_that_has_moved_is_the_same_and_another_is_refused(recipe, t
 def test_settings_that_change_a_number_are_refused_by_name(table, changes, recipe):
     changed = replace(recipe, **{table: replace(getattr(recipe, table), **changes)})
     (key,) = changes
-    with pytest.raises(InputError, match=rf"{table}.{key} is .*, the run was begun with .*begin another run"):
+    with pytest.raises(InputError, match=rf"{table}.{key} is .*, but the run was started with .*start a new run"):
         check_same_run(changed, saved(recipe))
 
 
@@ -103,7 +103,7 @@ def test_the_distance_of_checkpoints_may_change_where_none_are_averaged(recipe):
 def test_the_distance_of_checkpoints_is_fixed_where_the_final_model_is_their_mean(recipe):
     averaged = replace(recipe, train=replace(recipe.train, average_last=2, keep_last=2))
     other = replace(averaged, train=replace(averaged.train, save_every=7))
-    with pytest.raises(InputError, match=r"train\.save_every is 7, .* Use the old values, or begin another run"):
+    with pytest.raises(InputError, match=r"train\.save_every is 7, .* Use the old values, or start a new run"):
         check_same_run(other, saved(averaged))
 
 
@@ -116,7 +116,9 @@ def test_only_the_keys_that_are_listed_may_change(recipe):
     keys = ["optimizer.lr", "train.label_smoothing"]
     told = check_same_run(changed, saved(recipe), keys)
     assert [clause.split()[0] for clause in told] == keys
-    with pytest.raises(InputError, match=r"other settings: train\.label_smoothing is 0\.2, the run was begun with"):
+    with pytest.raises(
+        InputError, match=r"different settings: train\.label_smoothing is 0\.2, but the run was started with"
+    ):
         check_same_run(changed, saved(recipe), keys[:1])
 
 
@@ -124,10 +126,10 @@ def test_a_refusal_names_the_options_that_allow_all_changes_at_once(recipe):
     changed = replace(with_lr(recipe, 0.02), train=replace(recipe.train, label_smoothing=0.2, accumulate=3))
     keys = ["optimizer.lr", "train.accumulate", "train.label_smoothing"]
     options = " ".join(f"--allow-change {key}" for key in keys)
-    with pytest.raises(InputError, match=f"Use the old values, accept what changes with {options}, or begin another"):
+    with pytest.raises(InputError, match=f"Use the old values, accept the changes with {options}, or start a new"):
         check_same_run(changed, saved(recipe))
     with pytest.raises(
-        InputError, match=f"accept what changes with {options.removeprefix('--allow-change optimizer.lr ')}"
+        InputError, match=f"accept the changes with {options.removeprefix('--allow-change optimizer.lr ')}"
     ):
         check_same_run(changed, saved(recipe), keys[:1])
     check_same_run(changed, saved(recipe), keys)
@@ -135,14 +137,14 @@ def test_a_refusal_names_the_options_that_allow_all_changes_at_once(recipe):
 
 def test_a_refusal_names_no_option_where_a_change_cannot_be_allowed(recipe):
     changed = replace(with_lr(recipe, 0.02), train=replace(recipe.train, seed=7))
-    with pytest.raises(InputError, match="Use the old values, or begin another run"):
+    with pytest.raises(InputError, match="Use the old values, or start a new run"):
         check_same_run(changed, saved(recipe))
 
 
 def test_the_options_of_a_refusal_let_a_finished_run_of_a_falling_rate_be_longer(recipe):
     timed = replace(recipe, optimizer=replace(recipe.optimizer, schedule="linear"))
     longer = replace(timed, train=replace(timed.train, max_updates=1000))
-    with pytest.raises(InputError, match=r"with --allow-change train\.max_updates, or begin"):
+    with pytest.raises(InputError, match=r"with --allow-change train\.max_updates, or start"):
         check_same_run(longer, saved(timed))
     check_same_run(longer, saved(timed), ["train.max_updates"])
 
@@ -156,15 +158,15 @@ def test_the_rate_of_dropout_may_be_allowed_to_change(recipe):
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("model.d_ff", "the weights that are learned so far"),
-        ("optimizer.name", "the state that is kept"),
-        ("train.freeze", "the state that is kept"),
+        ("model.d_ff", "the weights learned so far belong to the old model"),
+        ("optimizer.name", "the saved state belongs to the old optimizer"),
+        ("train.freeze", "the saved optimizer state belongs"),
         ("train.best", "the best score so far"),
         ("train.validate_decoding", "the best score so far"),
-        ("train.save_every", "the checkpoints that the end may average"),
-        ("tokenizer.vocab_size", "the ids of the tokens"),
-        ("train.batch_tokens", "the place in the data"),
-        ("task", "something else"),
+        ("train.save_every", "the checkpoints to average at the end"),
+        ("tokenizer.vocab_size", "the token ids would change"),
+        ("train.batch_tokens", "place in the data"),
+        ("task", "belong to the old task"),
         ("optimizer.speed", "a recipe has no key"),
     ],
 )

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from heedful.config.schema import OptimizerConfig, Recipe, TrainConfig
-from heedful.optim import learning_rate
+from heedful.training.learning_rate import learning_rate, rate_line
 from heedful.training.logger import LOG
-from heedful.training.trainer_state import TrainerState, last_update, note_time, rate_line
+from heedful.training.trainer_state import TrainerState, last_update, note_time
 from interrupted import train
 from reversal import recipe
 
@@ -60,7 +60,7 @@ def test_a_run_of_an_older_version_keeps_its_schedule():
 def test_where_the_rate_ends_is_said_for_every_limit(limits):
     optimizer = OptimizerConfig(schedule="linear", lr=0.01, min_lr=0.001, warmup=0)
     line = rate_line(Recipe(optimizer=optimizer, train=TrainConfig(**limits)))
-    assert "linear from 0.01 to 0.001 at" in line
+    assert "linear schedule from 0.01 to 0.001 at" in line
     assert ("epoch 3" in line) == ("max_epochs" in limits)
     assert ("5 minutes" in line) == ("max_minutes" in limits)
 

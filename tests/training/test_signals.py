@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heedful.distributed import SINGLE_PROCESS
+from heedful.distributed.reducer import SINGLE_PROCESS
 from heedful.training import signals
 from heedful.training.signals import Interruption
 from several_processes import in_processes
@@ -57,7 +57,7 @@ def test_a_signal_that_nohup_ignores_stays_ignored():
 
 
 def test_torchrun_and_a_service_manager_may_both_send_the_same_signal(ctrl_c, monkeypatch):
-    monkeypatch.setattr(signals, "of_torchrun", lambda: True)
+    monkeypatch.setattr(signals, "launched_by_torchrun", lambda: True)
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)

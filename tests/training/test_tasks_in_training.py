@@ -63,7 +63,7 @@ def test_other_classes_cannot_go_on_with_a_run(text, tmp_path):
     settings = recipe("classification", text)
     train(settings, tmp_path / "run")
     other = recipe("classification", text, data={"labels": ["red", "green", "blue"]}, train={"max_updates": 13})
-    with pytest.raises(InputError, match=r"data\.labels is \['red', 'green', 'blue'\], the run was begun with"):
+    with pytest.raises(InputError, match=r"data\.labels is \['red', 'green', 'blue'\], but the run was started with"):
         train(other, tmp_path / "run")
 
 
@@ -85,6 +85,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("work", ["rehearse", "gradient", "evaluate"])
 def test_a_run_that_was_stopped_within_an_update_or_a_validation_equals_a_whole_run(
@@ -136,6 +137,7 @@ def test_a_language_model_learns_what_always_follows(text, tmp_path):
     assert found.text.startswith(" T3c T3d T3e! T3a T3b")
 
 
+@pytest.mark.slow
 def test_a_masked_language_model_learns_to_fill_and_to_tell_neighbours(text, tmp_path):
     model = {"dropout": 0.0, "d_model": 32, "heads": 4, "norm": "pre", "positions": "learned"}
     masking = {"rate": 0.25, "mask": 1.0, "random": 0.0, "short": 0.0}

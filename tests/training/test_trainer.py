@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from every_task import RECIPES
-from heedful.distributed import SINGLE_PROCESS
+from heedful.distributed.reducer import SINGLE_PROCESS
 from heedful.tasks import find_task
 from heedful.training import loop, trainer
-from heedful.training.trainer import BatchReader, Trainer, planned
+from heedful.training.trainer import BatchReader, Trainer, upcoming_indices
 from interrupted import train
 from resumed import check_resumes_exactly
 from reversal import fingerprint
@@ -27,7 +27,7 @@ READ_AHEAD = ("image_classification", "speech_recognition", "masked_patches", "i
 
 @pytest.fixture
 def prepared(tmp_path):
-    """Prepared pictures."""
+    """Prepared images."""
     recipe = RECIPES["image_classification"](tmp_path)
     return find_task(recipe.task).prepare(recipe, tmp_path / "prepared", lambda _: None).data
 
@@ -36,6 +36,7 @@ def with_workers(recipe, workers):
     return replace(recipe, train=replace(recipe.train, workers=workers))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", READ_AHEAD)
 def test_a_run_with_workers_equals_one_without_bit_for_bit_and_so_does_one_that_goes_on(name, tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
@@ -48,8 +49,8 @@ def test_a_run_with_workers_equals_one_without_bit_for_bit_and_so_does_one_that_
 
 def test_batches_are_planned_through_all_epochs_from_where_a_run_stands():
     epochs = [[np.array([10 * epoch + batch]) for batch in range(5)] for epoch in range(4)]
-    found = planned(epochs.__getitem__, SINGLE_PROCESS, 2, epoch=1, start=2)
-    assert [(epoch, ids.tolist()) for epoch, ids in islice(found, 9)] == [
+    upcoming = upcoming_indices(epochs.__getitem__, SINGLE_PROCESS, 2, epoch=1, start=2)
+    assert [(epoch, indices.tolist()) for epoch, indices in islice(upcoming, 9)] == [
         *((1, [12 + batch]) for batch in range(3)),
         *((2, [20 + batch]) for batch in range(5)),
         (3, [30]),
@@ -89,6 +90,7 @@ def test_a_process_that_may_have_no_children_has_no_workers(prepared, monkeypatc
     assert trainer.number_of_workers(prepared, torch.device("cuda")) == 0
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_task_that_is_sent_to_another_process_reads_the_same_batches_from_its_folder(name, tmp_path):
     recipe = RECIPES[name](tmp_path)
@@ -129,8 +131,8 @@ def test_workers_leave_signals_to_the_run_which_saves_first(tmp_path, monkeypatc
     recipe = with_workers(RECIPES["image_classification"](tmp_path / "data"), 2)
     take = Trainer.update
 
-    def stop_all(self, logger):
-        take(self, logger)
+    def stop_all(self):
+        take(self)
         if self.state.update == 3:
             workers = multiprocessing.active_children()
             assert len(workers) == 2

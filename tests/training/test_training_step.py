@@ -121,7 +121,7 @@ def test_several_processes_step_as_one_with_all_batches(precision, count, proces
 
 
 def stepped_on(taught, batches):
-    """The gradient that the optimiser gets in an update."""
+    """The gradient that the optimizer gets in an update."""
     seen = []
 
     def look(*_):

@@ -1,5 +1,6 @@
 """Warm start: what goes over is the same to the bit, computes the same, and nothing is lost without a word."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,9 @@ def test_two_models_become_one(bert, gpt):
 
 @pytest.mark.parametrize(("tie", "message"), [("all", 'model.tie = "all"'), ("output", 'model.tie = "output"')])
 def test_one_matrix_does_not_begin_with_two(bert, gpt, tie, message):
-    with pytest.raises(InputError, match=rf"gpt: its \S+ would replace what \S+ has begun with; {message}"):
+    with pytest.raises(
+        InputError, match=rf"gpt: its \S+ would replace the weights that \S+ has started with; {message}"
+    ):
         begun(recipe(start=bert, start_decoder=gpt, model={"tie": tie}))
 
 
@@ -131,7 +134,7 @@ def test_halves_of_different_shapes_are_refused(bert, tmp_path):
 
 
 def test_a_decoder_begins_with_a_language_model_only(bert, gpt):
-    with pytest.raises(InputError, match='this is a model of family "encoder"'):
+    with pytest.raises(InputError, match='not a model of family "encoder"'):
         with_warm_start(recipe(start_decoder=bert))
     with pytest.raises(InputError, match=r'for the task "classification"; use train\.start'):
         with_warm_start(recipe("classification", start_decoder=gpt, model={"family": "decoder"}))
@@ -139,7 +142,7 @@ def test_a_decoder_begins_with_a_language_model_only(bert, gpt):
 
 @pytest.mark.parametrize("key", ["start", "start_decoder"])
 def test_a_model_that_is_not_there_is_refused_with_the_key_that_names_it(key, tmp_path):
-    with pytest.raises(InputError, match=rf'train\.{key}: no model ".*/missing": there is no such folder'):
+    with pytest.raises(InputError, match=rf'train\.{key}: no model ".*/missing": no such folder'):
         with_warm_start(recipe(**{key: tmp_path / "missing"}))
 
 
@@ -151,7 +154,7 @@ def test_texts_longer_than_the_learned_positions_are_refused_with_the_remedy(ber
 
 def test_segments_without_a_table_of_positions_are_refused(tmp_path):
     rotary = trained(tmp_path / "rotary", "masked_lm", {**BERT, "positions": "rotary", "d_k": 6})
-    with pytest.raises(InputError, match='it has positions = "rotary"; take one with segments = 0'):
+    with pytest.raises(InputError, match='it has positions = "rotary"; use one with segments = 0'):
         begun(recipe(start=rotary))
 
 
@@ -171,6 +174,59 @@ def test_a_translator_begins_with_a_translator(tmp_path):
     there = weights(load_model(old).model)
     assert all(torch.equal(value, there[name]) for name, value in weights(model).items())
     assert fresh == []
+
+
+LAYERS = {"start_encoder_layers": [3, 1, 3, 2], "start_decoder_layers": [2]}
+
+
+def test_a_translator_begins_with_the_chosen_layers_of_another(tmp_path):
+    old = trained(
+        tmp_path / "old", "translation", {**SHAPE, "encoder_layers": 3, "decoder_layers": 2}, filters={"max_tokens": 3}
+    )
+    model, fresh, _ = begun(recipe(start=old, **LAYERS))
+    there = load_model(old).model
+    assert fresh == []
+    for ours, theirs, numbers in (
+        (model.encoder.blocks, there.encoder.blocks, LAYERS["start_encoder_layers"]),
+        (model.decoder.blocks, there.decoder.blocks, LAYERS["start_decoder_layers"]),
+    ):
+        assert len(ours) == len(numbers)
+        for block, number in zip(ours, numbers, strict=True):
+            assert all(map(torch.equal, block.parameters(), theirs[number - 1].parameters()))
+    assert model.encoder.blocks[0] is not model.encoder.blocks[2]
+
+
+def test_a_gpt_begins_with_the_chosen_layers_of_another(gpt):
+    model, _, _ = begun(recipe("language_model", start=gpt, model={"family": "decoder"}, start_decoder_layers=[3]))
+    there = load_model(gpt).model
+    [block] = model.backbone.stack.blocks
+    assert all(map(torch.equal, block.parameters(), there.backbone.stack.blocks[2].parameters()))
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ({"start_decoder_layers": [4]}, r"train.start_decoder_layers = \[4\]: .*gpt has 3 decoder layers"),
+        ({"start_encoder_layers": [1]}, r"train.start_encoder_layers = \[1\]: .*gpt has 0 encoder layers"),
+    ],
+)
+def test_layers_that_a_start_model_lacks_are_refused(gpt, layers, message):
+    with pytest.raises(InputError, match=message):
+        begun(recipe("language_model", start=gpt, model={"family": "decoder"}, **layers))
+
+
+def test_layers_without_a_start_model_are_refused():
+    with pytest.raises(InputError, match=r"choose layers of train.start; set it"):
+        recipe(start_decoder_layers=[1])
+
+
+def test_a_recipe_decides_the_bpe_dropout_of_its_start_models_tokenizer(tmp_path):
+    ours = TokenizerPair(*[train_tokenizer(OLD, TokenizerConfig(vocab_size=300))] * 2)
+    settings = recipe_from_dict({"model": {"d_model": 14, "heads": 2, "tie": "all"}}, "test")
+    write_model(tmp_path / "old", settings, ours, weights(find_task("translation").build(settings, ours)))
+    settings = recipe(start=tmp_path / "old")
+    settings = with_warm_start(replace(settings, tokenizer=TokenizerConfig(dropout=0.3)))
+    assert (settings.tokenizer.vocab_size, settings.tokenizer.dropout) == (300, 0.3)
 
 
 TRANSLATORS = {
@@ -197,7 +253,7 @@ def test_a_task_on_texts_begins_with_the_encoder_of_a_translator_and_computes_th
 
 def test_a_causal_classifier_does_not_begin_with_a_translator(tmp_path):
     there = trained(tmp_path / "there", "translation", TRANSLATORS["transformer"], filters={"max_tokens": 3})
-    with pytest.raises(InputError, match=r'a model of family "encoder_decoder" .* is learned by a model of family'):
+    with pytest.raises(InputError, match=r'a model of family "encoder_decoder" .* needs a model of family'):
         with_warm_start(recipe("classification", start=there, model={"family": "decoder"}))
 
 
@@ -221,7 +277,7 @@ def test_another_vocabulary_is_refused_with_all_that_differs(bert, tmp_path, tas
     with pytest.raises(InputError) as caught:
         with_warm_start(recipe(task, start=bert, tokenizer=path, model=FAMILIES[task]))
     message = str(caught.value)
-    assert f"the vocabulary of {path} is not that of {bert}: 17 pieces are the same" in message
+    assert f"the vocabulary of {path} differs from that of {bert}: 17 pieces are the same" in message
     assert "5 are only there (▁w0, ▁w1, ▁w2, ▁w3, ▁w4), 2 only here (▁new1, ▁new2)" in message
     assert all(f'"{remedy}"' in message for remedy in ("keep", "extend", "remap"))
 
@@ -265,7 +321,7 @@ def test_extend_refuses_to_lose_pieces(bert, tmp_path):
 def test_two_vocabularies_cannot_both_be_kept(bert, tmp_path):
     other = trained(tmp_path / "other", "language_model", GPT, NEW["other"])
     for vocabulary in (None, "keep"):
-        with pytest.raises(InputError, match=r"is not that of \S+other"):
+        with pytest.raises(InputError, match=r"differs from that of \S+other"):
             with_warm_start(recipe(start=bert, start_decoder=other, vocabulary=vocabulary))
     model, _, ours = begun(recipe(start=bert, start_decoder=other, vocabulary="remap"))
     [row] = ours.source.encode("w7")
@@ -276,7 +332,7 @@ def test_two_vocabularies_cannot_both_be_kept(bert, tmp_path):
 
 def test_models_that_share_nothing_are_refused(bert, monkeypatch):
     monkeypatch.setattr(module, "pairs_of_names", lambda *_: {})
-    with pytest.raises(InputError, match="nothing of this model has a place in the other"):
+    with pytest.raises(InputError, match="no weight of this model fits the new model"):
         begun(recipe(start=bert))
 
 
@@ -292,6 +348,6 @@ def test_what_a_run_begins_with_is_said_for_every_task(bert, task):
     model, fresh, _ = begun(settings)
     line = start_line(settings, model, fresh)
     taken = sum(value.numel() for name, value in model.named_parameters() if name not in fresh)
-    assert line.startswith(f"begins with the weights of {bert}: backbone")
+    assert line.startswith(f"starts with the weights of {bert}: backbone")
     assert f"({taken:,} of {sum(value.numel() for value in model.parameters()):,} parameters)" in line
     assert line.endswith(f"fresh: {', '.join(fresh) or 'none'}")

@@ -1,4 +1,4 @@
-"""Warm start of models of pictures and sound: what goes over, what is new, and pictures of another size."""
+"""Warm start of models of images and audio: what goes over, what is new, and images of another size."""
 
 import re
 from dataclasses import asdict, replace
@@ -150,7 +150,7 @@ def test_a_run_begins_with_masked_patches_of_another_size_and_tells(pictures, ma
     outcome, screen = train_aloud(preflight(settings), tmp_path / "run")
     assert outcome == loop.Outcome(11, 0)
     assert TOLD in screen
-    assert re.search(f"begins with the weights of {masked}: .*; fresh: output.weight, output.bias", screen)
+    assert re.search(f"starts with the weights of {masked}: .*; fresh: output.weight, output.bias", screen)
     assert load_model(tmp_path / "run").recipe.image.size == (20, 30)
 
 
@@ -174,12 +174,10 @@ def test_a_captioner_begins_its_encoder_with_masked_patches(pictures, masked, tm
 
 def test_a_model_that_reads_something_else_is_refused(pictures, masked, tmp_path):
     sounds = {"task": "audio_classification", "data": {"labels": ["high", "low"]}, "train": {"start": str(masked)}}
-    with pytest.raises(
-        InputError, match='this model reads pictures, and one for the task "audio_classification" reads'
-    ):
+    with pytest.raises(InputError, match='this model reads images, but one for the task "audio_classification" reads'):
         with_warm_start(make_recipe(sounds))
     texts = {"task": "classification", "model": {"family": "encoder"}, "train": {"start": str(masked)}}
-    with pytest.raises(InputError, match='this model reads pictures, and one for the task "classification" reads text'):
+    with pytest.raises(InputError, match='this model reads images, but one for the task "classification" reads text'):
         with_warm_start(make_recipe(texts))
 
 
@@ -204,7 +202,7 @@ def test_a_classifier_of_sounds_begins_with_another_and_refuses_longer_ones(tmp_
     loaded = load_model(tmp_path / "run").recipe
     assert (loaded.audio.hop, loaded.audio.mels) == (20, 7)
     longer = make_recipe(settings, ["audio.max_seconds=1.5", "model.max_positions=38"])
-    with pytest.raises(InputError, match=r"has learned 25 positions, .* sound of 38: set audio\.max_seconds = 1,"):
+    with pytest.raises(InputError, match=r"has learned 25 positions, .* audio of 38: set audio\.max_seconds = 1,"):
         with_warm_start(longer)
 
 
@@ -274,7 +272,7 @@ def test_a_classifier_of_videos_does_not_begin_with_one_of_pictures(pictures, ma
     settings = toy_media.recipe(
         "video_classification", tmp_path, data={"labels": ["a", "b"]}, train={"start": str(masked)}
     )
-    with pytest.raises(InputError, match='reads pictures, and one for the task "video_classification" reads videos'):
+    with pytest.raises(InputError, match='reads images, but one for the task "video_classification" reads videos'):
         with_warm_start(settings)
 
 
@@ -302,6 +300,6 @@ def test_settings_that_read_files_otherwise_than_the_start_model_learned_are_tol
     if told is None:
         assert notes == []
     else:
-        assert [note.partition(", which this recipe")[0] for note in notes] == [
-            f"the model that training starts from has learned with {told}"
+        assert [note.partition(", but this recipe")[0] for note in notes] == [
+            f"the model that training starts from was trained with {told}"
         ]

@@ -5,7 +5,8 @@ import torch
 
 from heedful.architectures import EncoderDecoder
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
-from heedful.distributed import SINGLE_PROCESS
+from heedful.distributed.reducer import SINGLE_PROCESS
+from heedful.nn.lora import add_updates
 from heedful.tasks.parts.sequence_to_sequence import loss
 from heedful.training.training_step import TrainingStep
 from heedful.training.warm_start import freeze
@@ -19,8 +20,10 @@ def learner(
     encoder_layers=2,
     norm="post",
     reducer=SINGLE_PROCESS,
-    activation_checkpointing=False,
     frozen=(),
+    compile=False,
+    activation_checkpointing=False,
+    lora=None,
     **optimizer,
 ):
     torch.manual_seed(0)
@@ -29,10 +32,14 @@ def learner(
     recipe = Recipe(
         model=model,
         optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
-        train=TrainConfig(precision=precision, activation_checkpointing=activation_checkpointing, freeze=frozen),
+        train=TrainConfig(
+            precision=precision, compile=compile, activation_checkpointing=activation_checkpointing, freeze=frozen
+        ),
     )
     network = EncoderDecoder(model, 23, 23)
     freeze(network, recipe)
+    if lora is not None:
+        add_updates(network, lora)
 
     def objective(model, batch):
         return [loss(model, batch, recipe.train.label_smoothing)]

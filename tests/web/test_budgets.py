@@ -141,6 +141,7 @@ def test_no_frame_is_late_while_a_pointer_moves(base, watched):
     assert statistics.quantiles(moving, n=20)[-1] <= most  # the machine itself delays no more than one in twenty
 
 
+@pytest.mark.slow
 def test_many_looks_do_not_fill_the_memory(live, watched):
     page = watched.open(live.url("attention", model="translator", text="dog 0"))
     for number in range(20):

@@ -6,8 +6,8 @@ import pytest
 
 from heedful.config.schema import Recipe
 from heedful.tools.compare.job import Measured, TestResult
-from heedful.tools.compare.pages import html_page
-from heedful.tools.compare.report import FAILED, SystemReport, gather, report_system
+from heedful.tools.compare.report import html_page
+from heedful.tools.compare.results import FAILED, SystemReport, gather, report_system
 from heedful.tools.compare.setup import Budget
 
 NAMES = ("short", "a-rather-long-name-of-a-system", "third")
@@ -36,12 +36,13 @@ def page_file(tmp_path_factory):
     log = "".join(f'{{"update": {i}, "loss": {9 - i / 100}, "valid_bleu": {i / 10}}}\n' for i in range(10, 510, 10))
     (folder / "log.jsonl").write_text(log)
     systems = [report_system(name, f"{name}.toml", Recipe(), measured(i), folder) for i, name in enumerate(NAMES)]
-    systems.append(SystemReport("gone", "gone.toml", None, FAILED, "gone.toml: there is no such recipe; " * 7))
+    systems.append(SystemReport("gone", "gone.toml", None, FAILED, "gone.toml: no such recipe; " * 7))
     path = folder / "report.html"
     path.write_text(html_page(gather(systems, "the test set", Budget(updates=503))), encoding="utf-8")
     return path
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_fits_the_screen_and_asks_no_network(chromium, page_file, width, scheme):

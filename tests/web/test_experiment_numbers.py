@@ -24,7 +24,7 @@ SHOWN = 5.1e-4  # of three digits after the point
 
 def panel(page, label):
     """A part of a page, when it is there."""
-    found = page.locator(f"main section[aria-label='{label}']")
+    found = page.locator(f'main section[aria-label="{label}"]')
     found.wait_for()
     return found
 
@@ -50,7 +50,7 @@ def test_a_token_has_its_row_its_position_and_its_neighbours(live, watched, mode
         subject.tokenizers, {"src": "source", "tgt": "target"}[line]
     )
     near = neighbours(subject.model, tokenizer, line, token)
-    items = panel(page, "Tokens with rows like it").locator("li").all()
+    items = panel(page, "Tokens with similar rows").locator("li").all()
     assert [int(figure(item.locator("small").inner_text())) for item in items] == [one.token for one in near]
     cosines = [figure(item.locator("span.number").inner_text()) for item in items]
     assert np.allclose(cosines, [one.cosine for one in near], atol=SHOWN)
@@ -71,12 +71,12 @@ def test_two_models_are_compared_token_by_token_and_head_by_head(live, watched):
     one, other = (served.loaded_translator(seed).use() for seed in (1, 2))
     target = look(one, Question(text=TEXT)).answers[0].options[0].text
     first, second = log_probs(one, target), log_probs(other, target)
-    part = panel(page, "How probable each token is to each")
+    part = panel(page, "Each token's log-probability under both models")
     part.locator("tfoot").wait_for()
     assert np.allclose(table(part), np.stack([first, second, second - first], 1), atol=SHOWN)
     sums = [figure(cell) for cell in part.locator("tfoot td.number").all_inner_texts()]
     assert np.allclose(sums, [first.sum(), second.sum(), (second - first).sum()], atol=SHOWN)
-    part = panel(page, "Where each head looks")
+    part = panel(page, "What each head attends to")
     part.get_by_role("grid").wait_for()
     seen, beside = (trace(subject, TEXT, target, keep=["*.attn"]) for subject in (one, other))
     apart = [
@@ -123,7 +123,7 @@ def test_without_heads_every_token_has_its_new_probability(live, watched):
     subject = served.models()["translator"].use()
     found = effect(subject, look(subject, Question(text=TEXT)), OFF)
     whole, without = np.array(found.whole), np.array(found.without)
-    part = page.get_by_role("region", name="What becomes of the tokens that were written")
+    part = page.get_by_role("region", name="Effect on the output tokens")
     assert np.allclose(table(part), np.stack([whole, without, without - whole], 1), atol=SHOWN)
 
 
@@ -140,13 +140,13 @@ def test_heads_are_worth_what_the_sample_says(live, watched):
     off = " ".join(f"{head.block}.{head.number}" for head in OFF)
     page = watched.open(live.url("heads", model="translator", text=TEXT, off=off))
     subject = served.models()["translator"].use()
-    page.get_by_role("button", name="Weigh the heads that are off (2)").click()
+    page.get_by_role("button", name="Measure BLEU without the heads that are off (2)").click()
     said = page.get_by_text(re.compile("^BLEU")).inner_text()
     found = cost(subject, OFF, *served.SAMPLE)
     change, level = found.difference, 95
     expected = [found.baseline.value, found.system.value, change.value, change.interval, level, found.p_value]
     assert np.allclose(figures(said), expected, atol=0.0051)
-    page.get_by_role("button", name="Weigh every head").click()
+    page.get_by_role("button", name="Measure BLEU without each head").click()
     every = heads(subject.model)
     grid = page.get_by_role("grid")
     expect(grid.get_by_text("…")).to_have_count(0)

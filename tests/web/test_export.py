@@ -18,6 +18,7 @@ def exported(request, tmp_path_factory):
     return path, seen
 
 
+@pytest.mark.sampled(2)
 def test_every_view_of_a_file_is_shown_without_one_request(exported, watched):
     path, _ = exported
     page = watched.open(path.as_uri())

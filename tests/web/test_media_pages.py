@@ -1,4 +1,4 @@
-"""Pages of models that read pictures or sound: a file is sent, and what is laid on it is what the model computed."""
+"""Pages of models that read images or audio: a file is sent, and what is laid on it is what the model computed."""
 
 import base64
 import re
@@ -52,6 +52,7 @@ def own(task):
     return look(toy_readers.loaded(task).use(), Question(text="a", file=FILES[task]))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("task", "view"), [(task, view) for task in VIEWS for view in sorted(VIEWS[task])])
 def test_a_page_is_shown_in_both_languages_and_fits_a_phone(reading, watched, task, view):
     page = opened(watched.page, reading, task, view)
@@ -94,7 +95,7 @@ def test_the_classes_of_a_sound_are_shown_with_their_probabilities(reading, watc
 
 def test_the_weight_of_a_patch_for_a_token_is_that_of_the_model(reading, watched):
     page = opened(watched.page, reading, "captioning", "attention", block="dec.0.cross", head=1, query=1, key=4)
-    panel = page.get_by_role("region", name="On the picture", exact=True)
+    panel = page.get_by_role("region", name="On the image", exact=True)
     said = figure(panel.locator("[aria-live] strong").inner_text())
     weights = own("captioning").trace["dec.0.cross.attn"].values[1]
     assert said == pytest.approx(float(weights[1, 4]), abs=5e-5)
@@ -107,7 +108,7 @@ def test_the_weight_of_a_patch_for_a_token_is_that_of_the_model(reading, watched
 
 def test_the_colours_on_a_picture_are_those_of_its_weights(reading, watched):
     page = opened(watched.page, reading, "captioning", "attention", block="dec.0.cross", head=0, query=0)
-    panel = page.get_by_role("region", name="On the picture", exact=True)
+    panel = page.get_by_role("region", name="On the image", exact=True)
     panel.locator("canvas").wait_for()
     green = page.evaluate(GREEN)
     weights = own("captioning").trace["dec.0.cross.attn"].values[0, 0, 1:]
@@ -116,13 +117,13 @@ def test_the_colours_on_a_picture_are_those_of_its_weights(reading, watched):
 
 def test_a_patch_that_is_clicked_looks_at_others(reading, watched):
     page = opened(watched.page, reading, "captioning", "attention", block="enc.0.self", head=1)
-    panel = page.get_by_role("region", name="On the picture", exact=True)
+    panel = page.get_by_role("region", name="On the image", exact=True)
     expect(panel.get_by_role("button", name="Class token")).to_have_attribute("aria-pressed", "true")
     field = panel.get_by_role("application")
     box = field.bounding_box()
     field.click(position={"x": box["width"] * 0.9, "y": box["height"] * 0.1})  # row 1, column 3
     weights = own("captioning").trace["enc.0.self.attn"].values[1, 3]
-    expect(panel.locator("[aria-live]")).to_contain_text("1,3 →")
+    expect(panel.locator("[aria-live]")).to_contain_text('1,3\u2069", weight on')
     expect(panel.locator("[aria-live] strong")).to_have_text(f"{weights.max():.4f}")
 
 
@@ -134,11 +135,11 @@ def test_the_distance_of_a_head_is_told(reading, watched):
 
 def test_a_sound_classifier_shows_the_mean_of_all_frames_and_then_a_chosen_one(reading, watched):
     page = opened(watched.page, reading, "audio_classification", "attention", block="enc.0.self", head=0)
-    panel = page.get_by_role("region", name="On the sound", exact=True)
+    panel = page.get_by_role("region", name="On the audio", exact=True)
     weights = own("audio_classification").trace["enc.0.self.attn"].values[0]
     expect(panel.locator("[aria-live] strong")).to_have_text(f"{weights.mean(0).max():.4f}")
     panel.get_by_role("application").press("ArrowRight")
-    expect(panel.locator("[aria-live]")).to_contain_text("0.00 s →")
+    expect(panel.locator("[aria-live]")).to_contain_text('0.00 s\u2069", weight on')
     expect(panel.locator("[aria-live] strong")).to_have_text(f"{weights[0].max():.4f}")
 
 
@@ -152,9 +153,9 @@ def test_the_table_of_a_head_over_frames_holds_its_weights(reading, watched):
 def test_a_file_that_cannot_be_read_is_told_of_on_the_page(reading, watched):
     page = opened(watched.page, reading, "captioning")
     page.locator("input[type=file]").set_input_files(sent("captioning", b"no picture"))
-    expect(page.get_by_role("alert")).to_contain_text("a.png: it is no picture, or of a kind that is not read")
+    expect(page.get_by_role("alert")).to_contain_text("a.png: not an image, or in an unsupported format")
     page.locator("input[type=file]").set_input_files(sent("captioning", b"x" * 8_000_001))
-    expect(page.get_by_role("alert")).to_contain_text("a.png has 8.0 MB, more than the 8 MB")
+    expect(page.get_by_role("alert")).to_contain_text("a.png has 8.0 MB, more than the limit of 8 MB")
     page.locator("input[type=file]").set_input_files(sent("captioning"))
     expect(page.get_by_role("alert")).to_have_count(0)
 
@@ -183,6 +184,7 @@ def test_a_page_has_no_serious_barrier(reading, chromium, task, view):
     assert serious == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("task", FILES)
 def test_an_exported_file_shows_everything_without_one_request(watched, tmp_path, task):
     path = tmp_path / "page.html"
@@ -198,7 +200,7 @@ def test_an_exported_file_shows_everything_without_one_request(watched, tmp_path
 
 
 GREEN = """() => {
-    const canvas = document.querySelector("section[aria-label='On the picture'] canvas");
+    const canvas = document.querySelector("section[aria-label='On the image'] canvas");
     const context = canvas.getContext("2d");
     const [wide, high] = [canvas.width / 3, canvas.height / 2];
     const at = (row, column) => context.getImageData((column + 0.5) * wide, (row + 0.5) * high, 1, 1).data[1];

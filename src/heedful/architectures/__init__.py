@@ -38,6 +38,7 @@ __all__ = [
     "weights",
 ]
 
+# Imported on first use, so that a program that needs one model does not import the modules of all others.
 _MODULES = {
     "heedful.architectures.backbone": ("Backbone", "BackboneModel", "model_class"),
     "heedful.architectures.heads": (

@@ -1,6 +1,6 @@
-"""Backbones: an input layer and one stack, without any head; of BERT and GPT, and of other architectures.
+"""Backbones: an input layer and one stack without a head, such as BERT and GPT.
 
-B batch, N inputs, S positions, T new tokens, D model, H size of the hidden states, D in most backbones.
+B batch, N inputs, S positions, T new tokens, D model, H hidden size, which is D in most backbones.
 """
 
 from abc import ABC
@@ -17,14 +17,8 @@ from heedful.config.validate import KEY, config_of
 from heedful.errors import InputError
 from heedful.nn.embedding import Embedding, InputLayer, OneSegment, Segments
 from heedful.nn.masks import AttentionMask
-from heedful.nn.named_stacks import (
-    InspectableStack,
-    NamedConvolutionalStack,
-    NamedRecurrentStack,
-    NamedStack,
-    SequenceStack,
-)
-from heedful.registry import MODELS, at, public_names
+from heedful.nn.named_stacks import NamedConvolutionalStack, NamedRecurrentStack, NamedStack
+from heedful.registry import MODELS, import_attribute, public_names
 
 InputLayerType = TypeVar("InputLayerType", bound=InputLayer)
 N = TypeVar("N", NamedStack, NamedRecurrentStack, NamedConvolutionalStack)
@@ -40,15 +34,15 @@ __getattr__ = public_names(
 
 
 class Backbone(nn.Module, ABC, Generic[InputLayerType]):
-    """Base class of backbones, models of one stack: token ids in, a hidden state for each token out.
+    """Base class of backbones, models with one stack: token ids in, a hidden state for each token out.
 
-    Other inputs than token ids come through another input layer.
+    Images, video and audio enter through other input layers. `heedful.nn.named_stacks` describes a stack.
     """
 
-    causal: ClassVar[bool]  # True if a token attends to earlier tokens only
-    pooling: ClassVar[str]  # the pooling that stands for the whole text, unless the recipe names another
+    causal: ClassVar[bool]  # True if a token attends only to earlier tokens
+    pooling: ClassVar[str]  # the default pooling of hidden states to the vector of a text
 
-    def __init__(self, config: TextModelConfig, embedding: InputLayerType, stack: SequenceStack) -> None:
+    def __init__(self, config: TextModelConfig, embedding: InputLayerType, stack: Any) -> None:
         super().__init__()
         self.embedding = embedding
         self.segments = Segments(config) if config.segments else OneSegment()
@@ -72,7 +66,7 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         """Compute the hidden states of padded rows, and their padding mask.
 
         Args:
-            inputs: token ids, or whatever the input layer takes.
+            inputs: token ids, or other inputs of the input layer.
             padding_mask: True for real inputs, False for padding.
             segments: the segment of each position, from 0; a model without segments ignores it. None: all 0.
         """
@@ -85,51 +79,50 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
         if segments is None:  # one text is segment 0
             segments = torch.zeros_like(padding_mask, dtype=torch.long)
         x = self.segments(x, segments)
-        # The mask alone makes the same stack read (BERT) or write (GPT).
+        # The mask is the only difference between the stack of a BERT and that of a GPT.
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 
 
 def model_class(config: ArchitectureConfig) -> Any:
-    """The class of a model, or of its backbone, for the architecture and the family of a configuration.
+    """Return the class of a model, or of its backbone, for the architecture and family of a configuration.
 
     Raises:
         InputError: the architecture has no model of this family.
     """
-    own = find_class(KEY, config.architecture)
-    if own is None:
+    user_class = find_class(KEY, config.architecture)
+    if user_class is None:
         families = MODELS[config.architecture]
         if config.family not in families:
             raise InputError(
                 f'{KEY} = "{config.architecture}" has no model of family "{config.family}"; set model.family = '
                 f'"{next(iter(families))}"'
             )
-        return at(families[config.family])
-    # A class of the user's is of one family, by the class that it extends.
+        return import_attribute(families[config.family])
+    # A custom class has one family, determined by its base class.
     (family,) = families_of(config.architecture)
     if family != config.family:
         raise InputError(
             f'{KEY} = "{config.architecture}" is of family "{family}", not "{config.family}"; set model.family = '
             f'"{family}"'
         )
-    return own
+    return user_class
 
 
 def families_of(architecture: str) -> tuple[str, ...]:
-    """The families of which an architecture has models; a class of the user's own has one, by the class it extends.
+    """Return the families of an architecture's models; a custom class has one, determined by its base class.
 
     Raises:
         InputError: the module of the class has not been imported.
     """
-    own = find_class(KEY, architecture)
-    if own is None:
+    user_class = find_class(KEY, architecture)
+    if user_class is None:
         return tuple(MODELS[architecture])
-    if issubclass(own, Backbone):
-        return ("decoder" if own.causal else "encoder",)
-    return ("encoder_decoder" if issubclass(own, SourceToTarget) else config_of(own).family,)
+    if issubclass(user_class, Backbone):
+        return ("decoder" if user_class.causal else "encoder",)
+    return ("encoder_decoder" if issubclass(user_class, SourceToTarget) else config_of(user_class).family,)
 
 
 def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
-    """Build the backbone of a configuration with embeddings of token ids as its input layer."""
     return model_class(config)(config, Embedding(vocab, config))
 
 
@@ -140,12 +133,11 @@ class BackboneModel(Model):
 
     @property
     def side(self) -> str:
-        """The half of an encoder-decoder that the backbone can become: "decoder" for a GPT, "encoder" for a BERT."""
         return "decoder" if self.backbone.causal else "encoder"
 
     @property
     def line(self) -> str:
-        """The text of the outputs: "tgt" for a GPT, which writes, "src" for a BERT, which reads."""
+        # A GPT generates its text, a BERT reads it.
         return "tgt" if self.backbone.causal else "src"
 
     def named_stacks(self) -> list[NamedStack]:
@@ -158,27 +150,23 @@ class BackboneModel(Model):
         return self._named(NamedConvolutionalStack)
 
     def _named(self, kind: type[N]) -> list[N]:
-        """The one stack of the backbone, if it is of a kind that the inspector knows, and of this one."""
-        stack = self.backbone.stack
-        if not isinstance(stack, InspectableStack):
-            return []
-        named = stack.named(SIDE_NAMES[self.side], self.line)
-        return [named] if isinstance(named, kind) else []
+        # Stacks that the inspector cannot record, such as that of a bag of words, have no method `named`.
+        name = getattr(self.backbone.stack, "named", None)
+        stack = name and name(SIDE_NAMES[self.side], self.line)
+        return [stack] if isinstance(stack, kind) else []
 
     def embedding_of(self, line: str) -> Embedding | None:
-        """The embeddings of the one text; None where the inputs are not tokens."""
         del line
         return self.backbone.embedding if isinstance(self.backbone.embedding, Embedding) else None
 
     def token_rows(self) -> Names:
-        """The tables of the embeddings, and the output where it is over the vocabulary."""
         embedding = self.embedding_of(self.line)
         tables = dict(embedding.named_parameters()) if embedding else {}
         output = OUTPUT_ROWS if self.predicts_tokens else {}
         return {f"backbone.embedding.{name}": "source" for name in tables} | output
 
     def warm_start_names(self, start: Model) -> Names:
-        """All weights of the same kind of model; of another kind its encoder, or its backbone and any pooler."""
+        """Map all weights if `start` has the same class, otherwise its encoder, or its backbone and pooler."""
         # A classifier starts from a BERT, or from the encoder of a translator.
         other = ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
         return super().warm_start_names(start) or other

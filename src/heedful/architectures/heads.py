@@ -1,11 +1,11 @@
-"""Models of a backbone and a head: language models such as GPT (Radford et al. 2018), classifiers, sentence encoders.
+"""Backbones with a head: language models such as GPT (Radford et al. 2018), classifiers and sentence encoders.
 
 B batch, N inputs, R rows of a search, S or T tokens, C outputs, D model, V vocabulary.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,6 @@ from heedful.config.schema import TextModelConfig
 from heedful.nn.dropout import Dropout
 from heedful.nn.embedding import Embedding, OutputProjection
 from heedful.nn.masks import AttentionMask
-from heedful.nn.named_stacks import GeneratingStack, StackState
 
 
 class LanguageModel(BackboneModel):
@@ -27,9 +26,11 @@ class LanguageModel(BackboneModel):
 
     def __init__(self, config: TextModelConfig, vocab: int) -> None:
         super().__init__()
+        # The family selects the class of the backbone, and a language model needs a causal one.
         self.backbone = text_backbone(replace(config, family="decoder"), vocab)
         self.output = OutputProjection(config.d_model, vocab, bias=config.output_bias)
         initialise(self, config)
+        # Tied last: otherwise `initialise` would draw the embeddings again, as a linear layer.
         if config.tie != "none":
             self.output.weight = self.backbone.embedding.weight
 
@@ -40,17 +41,15 @@ class LanguageModel(BackboneModel):
         padding_mask = all_real(tokens, padding_mask)
         return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
 
-    def hidden(
-        self, tokens: Int[Tensor, "B T"], mask: AttentionMask, cache: StackState | None = None
-    ) -> Float[Tensor, "B T D"]:
-        """Compute the last hidden states, under an attention mask; the cache of the stack holds earlier tokens."""
-        # Not `backbone.encode`, which makes its own mask: packed documents and a cache need another one.
+    def hidden(self, tokens: Int[Tensor, "B T"], mask: AttentionMask, cache: Any = None) -> Float[Tensor, "B T D"]:
+        """Compute the last hidden states under an attention mask; the cache of the stack contains earlier tokens."""
+        # `backbone.encode` creates a mask of padding only; packed documents and a cache need others.
         x = self.backbone.segments(self.backbone.embedding(tokens), torch.zeros_like(tokens))
         return self.backbone.stack(x, mask, cache)
 
     @torch.no_grad()
     def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> "LanguageModelState":
-        """Begin to generate text: read the prompts, and return the decoding state.
+        """Compute the decoding state after the prompts, from which to generate text.
 
         Args:
             prompts: token ids, padded on the left: the last column is real.
@@ -60,34 +59,33 @@ class LanguageModel(BackboneModel):
 
 
 class LanguageModelState:
-    """Decoding state of a language model: the cache of its stack during generation. It has no gradients.
+    """Decoding state of a language model, without gradients: the cache of its stack during generation.
 
     Attributes:
-        begin: the last token of each prompt, to be fed first; the model has read all tokens before it.
+        begin: the last token of each prompt, which a search feeds first; the cache has the tokens before it.
     """
 
     def __init__(self, model: LanguageModel, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> None:
         self.model = model
         self.begin = prompts[:, -1]
         self.padding_mask = padding_mask[:, :-1]
-        self.cache = cast("GeneratingStack", model.backbone.stack).begin(len(prompts))
-        # The prompt but for its last token is read at once; the last one is the first that a search feeds.
+        self.cache = model.backbone.stack.begin(len(prompts))
+        # All tokens of the prompts except the last are processed at once.
         if self.padding_mask.size(1):
-            self.read(prompts[:, :-1])
+            self.advance(prompts[:, :-1])
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token to each row; return the logits of the next token."""
         self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(self.padding_mask), 1)], dim=1)
-        return self.model.output(self.read(tokens[:, None])[:, -1])
+        # (R,) -> (R, 1), one new token in each row -> (R, 1, D) -> (R, D) -> (R, V)
+        return self.model.output(self.advance(tokens[:, None])[:, -1])
 
-    def read(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
-        """Compute the hidden states of the next tokens of each row, which the padding mask includes already."""
+    def advance(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
+        """Compute the hidden states of the next tokens of each row, which the padding mask already includes."""
         mask = AttentionMask(self.padding_mask, tokens.size(1), causal=True)
         return self.model.hidden(tokens, mask, self.cache)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the decoding state."""
         self.padding_mask = self.padding_mask[rows]
         self.cache.select(rows)
 
@@ -97,8 +95,8 @@ Pooling = Callable[[Tensor, Tensor], Tensor]  # hidden states (B S D) and paddin
 
 def first(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
     """Pool by the hidden state of the first real token, BERT's [CLS]."""
-    # argmax finds the first of equal values: the first True.
-    return states[torch.arange(len(states), device=states.device), padding_mask.int().argmax(1)]
+    # argmax returns the first of equal values: the first True.
+    return states[torch.arange(states.size(0), device=states.device), padding_mask.int().argmax(1)]
 
 
 def mean(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
@@ -108,20 +106,19 @@ def mean(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> F
 
 
 def last(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-    """Pool by the hidden state of the last real token, which in GPT attends to all (Radford et al. 2018)."""
-    # The largest place of a real token, as padding may be on either side.
-    places = torch.arange(padding_mask.size(1), device=padding_mask.device)
-    return states[torch.arange(len(states), device=states.device), (padding_mask * places).argmax(1)]
+    """Pool by the hidden state of the last real token, which in GPT attends to all others (Radford et al. 2018)."""
+    # Padding may be on either side: the last real token is the one with the largest index.
+    indices = torch.arange(padding_mask.size(1), device=padding_mask.device)
+    return states[torch.arange(states.size(0), device=states.device), (padding_mask * indices).argmax(1)]
 
 
 def maximum(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
     """Pool by the largest value of each dimension over all real tokens (Collobert et al. 2011, section 3.3)."""
-    # A feature counts once, however long the text is and wherever it is found.
+    # A feature counts once, in texts of any length and at any position.
     return states.masked_fill(~padding_mask[:, :, None], -torch.inf).amax(1)
 
 
 def total(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-    """Pool by the sum of the hidden states of all real tokens."""
     return (states * padding_mask[:, :, None]).sum(1)
 
 
@@ -129,7 +126,7 @@ POOLINGS: dict[str, Pooling] = {"first": first, "mean": mean, "max": maximum, "l
 
 
 class Pooler(nn.Module):
-    """Pooler of BERT: the vector of a text, tanh(pool(states) W + b)."""
+    """BERT's pooler: the vector of a text is tanh(pool(states) W + b)."""
 
     parameter_kind = "pooler"
 
@@ -143,7 +140,7 @@ class Pooler(nn.Module):
 
 
 class PlainPooler(nn.Module):
-    """Pooler without parameters: the vector of a text is its pooled hidden state."""
+    """Pooler without parameters: the vector of a text is the pooled hidden state."""
 
     def __init__(self, config: TextModelConfig, pooling: str) -> None:
         super().__init__()
@@ -157,7 +154,7 @@ class PlainPooler(nn.Module):
 class AttentionPooler(nn.Module):
     """Pooler with attention: the mean of the hidden states, weighted by their dot product with one learned query.
 
-    It learns what to leave out, such as silence (Safari et al. 2020, "Self-attention encoding and pooling for speaker
+    It learns to ignore inputs such as silence (Safari et al. 2020, "Self-attention encoding and pooling for speaker
     recognition", section 2).
     """
 
@@ -166,11 +163,10 @@ class AttentionPooler(nn.Module):
     def __init__(self, config: TextModelConfig, pooling: str) -> None:
         super().__init__()
         del pooling
-        self.query = nn.Parameter(torch.zeros(config.hidden_size))  # at first all count alike
+        self.query = nn.Parameter(torch.zeros(config.hidden_size))  # at first all weights are equal
 
     def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
-        # One query for all texts: B S D times D.
-        scores = (states @ self.query).masked_fill(~padding_mask, -torch.inf)
+        scores = (states @ self.query).masked_fill(~padding_mask, -torch.inf)  # B S D times D to B S
         return (scores.softmax(1)[:, None] @ states).squeeze(1)
 
 
@@ -181,31 +177,22 @@ POOLERS: dict[str, type[Pooler | AttentionPooler | PlainPooler]] = {
 }
 
 
-def add_classifier(model: BackboneModel, config: TextModelConfig, outputs: int) -> None:
-    """Put a pooler and a linear layer on the backbone of a model, and draw all weights."""
-    model.pooler = POOLERS[config.pooler](config, config.pooling or model.backbone.pooling)
-    model.dropout = Dropout(config.dropout)
-    model.output = nn.Linear(config.hidden_size, outputs)
-    initialise(model, config)
-
-
 class SequenceClassifier(BackboneModel):
-    """Classifier or regressor of sequences: a backbone, a pooler and a linear layer (Devlin et al. 2019, section 4.1).
+    """Sequence classifier or regressor: a backbone, a pooler and a linear layer (Devlin et al. 2019, section 4.1).
 
-    The sequences are what the input layer of the backbone takes.
+    The backbone's input layer determines what a sequence consists of.
     """
 
     logit_axes = ("class",)
     predicts_tokens = False
 
-    pooler: nn.Module
-    dropout: Dropout
-    output: nn.Linear
-
     def __init__(self, config: TextModelConfig, backbone: Backbone[Any], outputs: int) -> None:
         super().__init__()
         self.backbone = backbone
-        add_classifier(self, config, outputs)
+        self.pooler = POOLERS[config.pooler](config, config.pooling or backbone.pooling)
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(config.hidden_size, outputs)
+        initialise(self, config)
 
     def forward(
         self,
@@ -219,19 +206,28 @@ class SequenceClassifier(BackboneModel):
 
 
 class TextClassifier(BackboneModel):
-    """Text classifier or regressor: a sequence classifier over token ids."""
+    """Text classifier or regressor: a backbone over token ids, a pooler and a linear layer."""
 
     logit_axes = ("class",)
     predicts_tokens = False
 
-    output: nn.Linear
-
     def __init__(self, config: TextModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
         self.backbone = text_backbone(config, vocab)
-        add_classifier(self, config, outputs)
+        self.pooler = POOLERS[config.pooler](config, config.pooling or self.backbone.pooling)
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(config.hidden_size, outputs)
+        initialise(self, config)
 
-    forward = SequenceClassifier.forward
+    def forward(
+        self,
+        inputs: Int[Tensor, "B S"],
+        padding_mask: Bool[Tensor, "B S"] | None = None,
+        segments: Int[Tensor, "B S"] | None = None,
+    ) -> Float[Tensor, "B C"]:
+        """Compute the outputs of each text: logits of classes, or numbers; without a mask all tokens are real."""
+        states, real = self.backbone.encode(inputs, all_real(inputs, padding_mask), segments)
+        return self.output(self.dropout(self.pooler(states, real)))
 
 
 class TokenClassifier(BackboneModel):
@@ -253,16 +249,13 @@ class TokenClassifier(BackboneModel):
         padding_mask: Bool[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S C"]:
-        """Compute the logits of each token."""
         return self.output(self.dropout(self.backbone(tokens, all_real(tokens, padding_mask), segments)))
 
 
 class SentenceEncoder(BackboneModel):
-    """Sentence encoder: a backbone with pooling, by default the mean, to one vector of length 1 for each text.
+    """Sentence encoder: a backbone with pooling to one vector of length 1 for each text.
 
-    The mean of the hidden states is the choice of Reimers & Gurevych (2019, section 3).
-
-    A trained backbone may be given, which is then shared.
+    The default is the mean, as in Reimers & Gurevych (2019, section 3). A trained `backbone` is shared, not copied.
     """
 
     predicts_tokens = False

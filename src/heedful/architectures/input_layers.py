@@ -1,4 +1,4 @@
-"""The input layer of a recipe for images, audio or videos, and models on it."""
+"""Image, audio or video models, with the input layer of a recipe."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,21 +20,17 @@ INPUT_LAYERS: dict[str, Callable[[Recipe], InputLayer]] = {  # by `data.modality
 
 
 def media_input(recipe: Recipe) -> InputLayer:
-    """Build the input layer of images, audio or videos, as `data.modality` of a recipe says."""
     return INPUT_LAYERS[recipe.data.modality](recipe)
 
 
 def media_classifier(recipe: Recipe, classes: int) -> SequenceClassifier:
-    """Build a classifier of images, audio or videos: an input layer, a backbone and one output for each class."""
     model: Any = recipe.model
     return SequenceClassifier(model, model_class(model)(model, media_input(recipe)), classes)
 
 
 def media_to_text(recipe: Recipe, vocabulary: int) -> SourceToTarget:
-    """Build an encoder-decoder that reads images or audio and writes text over a vocabulary."""
     return model_class(recipe.model)(recipe.model, media_input(recipe), vocabulary)
 
 
 def media_and_text(recipe: Recipe, vocabulary: int) -> DualEncoder:
-    """Build a dual encoder: one encoder of images, and one of texts over a vocabulary."""
     return model_class(recipe.model)(recipe.model, media_input(recipe), vocabulary)

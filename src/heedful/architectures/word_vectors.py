@@ -1,4 +1,4 @@
-"""Pretrained word vectors as a model's initial embeddings (Kim 2014; Qi et al. 2018)."""
+"""Pretrained word vectors as initial embeddings of a model (Kim 2014; Qi et al. 2018)."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-MIN_COVERAGE = 0.5  # share of the words of a vocabulary that a file of word vectors for its language has
+MIN_COVERAGE = 0.5  # minimum share of a vocabulary's words that a word vector file for its language has
 
 # A letter of a script without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
 UNSPACED = re.compile(
@@ -22,15 +22,11 @@ UNSPACED = re.compile(
 
 
 def place_vectors(
-    model: Model, recipe: Recipe, tokenizers: TokenizerPair, tell: Callable[[str], object] = lambda _: None
+    model: Model, recipe: Recipe, tokenizers: TokenizerPair, warn: Callable[[str], object] = lambda _: None
 ) -> None:
-    """Copy a recipe's word vectors to the embeddings of whole words, and freeze the embeddings if the recipe says so.
+    """Copy a recipe's word vectors to the embeddings of whole words, and freeze them with `model.freeze_vectors`.
 
-    `tell` is called with a sentence where a file has few of the words.
-
-    Raises:
-        InputError: a file cannot be read, its vectors have another size than the model, it has none of the words, or
-            the model reads no tokens.
+    `warn` is called with a message if a file has vectors for only few of the words.
     """
     sides = (
         (recipe.model.source_vectors, model.embedding_of("src"), tokenizers.source),
@@ -44,37 +40,36 @@ def place_vectors(
             raise InputError(f"{path}: the model reads no tokens; leave model.source_vectors out")
         covered, words = place(path, embedding, tokenizer)
         if covered < MIN_COVERAGE * words:
-            tell(
-                f"{path}: has vectors of {covered:,} of the {words:,} words of the vocabulary ({covered / words:.0%}), "
-                "and the others begin at random; check that it is for this language, and that it writes words as the "
-                'vocabulary does (tokenizer.lowercase, tokenizer.kind = "word")'
+            warn(
+                f"{path}: has vectors for {covered:,} of the {words:,} vocabulary words ({covered / words:.0%}); "
+                "the others start from random vectors; check that the file is for this language and spells words "
+                'as the vocabulary does (tokenizer.lowercase, tokenizer.kind = "word")'
             )
         embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
 
 
 def check_vectors(recipe: Recipe) -> None:
-    """Check that a recipe's word vectors can be read and fit the model; only the beginning of each file is read."""
+    """Check that a recipe's word vectors can be read and fit the model, from the beginning of each file."""
     for name in filter(None, (recipe.model.source_vectors, recipe.model.target_vectors)):
         check_size(Path(name), vector_size(Path(name)), recipe.model.d_model)
 
 
 def check_size(path: Path, size: int, width: int) -> None:
-    """Check that word vectors have the size of the model's embeddings."""
     if size != width:
-        raise InputError(f"{path}: has vectors of size {size}; set model.d_model = {size}, now {width}")
+        raise InputError(f"{path}: has vectors of size {size}, but model.d_model = {width}; set it to {size}")
 
 
 @torch.no_grad()
 def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[int, int]:
     """Copy the word vectors of one file to all tables of an embedding, scaled to the variance of new embeddings.
 
-    Returns the number of words of the vocabulary that have a vector, and of all its words, punctuation excluded.
+    Returns the number of words in the vocabulary with a vector, and the number of all its words, without punctuation.
     """
     words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)
     check_size(path, rows.shape[1], embedding.weight.size(1))
     vectors = torch.from_numpy(rows)
-    # The model's other weights were drawn for embeddings of this variance.
+    # The initialisation of the other weights assumes embeddings of this variance.
     vectors *= float(embedding.weight.std() / vectors.std())
     for table in embedding.parameters():
         table[torch.from_numpy(indices)] = vectors.to(table.device)
@@ -83,10 +78,10 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[
 
 
 def whole_words(texts: Sequence[str], kind: str) -> list[str]:
-    """List the word that each piece of a vocabulary is; empty for a piece that is only a part of words.
+    """List the word of each piece in a vocabulary, from `Tokenizer.texts`; empty for a piece inside of words.
 
-    The king inside of asking is not a king. A punctuation mark is a word anywhere, and where words are written without
-    spaces, any piece may be one. Texts are those of `Tokenizer.texts`; all pieces of the kind "word" are words.
+    All pieces of the kind "word" are words. The king inside of "asking" is not a king, but a punctuation mark is a word
+    anywhere, and so may be any piece in a script without spaces.
     """
 
     def is_whole(piece: str) -> bool:

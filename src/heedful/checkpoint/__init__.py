@@ -1,6 +1,6 @@
 """Checkpoints and model folders on disk: written atomically, verified by checksums, without pickle.
 
-What is named here is imported when it is used, so that a list of runs does not wait for torch.
+The names below are imported on first use, so that listing runs does not wait for torch.
 """
 
 from typing import TYPE_CHECKING
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from heedful.registry import public_names
 
 if TYPE_CHECKING:
-    from heedful.checkpoint.load import LoadedModel, find_model, load_model
+    from heedful.checkpoint.checkpoints import Checkpoints, CheckpointStore, Latest, Rejected, store_of
+    from heedful.checkpoint.find import find_model
+    from heedful.checkpoint.load import LoadedModel, load_model
     from heedful.checkpoint.lock import Claim, claim
-    from heedful.checkpoint.model_folder import average, write_model
-    from heedful.checkpoint.run_folder import Checkpoint, Checkpoints, CheckpointStore, Latest, Rejected, store_of
+    from heedful.checkpoint.model_folder import average
     from heedful.checkpoint.run_layout import Best
-    from heedful.storage.manifest import DamagedError
+    from heedful.checkpoint.save import Checkpoint, write_model
+    from heedful.storage.complete_folder import DamagedError
 
 __all__ = [
     "Best",
@@ -34,12 +36,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "heedful.checkpoint.load": ["LoadedModel", "find_model", "load_model"],
+    "heedful.checkpoint.checkpoints": ["CheckpointStore", "Checkpoints", "Latest", "Rejected", "store_of"],
+    "heedful.checkpoint.find": ["find_model"],
+    "heedful.checkpoint.load": ["LoadedModel", "load_model"],
     "heedful.checkpoint.lock": ["Claim", "claim"],
-    "heedful.checkpoint.model_folder": ["average", "write_model"],
-    "heedful.checkpoint.run_folder": ["Checkpoint", "Checkpoints", "Latest", "Rejected", "CheckpointStore", "store_of"],
+    "heedful.checkpoint.model_folder": ["average"],
     "heedful.checkpoint.run_layout": ["Best"],
-    "heedful.storage.manifest": ["DamagedError"],
+    "heedful.checkpoint.save": ["Checkpoint", "write_model"],
+    "heedful.storage.complete_folder": ["DamagedError"],
 }
 
 __getattr__ = public_names(__name__, _MODULES)

@@ -1,17 +1,14 @@
-"""Load trained models from a folder, a run, or by the name of a bundled model.
+"""Load trained models from a model folder or a run, or by the name of a bundled model or one on the Hub.
 
 From checkpoint to line: `load_model` reads recipe, tokenizers and weights (`checkpoint.model_folder`);
 `tasks.parts.sequence_to_sequence` builds the model (`architectures.transformer.model`) and its predictor
-(`predictors.translator`), which encodes lines, batches them and restores their order; `search.beam` searches through
-the model's `DecodingState`, or `search.greedy` for a beam of 1. `storage.manifest` verifies the files.
+(`predictors.translator`), which encodes lines; `search.source_to_target` batches them and restores their order;
+`search.beam` searches through the model's `DecodingState`. `storage.complete_folder` verifies the files.
 """
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -21,28 +18,22 @@ import torch
 from heedful.architectures import SentenceEncoder
 from heedful.architectures.backbone import BackboneModel
 from heedful.architectures.model import load_weights
-from heedful.checkpoint.lock import LOCK
-from heedful.checkpoint.model_folder import build_fitting, read_description, read_weights
-from heedful.checkpoint.run_folder import Checkpoints
-from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_of
-from heedful.config.load import FILE
+from heedful.checkpoint.description import read_description
+from heedful.checkpoint.find import BUNDLED, find_model, warn_of_choice
+from heedful.checkpoint.model_folder import build_fitting, read_merged
 from heedful.config.schema import DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine.device import choose_device
 from heedful.machine.process import own_random_numbers
-from heedful.nn.int8 import INFERENCE_PRECISIONS
+from heedful.nn.lora import Adapter
 from heedful.predictors.predictor import AnyPredictor, Predictor
-from heedful.predictors.retriever import Retriever
+from heedful.predictors.retriever import Retriever, warn_of_mean_vectors
 from heedful.progress import ProgressReporter
-from heedful.storage.manifest import MANIFEST, read_manifest
-from heedful.storage.paths import first_lost, near_paths
+from heedful.storage.complete_folder import read_manifest
 from heedful.tasks import find_task
+from heedful.tasks.specs import kind_of_model
 from heedful.tasks.task import Evaluation, Results, Scores, Task
 from heedful.text.tokenizer_pair import TokenizerPair
-
-LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise
-BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
-PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 
 U = TypeVar("U")
 
@@ -52,9 +43,10 @@ class LoadedModel:
     """Loaded model with its recipe and tokenizers, ready for use."""
 
     recipe: Recipe
-    model: Any  # a torch module in evaluation mode, as the task of the recipe builds it
+    model: Any  # a torch module in evaluation mode, built by the recipe's task
     tokenizers: TokenizerPair
-    path: Path  # the model folder or checkpoint that was read
+    path: Path  # the model folder or checkpoint that was loaded
+    adapter: Adapter | None = None  # the LoRA updates, which are merged into the weights of the model
 
     def use(self) -> AnyPredictor:
         """Create the predictor for the model's task, such as a translator, a generator or a classifier."""
@@ -64,35 +56,31 @@ class LoadedModel:
         return predictor
 
     def use_as(self, kind: type[U]) -> U:
-        """Create the predictor of the model and check that it is of one kind, such as a `Translator`.
+        """Create the model's predictor and check its class, such as `Translator`.
 
-        Any model of one text, such as a BERT or a GPT, can be used as a `Retriever`.
+        Any model that reads one text, such as a BERT or a GPT, can be used as a `Retriever`.
         """
         predictor = self.encoder() if kind is Retriever else self.use()
         if not isinstance(predictor, kind):
-            command = find_task(self.recipe.task).command or "heedful.load"
-            raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
+            command = find_task(self.recipe.task).spec.command or "heedful.load"
+            name = self.path.name if self.path.parent == BUNDLED else self.path
+            raise InputError(f"{name} is {kind_of_model(self.recipe.task)}; use it with `{command}`")
         return predictor
 
     def encoder(self) -> AnyPredictor:
-        """Create a retriever of any model of one text: its own, or else one of the mean of its hidden states.
+        """Return the model's predictor if it is a retriever, otherwise a retriever with mean hidden states as vectors.
 
-        Of a model without hidden states of a text the result is its own predictor.
+        If the model has no hidden states of text, return its predictor.
         """
-        own, model = self.use(), self.model
-        if isinstance(own, Retriever) or not (isinstance(model, BackboneModel) and model.embedding_of("src")):
-            return own
-        LOG.warning(
-            '%s was trained for the task "%s", not for sentence vectors: they are means of its hidden states; a model '
-            'that is trained on from it for task = "ranking" finds more',
-            self.path,
-            self.recipe.task,
-        )
+        predictor, model = self.use(), self.model
+        if isinstance(predictor, Retriever) or not (isinstance(model, BackboneModel) and model.embedding_of("src")):
+            return predictor
+        warn_of_mean_vectors(self.path, self.recipe.task)
         tokenizer = self.tokenizers.source
         encoder = SentenceEncoder(self.recipe.model, len(tokenizer), model.backbone).eval()
-        predictor = Retriever(encoder, tokenizer, self.recipe.data)
-        predictor.recipe = self.recipe
-        return predictor
+        retriever = Retriever(encoder, tokenizer, self.recipe.data)
+        retriever.recipe = self.recipe
+        return retriever
 
     def test(self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None) -> Scores:
         """Score the model on the test set `data.test`, with the metrics of its task."""
@@ -101,7 +89,7 @@ class LoadedModel:
     def results(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
     ) -> Results:
-        """Score the model on `data.test` with all that a comparison of two models needs; arguments as for `test`."""
+        """Score the model on `data.test`, with the scores of each example, for comparisons of two models."""
         run = Evaluation(warn=report, is_test=True)
         with self.testing(data, report) as task:
             return task.evaluate(self.model, replace(run, progress=progress) if progress else run) or Results({})
@@ -110,137 +98,38 @@ class LoadedModel:
     def testing(self, data: DataConfig, report: Callable[[str], None]) -> Iterator[Task[Any]]:
         decode = replace(self.recipe.decode, max_extra=self.recipe.decode.extra)  # as if it had been measured
         recipe = replace(self.recipe, data=labels_learned(data, self.recipe.data), decode=decode)
-        kind = find_task(recipe.task)
+        task = find_task(recipe.task)
         with TemporaryDirectory() as folder, torch.no_grad():
-            yield kind(kind.dataset.open_test(recipe, self.tokenizers, Path(folder), report))
+            yield task(task.dataset.open_test(recipe, self.tokenizers, Path(folder), report))
 
 
 def labels_learned(data: DataConfig, trained: DataConfig) -> DataConfig:
-    """Replace what a training learns of its labels, the classes or the mean and scale, by that of another training."""
+    """Return `data` with the classes, or the mean and scale of labels, that another training run has learned."""
     return replace(data, labels=trained.labels, label_mean=trained.label_mean, label_scale=trained.label_scale)
 
 
-def load_model(path: str | Path, device: str | torch.device = "cpu", precision: str = "float32") -> LoadedModel:
+def load_model(path: str | Path, device: str | torch.device = "cpu") -> LoadedModel:
     """Load a trained model with its recipe and tokenizers, ready for use.
 
     Args:
-        path: A model folder; a checkpoint; a run, of which the final model is loaded, else (with a warning that names
-            it) the best checkpoint, else the latest; or the name of a model in the box.
-        device: The device to compute on: "auto", "cpu", "cuda", or a device of torch.
-        precision: "float32", or "int8" for quantised linear layers, see `heedful.load`.
+        path: A model folder; a checkpoint; a run, of which the final model is loaded, otherwise (with a warning that
+            names it) the best checkpoint, otherwise the latest; or the name of a bundled model or of one on the Hub.
+        device: The device to run on: "auto", "cpu", "cuda", or a torch device.
 
     Raises:
-        InputError: There is no such model, device or precision, the weights do not fit the recipe, or its task is a
-            user's own class whose module was not imported: heedful imports no code that a model folder names.
-        DamagedError: A file that is read differs from what was saved. Of a checkpoint only recipe, tokenizers and
-            weights are read, not the optimizer.
+        InputError: The model or device does not exist, the weights do not fit the recipe, or the task is a
+            user's class whose module was not imported: heedful does not import code named by a model folder.
+        DamagedError: The recipe, tokenizers or weights differ from what was saved. The optimizer state is not read.
     """
-    if precision not in INFERENCE_PRECISIONS:
-        raise InputError(f'no precision "{precision}"; there are {" and ".join(INFERENCE_PRECISIONS)}')
-    place = choose_device(device)
+    torch_device = choose_device(device)
     folder = find_model(path)
-    if folder.parent == Path(path) / CHECKPOINTS:
-        kind = "best" if Checkpoints(Path(path), keep_last=2).best else "latest"
-        description = f"{kind} checkpoint, of update {step_of(folder)},"
-        LOG.warning("%s has no final model yet; its %s is used", path, description)
     manifest = read_manifest(folder)
-    if folder == Path(path) / "model":
-        # a run that was trained on after its final model has later checkpoints
-        end, newest = manifest.facts.get("update"), next(reversed(checkpoint_folders(Path(path))), None)
-        if end is not None and newest is not None and step_of(newest) > end:
-            LOG.warning(
-                "%s has gone on after its final model, of update %s, which is used; for a later state name %s",
-                Path(path),
-                f"{end:,}",
-                newest,
-            )
+    warn_of_choice(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    with own_random_numbers():  # a model is built with random initial weights
+    with own_random_numbers():  # building a model draws random initial weights
         model = build_fitting(manifest, recipe, tokenizers)
-    load_weights(model, read_weights(manifest))
-    return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(place).eval()), tokenizers, folder)
-
-
-def find_model(path: str | Path) -> Path:
-    """Find a model's folder or checkpoint by path, or by the name of a model that comes with the package."""
-    place = Path(path)
-    if place.is_file():
-        advice = f"{place} is a file, and a model is a folder; give a model folder, a checkpoint or a run"
-        if place.suffix in PICKLED:
-            advice = (
-                f"{place} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
-            )
-        elif model_in(place.parent):
-            advice = f"{place} is a file: give the model folder that holds it"
-        raise InputError(advice)
-    if not place.is_dir():
-        return _in_box(str(place))  # without a slash at the end
-    if model := model_in(place):
-        return model
-    runs = _runs_in(place)
-    yours = f"give {' or '.join(runs)}" if runs else ""
-    if str(path) in names_in_box():
-        remedy = f"; for a model of your own {yours}" if runs else ""
-        LOG.warning("the folder %s is no model: the model in the box of that name is used%s", path, remedy)
-        return BOX / str(path)
-    if other := _other_format(place):
-        raise InputError(
-            f"{place} is a model in the format of {other}, and no heedful model; convert it first: "
-            f"heedful convert {place} --out NAME, and use NAME"
-        )
-    if (place / FILE).is_file():
-        raise InputError(f"{place} is a recipe, not a model; train it: heedful train {place} --out RUN, and give RUN")
-    if (place / LOCK).is_file():
-        raise InputError(
-            f"{place} is a run that has no checkpoint and no model yet; train it on: heedful train RECIPE --out {place}"
-        )
-    advice = yours or "give a model folder, a checkpoint or a run"
-    raise InputError(
-        f"{place} holds no heedful model: neither {MANIFEST}, nor model/{MANIFEST}, nor checkpoints; {advice}"
-    )
-
-
-def model_in(folder: Path) -> Path | None:
-    """Find the model folder; in a run the final model, else the best checkpoint, else the latest; None without any."""
-    for place in (folder, folder / "model"):
-        if (place / MANIFEST).is_file():
-            return place
-    checkpoints = Checkpoints(folder, keep_last=2)
-    if checkpoints.best:
-        return checkpoints.path(checkpoints.best.step)
-    steps = checkpoints.steps()
-    return checkpoints.path(steps[-1]) if steps else None
-
-
-def _other_format(folder: Path) -> str | None:
-    """Name the toolkit whose model a folder holds, by the names of its files; None for an unknown one."""
-    names = {path.name for path in folder.iterdir()}
-    if "model.bin" in names and names & {"config.json", "vocabulary.txt", "vocabulary.json", "shared_vocabulary.json"}:
-        return "CTranslate2"
-    weights = any(name.endswith(".safetensors") or name.startswith("pytorch_model") for name in names)
-    return "Hugging Face" if "config.json" in names and weights else None
-
-
-def _runs_in(folder: Path) -> list[str]:
-    return [str(child) for child in sorted(folder.iterdir()) if child.is_dir() and model_in(child)]
-
-
-def names_in_box() -> list[str]:
-    return sorted(path.parent.name for path in BOX.glob(f"*/{MANIFEST}"))
-
-
-def _in_box(name: str) -> Path:
-    names = names_in_box()
-    if name in names:
-        return BOX / name
-    near = [*near_paths(Path(name), lambda place: place.is_dir() and model_in(place)), *get_close_matches(name, names)]
-    if near:
-        raise InputError(f'no model "{name}": there is no such folder; did you mean {" or ".join(map(str, near))}?')
-    beside = Path(name).parent
-    if beside.name and beside.is_dir():
-        there = f"{beside} holds {', '.join(_runs_in(beside)) or 'no run or model yet'}"
-        raise InputError(f'no model "{name}": there is no such folder, and {there}; `heedful train` makes a run')
-    missing = first_lost(Path(name))
-    nor = f", nor a folder {missing}" if missing != Path(name) else ""
-    box = f"the box holds {', '.join(names) or 'nothing'}"
-    raise InputError(f'no model "{name}": there is no such folder{nor}, and {box}')
+    weights, adapter = read_merged(manifest, recipe)
+    load_weights(model, weights)
+    # The LoRA updates are merged, so the recipe describes a model without them, like `build_fitting`.
+    recipe = replace(recipe, train=replace(recipe.train, lora=None))
+    return LoadedModel(recipe, model.to(torch_device).eval(), tokenizers, folder, adapter)

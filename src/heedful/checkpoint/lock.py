@@ -9,16 +9,15 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
+from heedful.checkpoint.run_layout import LOCK
 from heedful.errors import InputError, RunError
-
-LOCK = "heedful.lock"  # also marks a folder as the folder of a run
 
 
 class Claim:
-    """Claim of a process to a run folder: locks on the folder and on its lock file, held until the process ends.
+    """A process's claim to a run folder: locks on the folder and on its lock file, held until the process ends.
 
-    The lock on the folder outlives a lock file that somebody deletes; where a file system has none, the lock file
-    alone keeps others out.
+    The lock on the folder survives if somebody deletes the lock file. If the file system cannot lock folders, the lock
+    file alone keeps others out.
     """
 
     def __init__(self, run_folder: Path) -> None:
@@ -26,6 +25,7 @@ class Claim:
         self._identity = run_folder.stat()
         self._descriptors: list[int] = []
         try:
+            # The lock file is last, since `check` compares the last descriptor with the file.
             for lock in (_lock_folder, _lock_file):
                 self._descriptors += lock(run_folder)
         except BaseException:
@@ -33,24 +33,24 @@ class Claim:
             raise
 
     def check(self) -> None:
-        """Check that the folder is still where it was when it was claimed, and that no other process has claimed it."""
-        # The folder may have been moved, and another one be in its place: both look alike by their names.
+        """Check that the folder was not moved since it was claimed, and that no other process has claimed it."""
+        # The folder may have been moved and replaced by another one with the same name.
         try:
             moved = not os.path.samestat(self.folder.stat(), self._identity)
         except OSError:
             moved = True
         if moved:
-            raise RunError(f"the run folder {self.folder} was moved or removed while the run goes on: move it back")
+            raise RunError(f"the run folder {self.folder} was moved or removed during training: move it back")
         try:
             replaced = not os.path.samestat((self.folder / LOCK).lstat(), os.fstat(self._descriptors[-1]))
         except FileNotFoundError:
-            try:  # somebody has deleted the lock file: make it again, unless another process has been faster
+            try:  # somebody has deleted the lock file: create it again, unless another process did so first
                 self._descriptors += _lock_file(self.folder)
                 replaced = False
             except (InputError, OSError):
                 replaced = True
         if replaced:
-            raise RunError(f"another process has put its own {LOCK} into {self.folder}: stop one of the two")
+            raise RunError(f"another process has replaced {LOCK} in {self.folder}: stop one of the two")
 
     def release(self) -> None:
         for descriptor in reversed(self._descriptors):
@@ -60,24 +60,24 @@ class Claim:
 
 @contextmanager
 def claim(run_folder: Path) -> Iterator[Claim]:
-    """Create a run folder, or take over an existing one, and lock other trainings out of it within the block.
+    """Create a run folder or reuse an existing one, and keep other training processes out of it within the block.
 
-    The lock ends with the block, and with the process however it ends.
+    The lock ends with the block, or with the process, however it ends.
     """
     try:
         run_folder.mkdir(parents=True, exist_ok=True)
         refuse_foreign(run_folder)
-        claimed = Claim(run_folder)
+        run_claim = Claim(run_folder)
     except OSError as error:
-        raise InputError(f"{run_folder} cannot be the folder of a run ({error.strerror}): choose another") from error
+        raise InputError(f"{run_folder} cannot be used as a run folder ({error.strerror}): choose another") from error
     try:
-        yield claimed
+        yield run_claim
     finally:
-        claimed.release()
+        run_claim.release()
 
 
 def is_claimed(run_folder: Path) -> bool:
-    """True if a process holds the claim to a run folder at present; nothing is changed."""
+    """Return True if a process holds the claim to a run folder; change nothing."""
     try:
         for descriptor in _lock_folder(run_folder):
             os.close(descriptor)
@@ -88,7 +88,7 @@ def is_claimed(run_folder: Path) -> bool:
         return False
     try:
         descriptor = os.open(path, os.O_RDWR)
-    except OSError:  # without the right to write to the lock file, its lock cannot be seen
+    except OSError:  # the lock is visible only to those who may write to the lock file
         return False
     try:
         return not _lock(descriptor)
@@ -100,17 +100,20 @@ def is_claimed(run_folder: Path) -> bool:
 
 def check_claimable(run_folder: Path) -> None:
     """Check that a run could use a folder, without creating anything."""
-    there = next(folder for folder in (run_folder, *run_folder.absolute().parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(f"{run_folder} cannot be the folder of a run ({there} cannot be written): choose another")
-    if there == run_folder:
+    # Missing folders would be created in the nearest existing folder.
+    existing = next(folder for folder in (run_folder, *run_folder.absolute().parents) if folder.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(f"{run_folder}: cannot be used as a run folder ({existing} is not writable); choose another")
+    if existing == run_folder:
         refuse_foreign(run_folder)
 
 
 def refuse_foreign(run_folder: Path) -> None:
-    """Check that a folder is empty or belongs to a run of heedful."""
+    """Check that a folder is empty or is a heedful run."""
     if any(run_folder.iterdir()) and not (run_folder / LOCK).is_file():
-        raise InputError(f"{run_folder} is not empty and is not a heedful run: choose another folder for the run")
+        raise InputError(
+            f"{run_folder}: this folder is not empty and is not a heedful run; choose another folder for the run"
+        )
 
 
 def _lock(descriptor: int) -> bool:
@@ -124,7 +127,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _lock_folder(run_folder: Path) -> list[int]:
-    """Lock a folder; return its descriptor, or none where folders have no locks, as on Windows and NFS."""
+    """Lock a folder; return its descriptor, or none if folders cannot be locked, as on Windows and NFS."""
     try:
         descriptor = os.open(run_folder, os.O_RDONLY)
     except PermissionError:
@@ -141,10 +144,12 @@ def _lock_folder(run_folder: Path) -> list[int]:
 
 
 def _lock_file(run_folder: Path) -> list[int]:
-    """Make and lock the lock file of a folder, and write into it who holds the lock; return its descriptor."""
+    """Create and lock the lock file of a folder, and write into it who holds the lock; return its descriptor."""
     path = run_folder / LOCK
+    # The file is truncated below, and a link could lead to any of the user's files.
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise InputError(f"{path} is a link or not a plain file, so that it cannot be the lock of a run: remove it")
+        raise InputError(f"{path} is a link or not a plain file, so it cannot be the lock file of a run: remove it")
+    # Opened without O_TRUNC: until the lock is held, its text names another process, which the error quotes.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if not _lock(descriptor):
@@ -159,10 +164,10 @@ def _lock_file(run_folder: Path) -> list[int]:
 
 def _in_use(run_folder: Path) -> InputError:
     path = run_folder / LOCK
-    try:  # nobody else reads a locked file on Windows
+    try:  # on Windows other processes cannot read a locked file
         holder = path.read_text(encoding="utf-8", errors="replace").strip() if path.is_file() else ""
     except OSError:
         holder = ""
     return InputError(
-        f"{run_folder} is in use by {holder or 'another training'}: wait for it, stop it, or choose another folder"
+        f"{run_folder} is in use by {holder or 'another training run'}: wait for it, stop it, or choose another folder"
     )

@@ -1,71 +1,55 @@
-"""Model folder: all files that a model needs, and the model, built once they hold what the recipe asks for."""
+"""Read and verify the weights of model folders and checkpoints, and build the model that they describe."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING
 
 import torch
-from pydantic import TypeAdapter
 from torch import Tensor
 
 from heedful.architectures import Model
 from heedful.architectures.model import misfits, wrong_types
-from heedful.checkpoint.tensors import read_shapes, read_whole, tensor_file
+from heedful.checkpoint.safetensors_format import files_of, read_whole, whole_shapes
 from heedful.config.families import FAMILIES
-from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.config.user_code import errors_of_own_code
 from heedful.config.validate import OPTIONS
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 from heedful.nn.meta_device import meta_device
-from heedful.storage.atomic import Content, write_folder
-from heedful.storage.disk import DISK, MAX_SETTINGS_BYTES, Storage
-from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
+from heedful.storage.complete_folder import Manifest, read_manifest
 from heedful.tasks import find_task
-from heedful.tasks.task import check
-from heedful.text.tokenizer import DEFINITION, DESCRIPTION, LARGEST
-from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
+from heedful.tasks.specs import check_task
+from heedful.text.tokenizer_pair import TokenizerPair
 
-RECIPE = "recipe.json"
+if TYPE_CHECKING:
+    from heedful.nn.lora import Adapter
+
 WEIGHTS = "model.safetensors"
-TOKENIZER = "tokenizer"
+MAX_NUMBER_BYTES = 8
+MAX_HEADER_BYTES = 10**8  # the largest header that the safetensors library reads
 
 
-@dataclass(frozen=True)
-class ModelDescription:
-    """Content of `recipe.json`: the resolved recipe and the vocabulary sizes."""
+def read_weights(manifest: Manifest) -> dict[str, Tensor]:
+    """Read and verify the weights of a model folder, in the stored type (int8 as float32), on the CPU."""
+    weights = read_whole(manifest, WEIGHTS)
+    if any(value.dtype == torch.int8 for value in weights.values()):
+        from heedful.checkpoint.int8 import dequantised
 
-    recipe: dict[str, Any]
-    source_vocab: int  # number of tokens, special tokens included
-    target_vocab: int
+        weights = dequantised(weights, manifest.folder)
+    if problem := wrong_types(weights):
+        raise InputError(f"{manifest.folder}: {problem}: restore the model from an intact copy")
+    return weights
 
 
-DESCRIPTIONS = TypeAdapter(ModelDescription)
+def read_merged(manifest: Manifest, recipe: Recipe) -> tuple[dict[str, Tensor], "Adapter | None"]:
+    """Read the weights of a model folder with any LoRA updates added to them, and these updates."""
+    weights = read_weights(manifest)
+    if recipe.train.lora is None:
+        return weights, None
+    from heedful.nn.lora import split_adapter
 
-
-def write_model(
-    folder: Path,
-    recipe: Recipe,
-    tokenizers: TokenizerPair,
-    weights: Mapping[str, Tensor],
-    dtype: Literal["float32", "bfloat16"] = "float32",
-    storage: Storage = DISK,
-    update: int | None = None,
-) -> None:
-    """Write a model folder atomically; an existing model in the folder is replaced."""
-    folder = folder.resolve()
-    tensors = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
-    try:
-        files_of_a_model = {MANIFEST, RECIPE, WEIGHTS, TOKENIZER}
-        if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= files_of_a_model):
-            raise InputError(f"{folder} holds something else than a heedful model: give a name that is free")
-        facts = {"kind": "model"} | ({} if update is None else {"update": update})
-        write_folder(folder, model_files(recipe, tokenizers, tensors), facts, storage)
-    except OSError as error:
-        raise RunError(
-            f"cannot write the model {folder} ({error.strerror}): look at the disk's free space and rights"
-        ) from error
+    weights, adapter = split_adapter(weights, recipe.train.lora)
+    return adapter.merged(weights), adapter
 
 
 def average(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -77,102 +61,58 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
     for folder in others:
         weights = read_weights(read_manifest(folder))
         if weights.keys() != total.keys() or any(value.shape != total[name].shape for name, value in weights.items()):
-            raise InputError(f"{folder} and {first} hold different models: only weights of one model have a mean")
+            raise InputError(f"{folder} and {first} contain different models: average checkpoints of one model")
         for name, value in weights.items():
             total[name] += value
     return {name: (value / len(folders)).float() for name, value in total.items()}
 
 
-def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
-    """Return the contents of a model folder's files by name, without the manifest; a checkpoint has the same files."""
-    return {**description_files(recipe, tokenizers), WEIGHTS: tensor_file(weights)}
-
-
-def description_files(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Content]:
-    """Return the contents of the files beside the weights: recipe and tokenizers."""
-    description = ModelDescription(recipe_to_dict(recipe), *tokenizers.sizes)
-    return {
-        RECIPE: [json_text(vars(description))],
-        **{f"{TOKENIZER}/{name}": [content] for name, content in tokenizers.files().items()},
-    }
-
-
-def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
-    """Read the recipe and the tokenizers of a model folder, and verify them."""
-    path = manifest.verified(RECIPE, MAX_SETTINGS_BYTES)
-    description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
-    recipe = recipe_from_dict(current_keys(description.recipe), str(path))
-    tokenizers = read_tokenizers(manifest)
-    made_for = (description.source_vocab, description.target_vocab)
-    sizes = tokenizers.sizes
-    if made_for != sizes:
-        raise InputError(
-            f"{manifest.folder}: the model was made for vocabularies of {made_for[0]} and {made_for[1]} tokens, "
-            f"its tokenizers have {sizes[0]} and {sizes[1]}: put the tokenizers there that it was trained with"
-        )
-    return recipe, tokenizers
-
-
-def read_tokenizers(manifest: Manifest) -> TokenizerPair:
-    """Read the tokenizers of a model folder, and verify them; files that the manifest does not list are not read."""
-    if not any(name.startswith(f"{TOKENIZER}/") for name in manifest.files):
-        return NoTokenizers()
-    layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
-    for part in layout:
-        for name in (DEFINITION, DESCRIPTION):
-            manifest.verified(f"{TOKENIZER}/{part}/{name}", LARGEST)
-    return TokenizerPair.load(manifest.folder / TOKENIZER, layout)
-
-
-def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """Read the weights of a model folder, verified, in the stored type, on the CPU."""
-    weights = read_whole(manifest, WEIGHTS)
-    if problem := wrong_types(weights):
-        raise InputError(f"{manifest.folder}: {problem}: copy the model again from where it is whole")
-    return weights
-
-
-LARGEST_NUMBER = 8  # bytes
-LARGEST_HEADER = 10**8  # bytes that the safetensors library reads as a header
-
-
 def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
-    """Build the model of a folder with random weights, in which those of the folder have a place."""
-    task = find_task(recipe.task)
-    check(task, recipe)
-    file_shapes = read_shapes(manifest.sized(WEIGHTS))
+    """Build the model of a folder with random weights, after checking that the folder's weights fit it.
 
-    # A recipe is not trusted: each layer of a built-in architecture has at least one tensor, so that one with millions
-    # of layers is refused before its model is built.
+    The model has no LoRA updates, which are merged into its weights.
+    """
+    task = find_task(recipe.task)
+    check_task(task.spec, recipe)
+    file_shapes = whole_shapes(manifest, WEIGHTS)
+
+    # A recipe is not trusted. Each layer of a built-in architecture has at least one tensor, so a recipe with millions
+    # of layers is rejected before its model is built.
     layers = 0
     if recipe.model.architecture in OPTIONS:
         keys = (*FAMILIES[recipe.model.family].layers, "layers")
         layers = sum(getattr(recipe.model, key, 0) for key in keys)
     if layers > len(file_shapes):
         raise InputError(
-            f"{manifest.folder}: the weights do not fit the recipe, which has {layers} layers: more than "
-            f"there are tensors in {WEIGHTS}"
+            f"{manifest.folder}: the weights do not fit the recipe, which has {layers} layers, more "
+            f"than {WEIGHTS} has tensors"
         )
 
-    # Then the model is built without memory, and compared with the file, before a real one is built.
+    # Then the model is built without memory and compared with the file before a real one is built.
     with errors_of_own_code(recipe, f"the model of {manifest.folder} cannot be built"):
         try:
             with meta_device():
-                shapes = {
-                    name: parameter.shape for name, parameter in task.build(recipe, tokenizers).named_parameters()
-                }
-        except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a product that is not a number of torch's
+                model = task.build(recipe, tokenizers)
+                if recipe.train.lora is not None:
+                    from heedful.nn.lora import add_updates
+
+                    add_updates(model, recipe.train.lora)
+        except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a size that torch cannot represent
             raise InputError(
-                f"{manifest.folder}: no model has the sizes of its recipe ({error}): copy the model again from where "
-                "it is whole"
+                f"{manifest.folder}: the sizes in its recipe are invalid ({error}): restore the model from an intact "
+                "copy"
             ) from error
-    largest = LARGEST_NUMBER * sum(shape.numel() for shape in shapes.values()) + LARGEST_HEADER
-    if manifest.files[WEIGHTS].bytes > largest:
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    files = files_of(manifest, WEIGHTS)
+    file_bytes = sum(manifest.files[file].bytes for file in files)
+    if file_bytes > MAX_NUMBER_BYTES * sum(shape.numel() for shape in shapes.values()) + MAX_HEADER_BYTES:
         raise InputError(
-            f"{manifest.folder}: {WEIGHTS} has {manifest.files[WEIGHTS].bytes:,} bytes, more than the model of the "
-            "recipe can have: copy the model again from where it is whole"
+            f"{manifest.folder}: {WEIGHTS} has {file_bytes:,} bytes, too many for the recipe's model: "
+            "restore the model from an intact copy"
         )
-    manifest.verified(WEIGHTS)
+    # Checksums come before shapes, so that a damaged header is reported as damage, not as a different model.
+    for file in files:
+        manifest.verify(file)
     if problems := misfits(shapes, file_shapes):
         raise InputError(f"{manifest.folder}: the weights do not fit the recipe: {'; '.join(problems)}")
     return task.build(recipe, tokenizers)

@@ -1,14 +1,18 @@
-"""Layout of a run folder: the names of its checkpoints and the mark of the best one, read without their tensors."""
+"""Layout of a run folder: the names of its checkpoints, the mark of the best one, and the result; without torch."""
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from heedful.errors import InputError
-from heedful.storage.manifest import DamagedError, parse, unseal
+from heedful.storage.complete_folder import DamagedError, parse_file, unseal
 
+LOCK = "heedful.lock"  # file that one process at a time may lock; also marks a folder as a run folder
 CHECKPOINTS = "checkpoints"
 BEST = "best.json"
+RESULT = "result.json"  # of a finished run: the scores of its final model on the validation set
 
 
 @dataclass(frozen=True)
@@ -20,21 +24,21 @@ class Best:
     value: float
 
 
-def _best_of(data: bytes) -> Best:
-    best = Best(**unseal(data))
-    if type(best.step) is not int or not isinstance(best.value, float | int) or not isinstance(best.metric, str):
-        raise ValueError("values of another type")
-    return best
-
-
 def read_best(path: Path) -> Best | None:
     """Read the mark of the best checkpoint; None if no checkpoint is marked."""
+
+    def parse_best(data: bytes) -> Best:
+        best = Best(**unseal(data))
+        if type(best.step) is not int or not isinstance(best.value, float | int) or not isinstance(best.metric, str):
+            raise ValueError("values of the wrong type")
+        return best
+
     if not path.exists():
         return None
     try:
-        return parse(path, _best_of)
+        return parse_file(path, parse_best)
     except DamagedError as error:
-        raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
+        raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation creates it") from error
 
 
 def step_of(checkpoint: Path) -> int:
@@ -42,6 +46,16 @@ def step_of(checkpoint: Path) -> int:
 
 
 def checkpoint_folders(run: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first."""
+    """List the checkpoints of a run, oldest first."""
+    # Damaged checkpoints, step-N.bad, are not listed.
     folders = (run / CHECKPOINTS).glob("step-*")
     return sorted((folder for folder in folders if re.fullmatch(r"step-\d{8,}", folder.name)), key=step_of)
+
+
+def read_result(run: Path) -> dict[str, Any]:
+    """Read the "update" at which a run ended and the scores of its final model; empty before the end."""
+    try:
+        result = json.loads((run / RESULT).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return result if isinstance(result, dict) and type(result.get("update")) is int else {}

@@ -1,4 +1,4 @@
-"""The typer application of the `heedful` command line; each command is a module here, imported when it is used."""
+"""The typer application of the `heedful` command line; each command is a module here, imported on first use."""
 
 import os
 import sys
@@ -12,15 +12,15 @@ from heedful.cli.hints import HintedGroup
 from heedful.errors import HeedfulError, RunError
 
 TOO_LITTLE_MEMORY = (
-    "memory does not suffice: give shorter texts, a smaller beam or smaller batches (batch_tokens), or close other "
-    "programs; nothing that was written before is lost"
+    "out of memory: use shorter texts, a smaller beam or smaller batches (batch_tokens), or close other "
+    "programs; everything that was already written is kept"
 )
 TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment variable of the processes that torchrun has started
 
 
-def tell_version(wanted: bool) -> None:
-    """Print the version of heedful and exit, if `--version` is given."""
-    if wanted:
+def print_version(is_asked: bool) -> None:
+    """Print the version of heedful and exit, with `--version`."""
+    if is_asked:
         typer.echo(f"heedful {__version__}")
         raise typer.Exit
 
@@ -37,19 +37,19 @@ app = typer.Typer(
 @app.callback()
 def heedful(
     _version: Annotated[
-        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     modules: Annotated[
         list[str] | None,
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a Python module with your own tasks or architectures, for models that name them. "
+            help="Import a Python module with your own tasks or architectures, for models that use them. "
             "Can be repeated.",
         ),
     ] = None,
 ) -> None:
-    """Train, use, measure and look inside Transformers: translators, BERT and GPT."""
+    """Train, use, evaluate and inspect Transformers: translators, BERT and GPT."""
     if modules:
         from heedful.config.user_code import import_user_module
 
@@ -58,17 +58,19 @@ def heedful(
 
 
 def main() -> None:
-    """Run the command line; what it writes does not depend on whether its messages can be written."""
+    """Run the command line; its output is the same whether or not its messages can be written."""
     from heedful.storage.standard_streams import standard_streams
 
-    warnings.filterwarnings("ignore", module=r"PIL\.")  # heedful has a limit of pixels, and reports damage itself
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # heedful limits pixels and reports damage itself
     with standard_streams() as output:
         try:
             run()
         except SystemExit as end:
             output.flush()
             failure = output.failure
-            if end.code or failure is None or isinstance(failure, BrokenPipeError):  # as of `| head`, which is no error
+            if (
+                end.code or failure is None or isinstance(failure, BrokenPipeError)
+            ):  # with `| head`, for example, which is fine
                 raise
             problem = f"cannot write standard output: {failure.strerror or failure}"
             sys.stderr.write(RunError(problem).line())
@@ -76,12 +78,12 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command; an error that the user can act on becomes a message on standard error and an exit code."""
+    """Run the command; turn an error that the user can act on into a message on standard error and an exit code."""
     try:
         app()
     except HeedfulError as error:
         if TORCHRUN in os.environ:
-            from heedful.distributed import end_with_error
+            from heedful.distributed.reducer import end_with_error
 
             end_with_error(error)
         sys.stderr.write(error.line())
@@ -89,7 +91,7 @@ def run() -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        problem = f"{error.filename}: {error.strerror or error}; name a place that you may read and write"
+        problem = f"{error.filename}: {error.strerror or error}; choose a path that you can read and write"
         sys.stderr.write(RunError(problem).line())
         sys.exit(RunError.exit_code)
     except (RuntimeError, MemoryError) as error:

@@ -1,16 +1,16 @@
-"""The driver of all commands that answer: it reads inputs, has them answered in order, and writes and counts answers.
+"""The driver of all commands that answer inputs: it reads them, has them answered in order, and writes the answers.
 
-A command declares its options, loads a predictor, and says in an `AnswerForm` what the predictor's answers look like.
+A command declares its options, loads a predictor, and describes in an `AnswerForm` how the predictor's answers are
+written.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-
-import typer
 
 from heedful.cli.inputs import (
     TextRows,
@@ -24,21 +24,13 @@ from heedful.cli.inputs import (
     table_rows,
 )
 from heedful.cli.options import InputFormat
-from heedful.cli.output import (
-    Results,
-    check_json_output,
-    check_output,
-    json_of_files,
-    one_cell,
-    writing_answers,
-)
-from heedful.config.load import recipe_from_dict, recipe_to_dict
-from heedful.config.schema import DecodeConfig, Recipe
+from heedful.cli.output import Results, check_output, one_cell, to_json, warn, writing_results
+from heedful.config.schema import Recipe
 from heedful.data.readers.labelled import WholeRow, is_table
-from heedful.data.readers.text_columns import WantedTexts
+from heedful.data.readers.text_columns import TextRequest
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress
-from heedful.storage.manifest import read_manifest
+from heedful.storage.complete_folder import read_manifest
 
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
@@ -47,9 +39,11 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
+MAX_PLACES = 3  # places in the input that a warning lists
+
 
 class AnswerForm(NamedTuple, Generic[A]):
-    """What answers look like: as a line, as cells of a table with these columns, and as JSON."""
+    """Functions that format an answer as a line of text, as cells of a table with `columns`, or as JSON."""
 
     columns: tuple[str, ...]
     line: Callable[[A], str]
@@ -60,8 +54,8 @@ class AnswerForm(NamedTuple, Generic[A]):
 class TextCommand:
     """One use of a command that answers texts: its input, its output, and how answers are written.
 
-    It is made before a model is loaded, so that errors in options and files show at once. `fields` are the columns that
-    options name.
+    It is created before a model is loaded, so that errors in options and files show at once. `columns` are the columns
+    given as options. With `may_name_files`, a text may be a file name.
     """
 
     def __init__(
@@ -71,39 +65,36 @@ class TextCommand:
         source: Path | None,
         form: InputFormat | None,
         output: Path | None,
-        *fields: str | None,
+        *columns: str | None,
         as_json: bool = False,
+        may_name_files: bool = False,
     ) -> None:
-        check_output(output, source)
-        check_json_output(output, as_json=as_json)
+        check_output(output, source, as_json=as_json)
         self.source = input_file(texts, source, form)
-        check_columns(self.source, "--input", *fields)
+        check_columns(self.source, "--input", *columns)
         self.work = work
         self.texts = texts
         self.output = output
         self.as_json = as_json
         self.is_typed = is_typed(texts, self.source)
+        self.lines = texts if texts and may_name_files else input_lines(texts, self.source)
 
-    def lines(self) -> Iterable[str]:
-        """The texts of the command line, or the lines of the file or of standard input."""
-        return input_lines(self.texts, self.source)
-
-    def rows(self, lines: Iterable[str], wanted: "WantedTexts", most: int = 1) -> TextRows:
-        """The rows of the input if it is a table, or else one for each line, with up to `most` texts."""
+    def rows(self, texts: "TextRequest", max_texts: int = 1) -> TextRows:
+        """Return the rows of a table, or for other input one row per line, with up to `max_texts` texts."""
         if self.source and is_table(self.source):
-            return table_rows(self.source, wanted)
-        return line_rows(lines, self.source, most)
+            return table_rows(self.source, texts)
+        return line_rows(self.lines, self.source, max_texts)
 
     @contextmanager
     def writing(
         self, rows: TextRows, columns: Sequence[str], unit: str | None = None, each: int = 1
     ) -> Iterator[tuple[ProgressReporter, Results]]:
-        """Show the progress of the command and open its output, for `each` answers to a row."""
+        """Show the progress of the command and open its output, for `each` answers per row."""
         unit = unit or f"{rows.unit}s"
         columns = () if self.as_json else columns
         with (
             progress_of(self.work, self.texts, self.source, self.output, unit, each, rows.count) as progress,
-            writing_answers(self.output, self.source, rows, columns, each=each) as results,
+            writing_results(self.output, self.source, each, rows, columns) as results,
         ):
             yield progress, results
 
@@ -116,12 +107,12 @@ class TextCommand:
         unit: str | None = None,
         each: int = 1,
     ) -> int:
-        """Write `each` answers to every row, in order; `note` gets each with its row. Return the number of rows."""
-        inputs, read = tee(rows.rows)
+        """Write `each` answers for every row, in order; `note` gets each with its row. Return the number of rows."""
+        inputs, copies = tee(rows.rows)
         with self.writing(rows, form.columns, unit, each) as (progress, results):
-            answers = predict(read, progress)
+            answers = predict(copies, progress)
             for row, answer in zip((row for row in inputs for _ in range(each)), answers, strict=True):
-                line = json.dumps(form.json(answer), ensure_ascii=False) if self.as_json else form.line(answer)
+                line = to_json(form.json(answer)) if self.as_json else form.line(answer)
                 results.write_answer(row.cells, line, form.cells(answer))
                 note(row, answer)
         return results.lines
@@ -129,7 +120,7 @@ class TextCommand:
 
 def answer_files(
     work: str,
-    files: "ReadFiles[Any]",
+    files: "ReadFiles[Path, Any]",
     answers: Iterable[A],
     form: AnswerForm[A],
     output: Path | None,
@@ -138,70 +129,77 @@ def answer_files(
     *,
     as_json: bool,
 ) -> None:
-    """Write the answer to each file that can be read, in order: its name, a tab and a text, or a row of a table.
+    """Write the answer for each file that can be read, in order: its name, a tab and a text, or a table row.
 
-    `rows` are those of a table that names all files; None: a row has the name of its file only.
+    `rows` are those of a table that lists all files; None: each row has only the name of its file.
     """
     if rows is None:
         file_rows = (WholeRow(number, (), (str(file),)) for number, file in enumerate(files.files, start=1))
         rows = TextRows(file_rows, len(files.files), "file", ("file",))
-    columns = () if as_json else form.columns
     with (
         show_progress(work, "files", len(files.files), bar=shows_bar(output)) as progress,
-        writing_answers(output, None, rows, columns) as results,
+        writing_results(output, None, rows=rows, columns=() if as_json else form.columns) as results,
     ):
-        every = list(rows.rows)
+        row_of = list(rows.rows)
         for number, answer in enumerate(progress.over(answers)):
             name = str(files.read[number])
-            line = (
-                json_of_files({"file": name, **form.json(answer)})
-                if as_json
-                else f"{one_cell(name)}\t{form.line(answer)}"
-            )
-            results.write_answer(every[files.places[number]].cells, line, form.cells(answer))
+            facts = {"file": name, **form.json(answer)} if as_json else {}
+            line = to_json(facts) if as_json else f"{one_cell(name)}\t{form.line(answer)}"
+            results.write_answer(row_of[files.places[number]].cells, line, form.cells(answer))
             note(name, answer)
 
 
-def load(model: str, device: str, precision: str = "float32") -> "LoadedModel":
+class Notes:
+    """Places in the input that need a warning, such as lines or files, by what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.places: defaultdict[str, list[str]] = defaultdict(list)
+
+    def add(self, problem: str, place: str, applies: object = True) -> None:
+        if applies:
+            self.places[problem].append(place)
+
+    def warn(self, count: int) -> None:
+        """Print a warning for each problem, with its number of places out of `count`, and the first of them."""
+        for problem, places in self.places.items():
+            warn(f"{problem}: {len(places):,} of {count:,} (first: {', '.join(places[:MAX_PLACES])})")
+
+
+def load(model: str, device: str) -> "LoadedModel":
     from heedful.checkpoint.load import load_model
     from heedful.machine import prepare_process
 
     prepare_process()
-    return load_model(model, device, precision)
+    return load_model(model, device)
 
 
 def recipe_of(model: str) -> "Recipe":
-    """Read the recipe that a model was trained with, given its folder or name."""
+    """Read the recipe that a model was trained with; the model is given by its folder or name."""
     from heedful.checkpoint import find_model
-    from heedful.checkpoint.model_folder import read_description
+    from heedful.checkpoint.description import read_description
 
     return read_description(read_manifest(find_model(model)))[0]
 
 
-def refuse(problems: dict[str, object]) -> None:
+def reject_if(problems: dict[str, object]) -> None:
     """Raise an InputError with the first message whose condition holds."""
     for message, holds in problems.items():
         if holds:
             raise InputError(message)
 
 
-def settings(**options: object) -> dict[str, Any]:
-    """The settings that options change: those that are given."""
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def changed(loaded: "LoadedModel", table: str, changes: dict[str, Any]) -> "Recipe":
-    """Return the recipe of a loaded model with some keys of one table changed, such as those of [decode]."""
-    values = recipe_to_dict(loaded.recipe)
-    return recipe_from_dict(values | {table: values[table] | changes}, f"{loaded.path}, with these options")
+def settings(options: Mapping[str, Any], *tables: type) -> dict[str, Any]:
+    """Return the settings from some recipe tables that a command's options of the same names override."""
+    names = (each.name for table in tables for each in fields(table))
+    return {name: options[name] for name in names if options.get(name) not in (None, [])}
 
 
 def check_n_best(n_best: int | None, what: str, *, as_json: bool) -> None:
     if n_best and n_best > 1 and not as_json:
-        raise InputError(f"--n-best {n_best}: plain output is one {what} a line; add --json")
+        raise InputError(f"--n-best {n_best}: plain output has one {what} per line; add --json")
 
 
-def warn_of_cut_outputs(outputs: "CutOutputs", config: "DecodeConfig", positions: int | None) -> None:
-    """Warn of outputs that reached their length limit; `positions` are those that the decoder learns, if any."""
-    if line := outputs.line(config, positions, "--max-extra"):
-        typer.echo(f"heedful: {line}", err=True)
+def warn_of_cut_outputs(outputs: "CutOutputs", writer: Any) -> None:
+    """Warn of outputs of a `Translator`, `Captioner` or `Transcriber` that reached their length limit."""
+    if line := outputs.line(writer.config, writer.model.max_target_positions(), "--max-extra"):
+        warn(line)

@@ -13,35 +13,35 @@ from heedful.progress import show_progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from heedful.tools.replay import Measured, ReplayedUpdate
+    from heedful.tools.replay import ReplayedUpdate, TensorSize
 
 
 def doctor() -> None:
-    """Measure how fast this machine computes, and say what would make it faster. It takes some seconds."""
+    """Measure how fast this machine is, and report what would make it faster. It takes a few seconds."""
     from rich.console import Console
     from rich.table import Table
 
     from heedful.machine import prepare_process
     from heedful.machine.doctor import CHECKS
 
-    prepare_process()  # so that the checks measure with the settings that commands compute with
+    prepare_process()  # so that the checks run with the same settings as the commands
     with show_progress("measuring", "checks", len(CHECKS)) as progress:
         findings = [check() for check in progress.over(CHECKS)]
     table = Table("", "found", "advice", box=None, pad_edge=False)
     for finding in findings:
-        table.add_row(finding.subject, finding.found, finding.advice or "-")
+        table.add_row(finding.subject, finding.result, finding.advice or "-")
     Console(highlight=False).print(table)
 
 
 def verify(
-    model: Annotated[str, typer.Argument(help="Folder of a model or of a run, or the name of a model in the box.")],
-    seed: Annotated[int, typer.Option(help="Another seed verifies with other random texts.")] = 0,
+    model: Annotated[str, typer.Argument(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME.")],
+    seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different texts.")] = 0,
 ) -> None:
-    """Check that batches, padding, caches, searches, interruptions and processes change no result of a model.
+    """Check that batching, padding, caching, search, interruption and multi-process runs do not change the results.
 
     Each line compares two results that should be the same, measured on the
-    model itself with random texts: the largest difference, and the one that
-    rounding allows. The exit code is 1 if a check fails.
+    model itself with random texts: it shows the largest difference, and the
+    difference that rounding allows. The exit code is 1 if a check fails.
     """
     from heedful.checkpoint.load import load_model
     from heedful.machine import prepare_process
@@ -63,23 +63,23 @@ def verify(
 
 
 def replay(
-    run: Annotated[Path, typer.Argument(help="Folder of the run.")],
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
     update: Annotated[int, typer.Argument(min=1, help="Number of the update.")],
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the data files that the recipe names.",
+            help="Folder with the recipe's data files.",
             show_default="where the run found them",
             callback=folder_to_read,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute one update of a run again, and show the size of every tensor on the way.
+    """Recompute one update of a run, and show the magnitude of every tensor.
 
-    It begins at the newest checkpoint before the update, so that the result
-    is exactly that of the run, which stays as it is. So one sees where a
-    loss or a gradient that is not finite comes from.
+    It starts from the newest checkpoint before the update, so the result is
+    exactly that of the run. The run stays unchanged. The magnitudes show where
+    an infinite or NaN loss or gradient comes from.
     """
     from rich.console import Console
 
@@ -104,13 +104,13 @@ def replay_lines(update: "ReplayedUpdate") -> list[str]:
                 f"; the log has {update.logged_norm:.6g}: another machine, torch, or number of threads or processes"
             )
     lines.append(f"update {update.number}: norm of the gradient before clipping {update.norm:.6g}{logged}")
-    if strange := update.first_not_finite():
-        place, tensor = strange
+    if first := update.first_not_finite():
+        place, tensor = first
         return [*lines, f"the first tensor that is not finite: {tensor.name} of {place}"]
     return [*lines, "all tensors are finite"]
 
 
-def size_table(title: str, rows: "Sequence[Measured]") -> list[str]:
+def size_table(title: str, rows: "Sequence[TensorSize]") -> list[str]:
     width = max(len(title), *(len(row.name) for row in rows))
     shapes = [" x ".join(map(str, row.shape)) for row in rows]
     wide = max(len("shape"), *map(len, shapes))

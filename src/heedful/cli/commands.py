@@ -1,4 +1,4 @@
-"""The table of commands. A command's module is imported when the command is used; a list of commands imports none."""
+"""The table of commands. A command's module is imported on first use; listing the commands imports none."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -17,12 +17,12 @@ class Entry(NamedTuple):
 TABLE = {
     "init": Entry(
         "init:init",
-        "Look at your data, hold out some of it for validation and test, and write a recipe with sizes that fit.",
+        "Analyse your data, hold out some of it for validation and test, and write a recipe with suitable sizes.",
     ),
-    "train": Entry("train:train", "Train a model as a recipe says, or resume a run that was interrupted."),
+    "train": Entry("train:train", "Train a model from a recipe, or resume an interrupted run."),
     "evaluate": Entry(
         "evaluate:evaluate",
-        "Score a model on a test set, or a file of translations; with --against, compare two systems.",
+        "Score a model on a test set, or score a file of translations; with --against, compare two systems.",
     ),
     "plan": Entry(
         "plan:plan",
@@ -34,23 +34,27 @@ TABLE = {
     ),
     "verify": Entry(
         "checks:verify",
-        "Check that batches, padding, caches, searches, interruptions and processes change no result of a model.",
+        "Check that batching, padding, caching, search, interruption and multi-process runs do not change the results.",
     ),
     "replay": Entry(
         "checks:replay",
-        "Compute one update of a run again, and show the size of every tensor on the way.",
+        "Recompute one update of a run, and show the magnitude of every tensor.",
     ),
     "translate": Entry(
         "translate:translate",
-        "Translate sentences, the lines of files, a column of a table, or standard input; one in, one line out.",
+        "Translate sentences, the lines of files, a table column, or standard input; one output line per input.",
+    ),
+    "distill": Entry(
+        "distill:distill",
+        "Translate the training set of a recipe with a teacher, and write the recipe of a student that learns from it.",
     ),
     "transcribe": Entry(
         "transcribe:transcribe",
-        "Write down the speech in files of sound; one file in, one line out: the file, a tab, and the text.",
+        "Transcribe the speech in audio files; one output line per file: the file, a tab, and the text.",
     ),
     "generate": Entry(
         "generate:generate",
-        "Continue prompts with a language model; an empty prompt begins a new document.",
+        "Continue prompts with a language model; an empty prompt starts a new document.",
     ),
     "fill": Entry(
         "fill:fill",
@@ -58,72 +62,73 @@ TABLE = {
     ),
     "predict": Entry(
         "predict:predict",
-        "Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.",
+        "Classify texts, images, audio or video, score or tag texts, or answer questions; one output line per input.",
     ),
     "caption": Entry(
-        "caption:caption", "Write a caption for each picture; one line out: the file, a tab, and the text."
+        "caption:caption",
+        "Write a caption for each image; one output line per image: the file, a tab, and the caption.",
     ),
     "search": Entry(
         "search:search",
-        "Find the texts or pictures nearest in meaning to a query, with a model trained for ranking or retrieval.",
+        "Find the texts or images nearest in meaning to a query, with a model trained for ranking or retrieval.",
     ),
     "encode": Entry(
         "search:encode",
-        "Write the vector of each text, for search or clustering, with a model that was trained for ranking or "
-        "retrieval.",
+        "Write the vector of each text, for search or clustering, with a model trained for ranking or retrieval.",
     ),
     "attention": Entry(
         "inspect:attention",
-        "Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at.",
+        "Plot cross-attention: which source words, image patches or audio frames each target word attends to.",
     ),
     "inspect": Entry(
         "inspect:inspect",
-        "Look inside a model in the browser: its attention heads, its numbers step by step, and its beam search.",
+        "Look inside a model in the browser: its attention heads, its computation step by step, and its beam search.",
     ),
     "export": Entry(
         "convert:export",
-        "Write a model folder to share: all files that the model needs, without the paths of this machine.",
+        "Write a model folder for sharing, in heedful's format (safetensors) or for other programs.",
     ),
-    "convert": Entry("convert:convert", "Convert a model: the same numbers in another format."),
+    "convert": Entry("convert:convert", "Convert a model to or from another format; its outputs stay the same."),
     "info": Entry(
         "config:info",
         "Count the parameters of a model by kind: attention, feed-forward, embeddings, norms.",
     ),
     "doctor": Entry(
         "checks:doctor",
-        "Measure how fast this machine computes, and say what would make it faster. It takes some seconds.",
+        "Measure how fast this machine is, and report what would make it faster. It takes a few seconds.",
     ),
     "scenes": Entry(
         "corpora:scenes",
-        "Write a parallel corpus from a small grammar, of any size; each sentence has exactly one translation.",
+        "Generate a parallel corpus of any size from a small grammar; each sentence has exactly one translation.",
     ),
     "stories": Entry(
         "corpora:stories",
-        "Write short stories from the grammar of `scenes`: documents to train a language model or BERT on.",
+        "Generate short stories from the grammar of `scenes`: documents to train a language model or BERT on.",
     ),
     "shapes": Entry(
         "corpora:shapes",
-        "Draw a corpus of pictures of one to three shapes, each with one right caption in English, German and Chinese.",
+        "Generate a corpus of images of one to three shapes, each with one correct caption in English, German and "
+        "Chinese.",
     ),
     "write": Entry(
         "translate:write",
-        "Write a summary, a reply or an answer for each text; one line in, one line out.",
+        "Write a summary, a reply or an answer for each text; one output line per input.",
     ),
     "tokenizer": Entry(
         "tokenizer:app",
         "Train a tokenizer, encode and decode text, and measure how well a tokenizer fits a text.",
     ),
-    "config": Entry("config:app", "Show, check and describe recipes, the configuration files of training."),
+    "config": Entry("config:app", "Show, check and describe recipes, the configuration files for training."),
     "vectors": Entry(
         "vectors:app",
-        "Compare words by their vectors: neighbours, analogies, similarities, pictures and files.",
+        "Compare words by their vectors: neighbours, analogies, similarities, plots and files.",
     ),
-    "runs": Entry("runs:app", "List, check, compare and prune the folders of runs."),
+    "runs": Entry("runs:app", "List, check, compare and prune run folders."),
 }
 
 
 class Commands(Mapping[str, Any]):
-    """The commands of a table by name: to look one up imports its module, to list the names imports nothing."""
+    """The commands of a table by name: looking one up imports its module, listing the names imports nothing."""
 
     def __init__(self, table: Mapping[str, Entry]) -> None:
         self.table = table
@@ -150,8 +155,5 @@ class Commands(Mapping[str, Any]):
         return len(self.table)
 
     def summarised(self, name: str) -> TyperCommand | None:
-        """Return a command that has the name and the summary of one of the table, and does nothing; None without one.
-
-        Help and shell completion list commands by it.
-        """
+        """Return a stand-in for a command, with its name and summary, for help and shell completion."""
         return TyperCommand(name, help=self.table[name].summary) if name in self.table else None

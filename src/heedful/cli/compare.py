@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,35 +16,33 @@ def compare(
         list[str],
         typer.Argument(
             metavar="[NAME=]RECIPE...",
-            help="Systems: each a recipe (a TOML file, or a folder with a config.toml), or the folder of a trained run "
-            "or model. NAME= gives a system another name than that of its file.",
+            help="Systems: each is a recipe (a TOML file, or a folder with a config.toml) or the folder of a trained "
+            "run or model. NAME= gives a system a name other than its file's.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(
-            help="Folder for the report and the runs; an interrupted comparison goes on there.",
+            help="Folder for the report and the runs; an interrupted comparison resumes there.",
             callback=folder_to_write,
         ),
     ],
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the data files that the recipes name.",
+            help="Folder with the recipes' data files.",
             show_default="the folder of each recipe",
             callback=folder_to_read,
         ),
     ] = None,
-    updates: Annotated[int | None, typer.Option(min=1, help="Updates that each system is trained for.")] = None,
+    updates: Annotated[int | None, typer.Option(min=1, help="Number of updates to train each system.")] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.01, help="Minutes that each system is trained for at most; validation is not counted."),
+        typer.Option(min=0.01, help="Maximum number of minutes to train each system, without validation."),
     ] = None,
     parameters: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Parameters that each system must have; one that differs by more than 5 % is refused."
-        ),
+        typer.Option(min=1, help="Number of parameters that each system must have, within 5%."),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -57,26 +56,24 @@ def compare(
 ) -> None:
     """Train several systems on the same data, with the same budget, and write a report that compares them.
 
-    The report has scores with confidence intervals, tests of significance,
-    sizes, speeds, memory, FLOPs, curves of the training, and outputs side by
-    side. It is written after every system: report.html, which needs no
-    network, report.md and report.json. The same command goes on after an
-    interruption. Names, recipes and data of all systems are checked before the
-    first is trained. A system that fails later is in the report with the reason,
-    and the exit code is 1.
+    The report shows scores with confidence intervals, significance tests,
+    sizes, speeds, memory, FLOPs, training curves, and outputs side by side. It
+    is updated after every system: report.html, which needs no network,
+    report.md and report.json. The same command resumes after an interruption.
+    Names, recipes and data of all systems are checked before the first is
+    trained. If a system fails later, the report gives the reason, and the exit
+    code is 1.
     """
     from heedful.tools.compare.comparison import ComparisonRun
     from heedful.tools.compare.setup import Budget, parse_systems
 
-    def say(sentence: str) -> None:
-        typer.echo(sentence, err=True)
-
+    say = partial(typer.echo, err=True)
     entries = parse_systems(systems, overrides or [])
     if len(entries) == 1:
-        say("one system: there is nothing to compare it with; name others behind it")
+        say("only one system was given, so there is nothing to compare it with; add others to the command")
     outcome = ComparisonRun(entries, Budget(updates, minutes, parameters), out, data, say).run()
     if outcome.is_interrupted:
-        say(f"stopped and saved; the same command goes on from there:\n  {shlex.join(['heedful', *sys.argv[1:]])}")
-    typer.echo(f"{out / 'report.html'}: open it in a browser; report.md and report.json are beside it")
+        say(f"stopped and saved; the same command resumes it:\n  {shlex.join(['heedful', *sys.argv[1:]])}")
+    typer.echo(f"{out / 'report.html'}: open it in a browser; report.md and report.json are next to it")
     if outcome.exit_code:
         raise typer.Exit(outcome.exit_code)

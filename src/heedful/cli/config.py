@@ -1,6 +1,7 @@
 """`heedful config`: show, check and describe recipes; and `heedful info`: count the parameters of their models."""
 
 import json
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +15,9 @@ from heedful.config.load import is_recipe, load_preset, load_recipe, recipe_sche
 from heedful.config.presets import PRESETS, TABLE_3, Table3Row
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.storage.manifest import read_manifest
+from heedful.storage.complete_folder import read_manifest
 from heedful.storage.paths import likely, near_paths
-from heedful.wording import counted
+from heedful.wording import counted, either
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="config",
-    help="Show, check and describe recipes, the configuration files of training.",
+    help="Show, check and describe recipes, the configuration files for training.",
     no_args_is_help=True,
     add_completion=False,
 )
 
-CONTENTS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}  # of files, by data.modality
+FILES = {"text": "text files", "image": "image files", "audio": "audio files", "video": "video files"}  # by modality
 
 
 @app.command()
@@ -39,20 +40,20 @@ def show(
     data: Data = None,
     overrides: Overrides = None,
 ) -> None:
-    """Print the whole recipe, with presets, changes, defaults and paths filled in. The output is a recipe, too."""
+    """Print the complete recipe, with presets, changes, defaults and paths filled in. The output is itself a recipe."""
     typer.echo(to_toml(recipe_to_dict(recipe_or_preset(recipe, overrides or [], data))), nl=False)
 
 
 def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) -> "Recipe":
-    """Load the recipe at a path or, if nothing is at that path, the preset of that name."""
+    """Load the recipe at a path or, if the path does not exist, the preset of that name."""
     if Path(name).exists():
         return load_recipe(name, overrides, data)
     if name in PRESETS:
         return load_preset(name, overrides)
     near = [preset for preset in PRESETS if name in preset][:3] or get_close_matches(name, PRESETS)
-    hint = f", such as {' or '.join(near)}" if near else " (`heedful config presets` lists them)"
-    remedy = f"name a TOML file, a folder with config.toml, or a preset{hint}"
-    raise InputError(f"{name}: there is no such recipe; {likely(Path(name), remedy, is_recipe)}")
+    hint = f", such as {either(near)}" if near else " (`heedful config presets` lists them)"
+    remedy = f"give a TOML file, a folder with config.toml, or a preset{hint}"
+    raise InputError(f"{name}: no such recipe; {likely(Path(name), remedy, is_recipe)}")
 
 
 @app.command()
@@ -61,9 +62,7 @@ def check(
     data: Data = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of a run; check also that the run can start or resume there.", callback=folder_to_write
-        ),
+        typer.Option(help="Run folder; also check that the run can start or resume there.", callback=folder_to_write),
     ] = None,
     overrides: Overrides = None,
 ) -> None:
@@ -75,17 +74,15 @@ def check(
     with the same checks.
     """
     from heedful.data.preparation.prepared_data import files_of
+    from heedful.training.learning_rate import rate_line
     from heedful.training.preflight import preflight
-    from heedful.training.trainer_state import rate_line
 
     settings = load_recipe(recipe, overrides or [], data)
-    text = settings.data
-    test = [text.test] if text.test else []
-    checked = preflight(settings, out, test)
-    corpora = [*text.train, *([text.valid] if text.valid else []), *test]
-    count = len({file for corpus in corpora for file in files_of(corpus, text)})
-    content = CONTENTS[text.modality]
-    typer.echo(f"{recipe}: good, and its {counted(count, 'files')} of {content} {'is' if count == 1 else 'are'} there")
+    data_config = settings.data
+    checked = preflight(settings, out, [data_config.test] if data_config.test else [])
+    corpora = filter(None, [*data_config.train, data_config.valid, data_config.test])
+    count = len({file for corpus in corpora for file in files_of(corpus, data_config)})
+    typer.echo(f"{recipe}: no errors; found {counted(count, FILES[data_config.modality])}")
     typer.echo(rate_line(checked))
 
 
@@ -98,13 +95,7 @@ def schema() -> None:
 @app.command()
 def presets() -> None:
     """Print the presets that a recipe can start from, with their sizes and published scores."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("preset", "what it is"):
-        table.add_column(heading)
-    for heading in ("10^6", "PPL", "BLEU"):
-        table.add_column(heading, justify="right")
+    table = plain_table(("preset", "description"), "params (M)", "PPL", "BLEU")
     table.add_row("tiny", "4+4 layers, d_model 128")
     for row in TABLE_3:
         changes = [f"{key} {value}" for table in row.changes.values() for key, value in table.items()]
@@ -120,7 +111,7 @@ def presets() -> None:
         table.add_row(name, f"{values['task']}, {layers} layers, d_model {model['d_model']}")
     print_table(table)
     typer.echo(
-        "\nMillions of parameters, perplexity and BLEU (newstest2013) as printed in Table 3 of Vaswani et al. (2017)."
+        "\nMillions of parameters, perplexity and BLEU (newstest2013) as published in Table 3 of Vaswani et al. (2017)."
     )
 
 
@@ -128,26 +119,26 @@ def info(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="Preset, recipe, or the folder of a model or of a run.",
-            show_default="all models of Table 3 of the paper",
+            help="Preset, recipe, or model or run folder.",
+            show_default="all models in Table 3 of the paper",
         ),
     ] = None,
     vocab: Annotated[
         int | None,
-        typer.Option(min=5, help="Vocabulary size.", show_default="the model's, or the largest that the recipe allows"),
+        typer.Option(min=5, help="Vocabulary size.", show_default="the model's, or the maximum in the recipe"),
     ] = None,
     overrides: Overrides = None,
 ) -> None:
     """Count the parameters of a model by kind: attention, feed-forward, embeddings, norms.
 
-    Without a model, all models of Table 3 of "Attention Is All You Need" are
-    counted, beside the numbers that the paper prints.
+    Without a model, count the parameters of all models in Table 3 of
+    "Attention Is All You Need", next to the published numbers.
     """
     from heedful.tasks.model_size import count_model
 
     if model is None:
         if vocab or overrides:
-            raise InputError("--vocab and --set need one model: name a preset, a recipe or a model as well")
+            raise InputError("--vocab and --set apply to a single model: give a preset, a recipe or a model as well")
         print_table(paper_table(TABLE_3))
         return
     recipe, vocabs = describe(model, overrides or [])
@@ -155,28 +146,37 @@ def info(
     counts = count_model(recipe, *vocabs)
     typer.echo(f"{summary(recipe, vocabs)}\n")
     print_table(kinds_table(counts))
+    if recipe.train.lora is not None or recipe.train.freeze:
+        typer.echo(f"\n{trained_weights(recipe, vocabs)}")
     if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
-        typer.echo("\nin the paper, Table 3:\n")
+        typer.echo("\nTable 3 of the paper:\n")
         print_table(paper_table(rows))
 
 
 def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
     """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run."""
     from heedful.checkpoint import find_model
-    from heedful.checkpoint.model_folder import read_description
+    from heedful.checkpoint.description import read_description
+    from heedful.checkpoint.hub import is_hub_name
     from heedful.tasks.model_size import vocabulary_sizes
 
     path = Path(name)
     if name in PRESETS or path.suffix == ".toml" or (path / "config.toml").is_file():
         recipe = recipe_or_preset(name, overrides)
+        if recipe.train.lora is not None:
+            from heedful.training.warm_start import with_lora
+
+            recipe = with_lora(recipe)
         return recipe, vocabulary_sizes(recipe)
     try:
         folder = find_model(name)
     except InputError as error:
-        near = " or ".join(map(str, near_paths(path, is_recipe)))
+        if is_hub_name(name):
+            raise
+        near = near_paths(path, is_recipe)
         raise InputError(
-            f"{str(error).removesuffix('?')}. Nor is it a recipe or a preset (`heedful config presets`)"
-            + (f"; did you mean {near}?" if near else "")
+            f"{str(error).removesuffix('?')}. There is no such recipe or preset either (see `heedful config presets`)"
+            + (f"; did you mean {either(near)}?" if near else "")
         ) from error
     if overrides:
         raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
@@ -184,8 +184,26 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     return recipe, tokenizers.sizes
 
 
+def trained_weights(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
+    """Describe how many weights of a recipe's model are trained, LoRA updates included."""
+    from heedful.nn.lora import add_updates
+    from heedful.nn.meta_device import unallocated
+    from heedful.tasks import find_task
+    from heedful.tasks.model_size import SizeOnly
+    from heedful.text.tokenizer_pair import TokenizerPair
+    from heedful.training.startup_checks import trained_line
+    from heedful.training.warm_start import freeze
+
+    with unallocated():
+        model = find_task(recipe.task).build(recipe, TokenizerPair(*map(SizeOnly, vocabs)))
+        if recipe.train.lora is not None:
+            add_updates(model, recipe.train.lora)
+    freeze(model, recipe)
+    return trained_line(model)
+
+
 def summary(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
-    """Describe the shape of a model in one line, with the size of its vocabulary if it reads or writes text."""
+    """Describe the shape of a model in one line, with its vocabulary size if it reads or writes text."""
     config = recipe.model
     apart = recipe.data.modality == "text" and FAMILIES[config.family].pairs and not config.one_vocabulary
     vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
@@ -193,21 +211,22 @@ def summary(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
 
 
 def kinds_table(counts: "ParameterCounts") -> "Table":
-    table = plain_table("", "weights", "biases", "all", "share")
+    table = plain_table([""], "weights", "biases", "total", "share")
     for kind in sorted(counts.weights, key=lambda kind: -counts.weights[kind]):
         weights, biases = counts.weights[kind], counts.biases[kind]
         share = (weights + biases) / counts.total
         table.add_row(kind, f"{weights:,}", f"{biases:,}", f"{weights + biases:,}", f"{share:.1%}")
     table.add_section()
-    table.add_row("all", f"{counts.weights.total():,}", f"{counts.biases.total():,}", f"{counts.total:,}", "100.0%")
+    table.add_row("total", f"{counts.weights.total():,}", f"{counts.biases.total():,}", f"{counts.total:,}", "100.0%")
     return table
 
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
-    """Make a table of the parameter counts in Vaswani et al. (2017), Table 3, beside exact counts by convention."""
+    """Make a table of the parameter counts in Table 3 of Vaswani et al. (2017) and the exact counts by convention."""
     from heedful.architectures.transformer.model import CONVENTIONS
 
-    table = plain_table("preset", "printed", *(f"{c.name}\n{c.vocab:,} tokens" for c in CONVENTIONS))
+    computed = (f"computed as in\n{c.name},\n{c.vocab:,}-token vocabulary" for c in CONVENTIONS)
+    table = plain_table(["preset"], "as published", *computed)
     for row in rows:
         config = load_preset(f"vaswani-{row.name}").model
         printed = f"{row.millions},000,000" if row.millions else ""
@@ -215,11 +234,10 @@ def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
     return table
 
 
-def plain_table(first: str, *numbers: str) -> "Table":
+def plain_table(headings: Sequence[str], *numbers: str) -> "Table":
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first)
+    table = Table(*headings, box=None, pad_edge=False)
     for heading in numbers:
         table.add_column(heading, justify="right")
     return table

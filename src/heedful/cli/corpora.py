@@ -1,4 +1,4 @@
-"""`heedful scenes`, `heedful stories` and `heedful shapes`: endless synthetic corpora."""
+"""`heedful scenes`, `heedful stories` and `heedful shapes`: synthetic corpora of any size."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -13,30 +13,42 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 Files = Mapping[str, Callable[[], bytes]]  # by name relative to the folder: a function that makes the content
+Out = Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)]
 
 
 def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], object] = lambda _: None) -> None:
-    """Write the files of a generated corpus into a folder that may hold nothing but some of these files.
+    """Write the files of a generated corpus into a folder that may contain nothing but some of these files.
 
-    Files that are there already are compared before anything is written, and left as they are. Files are whole or not
-    there, however the command ends; only the loss of power may leave damaged ones, which are then refused. Each file is
-    made when it is its turn, so that they need not fit into memory together.
+    Existing files are compared before anything is written, and stay unchanged. Each file is written completely or not
+    at all, however the command ends; only a power failure can leave damaged files, which the next call rejects. Files
+    are generated one by one, so that they need not fit into memory together.
     """
-    from heedful.storage.atomic import atomic_file, named_write_errors
+    from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors
     from heedful.storage.disk import UNFLUSHED
 
+    folders = {str(parent) for name in files for parent in Path(name).parents}
+    other = ""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        other = other_name(folder, files)
+        for path in folder.rglob("*"):
+            # A file that an interrupted command left under its temporary name counts as that file.
+            relative, names = path.relative_to(folder), folders if path.is_dir() else files
+            if relative.with_name(relative.name.removeprefix(TEMPORARY)).as_posix() not in names:
+                other = relative.as_posix()
+                break
         for name in () if other else (name for name in files if (folder / name).exists()):
             if (folder / name).read_bytes() != files[name]():
                 other = name
                 break
             done(1)
     except OSError as error:
-        raise RunError(f"cannot write to {folder}: {error.strerror or error}; name another with --out") from error
+        raise RunError(
+            f"cannot write to {folder}: {error.strerror or error}; choose another folder with --out"
+        ) from error
     if other:
-        raise InputError(f"--out {folder}: {other} in it is none of these {what}; name an empty folder")
+        raise InputError(
+            f"--out {folder}: contains {other}, which does not belong to these {what}; choose an empty folder"
+        )
     for name, content in files.items():
         path = folder / name
         if not path.exists():
@@ -48,35 +60,19 @@ def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], ob
             done(1)
 
 
-def other_name(folder: Path, files: Files) -> str:
-    """Find something in a folder that has the name of none of these files; "" if there is nothing.
-
-    What an interrupted command left of a file under its temporary name counts as that file.
-    """
-    from heedful.storage.atomic import TEMPORARY
-
-    folders = {str(parent) for name in files for parent in Path(name).parents}
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        names = folders if path.is_dir() else files
-        if name.with_name(name.name.removeprefix(TEMPORARY)).as_posix() not in names:
-            return name.as_posix()
-    return ""
-
-
 def scenes(
     languages: Annotated[str, typer.Argument(help="Languages: en-de or en-zh.")],
-    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
+    out: Out,
     train: Annotated[int, typer.Option(min=1, help="Sentence pairs for training.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, help="Sentence pairs for validation.")] = 500,
     test: Annotated[int, typer.Option(min=1, help="Sentence pairs for the test set.")] = 500,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers; another seed writes other sentences.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different sentences.")] = 1,
 ) -> None:
-    """Write a parallel corpus from a small grammar, of any size; each sentence has exactly one translation.
+    """Generate a parallel corpus of any size from a small grammar; each sentence has exactly one translation.
 
-    Beside the sentences there are their words, the role of each word and the
-    word alignment. The same command always writes the same files. No training
-    sentence is in the validation or test set, whatever the seed.
+    The words of the sentences, the role of each word and the word alignment
+    are written as well. The same command always writes the same files. No
+    training sentence is in the validation or test set, whatever the seed.
     """
     from heedful.corpora.scenes import split
     from heedful.corpora.scenes.corpus import corpus_files
@@ -85,7 +81,7 @@ def scenes(
         parts = split(languages, train, valid, test, seed, progress.advance)
     write_corpus(out, {name: text.encode for name, text in corpus_files(languages, parts).items()}, "scenes")
     sample = parts["test"][0]
-    typer.echo(f"{out}: {counted(train, 'pairs')} to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo(f"{out}: {counted(train, 'pairs')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo(f"  {sample.source.text}\n  {sample.target.text}")
     sides = {part: [str(out / f"{part}.{language}") for language in languages.split("-")] for part in parts}
     command = ["heedful", "init", *sides["train"], "--valid", *sides["valid"], "--test", *sides["test"]]
@@ -93,15 +89,17 @@ def scenes(
 
 
 def stories(
-    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
+    out: Out,
     language: Annotated[str, typer.Argument(help="Language: en, de or zh.")] = "en",
     train: Annotated[int, typer.Option(min=1, help="Stories for training.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, help="Stories for validation.")] = 500,
     test: Annotated[int, typer.Option(min=1, help="Stories for the test set.")] = 500,
-    sentences: Annotated[tuple[int, int], typer.Option(min=2, help="Fewest and most sentences of a story.")] = (4, 9),
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers; another seed writes other stories.")] = 1,
+    sentences: Annotated[
+        tuple[int, int], typer.Option(min=2, help="Minimum and maximum number of sentences in a story.")
+    ] = (4, 9),
+    seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different stories.")] = 1,
 ) -> None:
-    """Write short stories from the grammar of `scenes`: documents to train a language model or BERT on.
+    """Generate short stories from the grammar of `scenes`: documents to train a language model or BERT on.
 
     The sentences of a story are about the same few people and things; each
     story is a paragraph. The same command always writes the same files. No
@@ -111,37 +109,38 @@ def stories(
 
     fewest, most = sentences
     if fewest > most:
-        raise InputError(f"--sentences {fewest} {most}: the fewest come first")
+        raise InputError(f"--sentences {fewest} {most}: give the smaller number first")
     with show_progress("writing stories", "stories", train + valid + test) as progress:
         parts = split_stories(language, train, valid, test, seed, range(fewest, most + 1), progress.advance)
     write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()}, "stories")
-    typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
-    typer.echo('in the recipe, tell that a document is a paragraph:\n  [data]\n  documents = "paragraph"')
+    typer.echo('to make each paragraph a document, set in the recipe:\n  [data]\n  documents = "paragraph"')
 
 
-MOST_TRAIN, MOST_HELD_OUT = 900_000, 40_000  # of 1,442,232 captions; 1 in 16 is for validation, 1 for test
+MAX_TRAIN, MAX_HELD_OUT = 900_000, 40_000  # of 1,442,232 captions; 1 in 16 is for validation, 1 for test
 
 
 def shapes(
-    out: Annotated[Path, typer.Option(help="Folder to write to.", callback=folder_to_write)],
-    train: Annotated[int, typer.Option(min=1, max=MOST_TRAIN, help="Pictures for training.")] = 20_000,
-    valid: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for validation.")] = 500,
-    test: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for the test set.")] = 500,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers; another seed draws other pictures.")] = 1,
+    out: Out,
+    train: Annotated[int, typer.Option(min=1, max=MAX_TRAIN, help="Images for training.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT, help="Images for validation.")] = 500,
+    test: Annotated[int, typer.Option(min=1, max=MAX_HELD_OUT, help="Images for the test set.")] = 500,
+    seed: Annotated[int, typer.Option(help="Random seed; a different seed gives different images.")] = 1,
     speak: Annotated[
         str | None,
         typer.Option(
-            metavar="LANGUAGE", help="Also write the captions in this language (en, de or zh) as sound, by espeak-ng."
+            metavar="LANGUAGE", help="Also write the captions in this language (en, de or zh) as audio, with espeak-ng."
         ),
     ] = None,
 ) -> None:
-    """Draw a corpus of pictures of one to three shapes, each with one right caption in English, German and Chinese.
+    """Generate a corpus of images of one to three shapes, each with one correct caption in English, German and Chinese.
 
-    A table in JSON Lines for each part names the pictures, their captions and,
-    for each word of a caption, the box of the object that it is about. The same
-    command always writes the same files, and goes on if it was interrupted. No
-    caption for training is in the validation or test set, whatever the seed.
+    For each part, a table in JSON Lines lists the images, their captions and,
+    for each word of a caption, the box of the object that it describes. The
+    same command always writes the same files, and resumes if it was
+    interrupted. No caption for training is in the validation or test set,
+    whatever the seed.
     """
     from heedful.corpora.shapes import LANGUAGES, caption, split
     from heedful.corpora.shapes.corpus import corpus_files
@@ -152,12 +151,12 @@ def shapes(
 
         from heedful.corpora.shapes.corpus import Speaker
 
-        torch.set_num_threads(1)  # several would wait for each other longer than a short sound takes
+        torch.set_num_threads(1)  # several would wait for each other longer than a short clip takes
         speaker = Speaker(speak)
-    with show_progress("drawing pictures", "scenes", train + valid + test) as progress:
+    with show_progress("drawing images", "scenes", train + valid + test) as progress:
         parts = split(train, valid, test, seed, progress.advance)
         files = corpus_files(parts, speaker)
         progress.begin("files", len(files))
         write_corpus(out, files, "shapes", progress.advance)
-    typer.echo(f"{out}: {counted(train, 'pictures')} to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo(f"{out}: {counted(train, 'images')} to train on, {valid:,} for validation, {test:,} for test, such as")
     typer.echo("".join(f"  {caption(language, parts['test'][0]).text}\n" for language in LANGUAGES), nl=False)

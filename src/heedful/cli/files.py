@@ -1,16 +1,16 @@
-"""Files of images, audio or videos that a command reads: listed, decoded, and named if they cannot be read."""
+"""Image, audio or video files that a command reads: listed, decoded, and reported if they cannot be read."""
 
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import typer
 
 from heedful.cli.inputs import columns_of
+from heedful.cli.output import warn
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.readers.columns import columns_of as columns_in
 from heedful.data.readers.files import made_folders
@@ -24,84 +24,61 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
     from heedful.data.readers.media_files import MediaFile
-    from heedful.tasks.task import Task
 
 T = TypeVar("T")
+F = TypeVar("F")
 
 SkipBad = Annotated[
     bool,
-    typer.Option("--skip-bad", help="Leave out files that cannot be read, name them, and exit with 0 all the same."),
+    typer.Option("--skip-bad", help="Skip files that cannot be read, list them, and still exit with code 0."),
 ]
-Truncated = Annotated[
-    bool, typer.Option("--truncated", help="Read what is there of sounds and images that are cut off.")
-]
+Truncated = Annotated[bool, typer.Option("--truncated", help="Read what is left of truncated audio files and images.")]
 Channel = Annotated[
     int | None,
-    typer.Option(min=1, help="Channel of each sound to read, from 1.", show_default="the mean of all channels"),
+    typer.Option(min=1, help="Channel of each audio file to read, from 1.", show_default="the mean of all channels"),
 ]
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """Options of a command that say how it reads files of images, sounds or videos."""
+    """Options for how a command reads image, audio or video files."""
 
     skip_bad: bool = False
     truncated: bool = False
     channel: int | None = None
 
     def check(self, model: str, recipe: "Recipe") -> None:
-        """Refuse options about files that the model does not read."""
-        kinds = {
+        """Reject options about kinds of files that the model does not read."""
+        modalities = {
             "--skip-bad": (self.skip_bad, ("image", "audio", "video")),
             "--truncated": (self.truncated, ("image", "audio")),
             "--channel": (self.channel is not None, ("audio",)),
         }
-        for option, (is_set, modalities) in kinds.items():
-            if is_set and recipe.data.modality not in modalities:
-                raise InputError(f"{option}: {model} reads {recipe.data.modality}, for which there is no such option")
+        for option, (is_set, supported) in modalities.items():
+            if is_set and recipe.data.modality not in supported:
+                raise InputError(f"{option} is for {' and '.join(supported)}, but {model} reads {recipe.data.modality}")
 
     def applied(self, model: str, loaded: "LoadedModel") -> "LoadedModel":
-        """Return a model that reads files as the options say."""
-        self.check(model, loaded.recipe)
-        recipe = loaded.recipe
+        """Return the model with these options for reading files."""
+        return replace(loaded, recipe=self.recipe(model, loaded.recipe))
+
+    def recipe(self, model: str, recipe: "Recipe") -> "Recipe":
+        """Return the recipe with these options for reading files."""
+        self.check(model, recipe)
         if self.truncated:
             recipe = replace(recipe, data=replace(recipe.data, truncated_files="read"))
         if self.channel is not None:
             recipe = replace(recipe, audio=replace(recipe.audio, channel=self.channel))
-        return replace(loaded, recipe=recipe)
+        return recipe
 
 
-@dataclass
-class ScoredFiles:
-    """Files of a test set: how they are read, what is wrong with each that cannot be read, and the number of all."""
+class ReadFiles(Generic[F, T]):
+    """Files that are decoded one after another; bad ones are left out, and reported at the end."""
 
-    options: FileOptions
-    bad: dict[str, None] = field(default_factory=dict)
-    count: int = 0
-
-    @contextmanager
-    def testing(
-        self, loaded: "LoadedModel", data: "DataConfig", report: Callable[[str], None]
-    ) -> "Iterator[Task[Any]]":
-        """Set up the task of a model on the files of a test set that can be read; see `LoadedModel.testing`."""
-        truncated = "read" if self.options.truncated else data.truncated_files
-        lenient = replace(data, bad_files="skip_all", truncated_files=truncated)
-        with loaded.testing(lenient, report) as task:
-            examples = getattr(task.data, "examples", None)
-            if examples is not None:
-                bad = dict.fromkeys(examples.report.bad_files)
-                self.bad |= bad
-                self.count = len(bad) + len(examples.valid or ())
-            yield task
-
-
-class ReadFiles(Generic[T]):
-    """Files that are decoded one after another; a bad one is left out, and named at the end."""
-
-    def __init__(self, files: Sequence[Path], decode: Callable[[Path], T]) -> None:
+    def __init__(self, files: Sequence[F], decode: Callable[[F], T]) -> None:
         self.files = files
         self.decode = decode
-        self.read: list[Path] = []  # decoded so far
+        self.read: list[F] = []  # decoded so far
         self.places: list[int] = []  # of these among all files
         self.bad: list[str] = []  # errors of the others
 
@@ -117,83 +94,74 @@ class ReadFiles(Generic[T]):
                 yield decoded
 
     def check(self, *, skip_bad: bool) -> None:
-        """Name the bad files; see `check_bad_files`."""
         check_bad_files(self.bad, len(self.files), skip_bad=skip_bad)
 
 
 def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
-    """Name all of `count` files that could not be read, at the end of a command that read the others.
-
-    That is an error unless they are to be left out.
-    """
+    """Report which of `count` files could not be read, once the others are done; an error unless `skip_bad`."""
     if not bad:
         return
     message = f"{counted(len(bad), 'files')} of {count:,} could not be read:" + "".join(f"\n  {one}" for one in bad)
-    if not skip_bad:
-        done = "\n  the others are done; --skip-bad leaves such files out" if len(bad) < count else ""
+    if skip_bad:
+        warn(message)
+    else:
+        done = "\n  the others are done; --skip-bad skips such files" if len(bad) < count else ""
         raise InputError(f"{message}{done}")
-    typer.echo(f"heedful: {message}", err=True)
 
 
 def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
-    """List the files that are named on the command line, those below folders, and those that tables name.
+    """List the files that are given on the command line, those in folders below it, and those in tables.
 
-    "-" stands for the names on the lines of standard input. The recipe of the model says what it reads, and which
-    column of a table names files. The error about bad names has a line for each.
+    "-" is for names on standard input, one per line. The recipe of the model says what the model reads, and which
+    table column contains file names. The error about bad names has a line for each.
     """
-    from heedful.data.readers.media_files import ENDINGS, NOUNS
+    from heedful.data.readers.media_files import ENDINGS, NOUNS, files_below, other_files
 
     modality = recipe.data.modality
     names = [each for name in names or () for each in (names_on_stdin() if name == "-" else [name])]
     if not names:
-        raise InputError(f"the model reads {NOUNS[modality]}: name files, folders of them, or a table of files")
+        raise InputError(f"the model reads {NOUNS[modality]}: give files, folders of them, or a table of files")
     files: list[Path] = []
     problems = []
-    for name in names:
-        path = Path(name)
+    for path in map(Path, names):
         if not path.exists():
             problems.append(nothing_at(path))
-        elif some := files_at(path, recipe):
-            files += some
+        elif path.is_dir():
+            note_made_folders(path)
+            if others := other_files(path, modality):
+                warn(others)
+            files += (below := files_below(path, recipe.data))
+            if not below:
+                problems.append(
+                    f"{path}: no file below this folder ends in {', '.join(ENDINGS[modality])}; choose another folder"
+                )
+        elif is_table(path):
+            files += (file.path for file in rows_of_files(path, recipe))
         else:
-            problems.append(f"{name}: no file below this folder ends in {', '.join(ENDINGS[modality])}")
+            files.append(path)
     if problems:
         raise InputError("\n  ".join(problems))
     return files
 
 
 def names_on_stdin() -> list[str]:
-    """Read the names of files on standard input, one on a line; none if it is closed, or is a terminal.
-
-    A carriage return or a space belongs to the name only if the file is there under this name.
-    """
+    """Read file names from standard input, one per line; none if it is closed, or is a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return []
     lines = (os.fsdecode(line) for line in sys.stdin.buffer.read().split(b"\n"))
+    # A carriage return or a space belongs to the name only if a file has this name.
     return [line if Path(line).exists() else line.strip() for line in lines if line.strip()]
 
 
-def files_at(path: Path, recipe: "Recipe") -> list[Path]:
-    """List the files below a folder, those that a table names, or the one file itself."""
-    from heedful.data.readers.media_files import files_below, other_files
-
-    if path.is_dir():
-        note_made_folders(path)
-        if others := other_files(path, recipe.data.modality):
-            typer.echo(f"heedful: {others}", err=True)
-        return files_below(path, recipe.data)
-    return [file.path for file in rows_of_files(path, recipe)] if is_table(path) else [path]
-
-
 def note_made_folders(folder: Path) -> None:
-    """Report the folders of runs, models and recipes below a folder, which are not read, on standard error."""
+    """Report the run, model and recipe folders below a folder, which are not read, on standard error."""
     if folders := made_folders(folder):
         names = ", ".join(map(str, folders[:3])) + ", ..." * (len(folders) > 3)
-        typer.echo(f"heedful: not read, as they hold runs, models or recipes: {names}", err=True)
+        warn(f"not read, because they contain runs, models or recipes: {names}")
 
 
 def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "list[MediaFile]":
-    """List the files that a column of a table names, or else the column that the recipe names; classes are not read."""
+    """List the files in a column of a table, by default the column that the recipe names; classes are not read."""
     from heedful.data.readers.media_files import media_files
 
     if not table.exists():
@@ -201,15 +169,15 @@ def rows_of_files(table: Path, recipe: "Recipe", column: str | None = None) -> "
     corpus = CorpusConfig(source=str(table), source_field=column_of_files(table, recipe, column))
     files = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
     if not files:
-        raise InputError(f"{table}: has no rows that name files")
+        raise InputError(f"{table}: has no rows with file names")
     return files
 
 
 def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
-    """Return the column of a table that names files: as the option or the recipe says, or whose values end like files.
+    """Return the table column with file names: that of the option or the recipe, or one whose values end like files.
 
-    A recipe that names no column, or a number, means the first one of a table without a header; if another column has
-    the files, such as where the class comes first, that one is read, and is named on standard error.
+    If the recipe gives no column, or a number, the first column of a table without a header is meant; if another column
+    has the files, for example because the class comes first, that one is read and reported on standard error.
     """
     from heedful.tools.proposals.media_survey import file_column
 
@@ -221,5 +189,5 @@ def column_of_files(table: Path, recipe: "Recipe", column: str | None) -> str:
     if guess is None or guess[0] == own:
         return own
     if guess[0] != columns[0].name or not own.isdecimal():
-        typer.echo(f"heedful: {table}: files are read from column {guess[0]!r}; name another with --column", err=True)
+        warn(f"{table}: files are read from column {guess[0]!r}; choose another with --column")
     return guess[0]

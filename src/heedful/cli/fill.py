@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.answering import AnswerForm, TextCommand, load, recipe_of
 from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
-from heedful.cli.inputs import place_of, texts_argument, wanted_texts, warning_if_unknown
+from heedful.cli.inputs import place_of, texts_argument, texts_of, warning_if_unknown
 from heedful.cli.options import Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, one_line, writing
 from heedful.data.readers.labelled import WholeRow
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 
     FilledText = tuple[str, list[list[MaskCandidate]]]
 
-COUNT = 5  # candidates for each gap
+COUNT = 5  # candidates per gap
 
 
 def fill(
     model: Model,
-    text: Annotated[list[str] | None, texts_argument("Texts with gaps; or pictures.")] = None,
+    text: Annotated[list[str] | None, texts_argument("Texts with gaps; or images.")] = None,
     source: TextsOrTable = None,
     input_form: InputForm = None,
     source_field: SourceField = None,
     output: Output = None,
-    count: Annotated[int | None, typer.Option(min=1, help="Candidates for each gap.", show_default=str(COUNT))] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Number of candidates per gap.", show_default=str(COUNT))
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON list for each text: for each gap, a list of candidates.")
     ] = False,
@@ -46,18 +48,16 @@ def fill(
 
     A gap is written [MASK]: heedful fill "The man [MASK] a bike." --model RUN
 
-    A model of masked patches fills in pictures, of which it hides patches at
-    random: heedful fill cat.png --model RUN --output filled.png writes each
-    picture as it is, as the model saw it, and filled in, side by side.
+    A masked-patch model fills in images after masking random patches: heedful
+    fill cat.png --model RUN --output filled.png writes each image unchanged,
+    with masked patches, and filled in, side by side.
 
     In a table, the texts are read from the column that the model's recipe
-    names or, if the table does not have it, that `heedful init` would take for
-    the text. An output file whose name ends in .csv, .tsv or .jsonl is a table:
-    the columns of the input, the text with the most likely words as "filled",
-    and "candidates", as with --json.
+    names or, if the table does not have it, from the one that `heedful init`
+    would choose as the text. An output file whose name ends in .csv, .tsv or
+    .jsonl is a table: the columns of the input, the text with the most likely
+    words as "filled", and "candidates", as with --json.
     """
-    from heedful.predictors.filler import GAP, Filler
-
     reading = FileOptions(skip_bad, truncated)
     reading.check(model, recipe := recipe_of(model))
     if recipe.data.modality == "image":
@@ -70,25 +70,37 @@ def fill(
         }
         if names := [option for option, value in options.items() if value]:
             raise InputError(
-                f"{' and '.join(names)}: for gaps in texts, and this model fills in pictures; leave it out"
+                f"{' and '.join(names)}: only for gaps in texts, but this model fills in images; leave it out"
             )
-        fill_pictures(model, text, output, device, reading)
-        return
+        fill_images(model, text, output, device, reading)
+    else:
+        command = TextCommand("filling", text, source, input_form, output, source_field, as_json=as_json)
+        fill_texts(command, model, source_field, count or COUNT, device)
 
-    command = TextCommand("filling", text, source, input_form, output, source_field, as_json=as_json)
-    texts = command.lines()
+
+def fill_texts(command: TextCommand, model: str, source_field: str | None, count: int, device: str) -> None:
+    """Write each text with the `count` most likely candidates for each of its gaps."""
+    from heedful.predictors.filler import GAP, Filler
+
     loaded = load(model, device)
     filler = loaded.use_as(Filler)
 
-    def answers(read: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[FilledText]":
-        for row in progress.over(warning_if_unknown(read, filler.tokenizer, without_gaps)):
+    def without_gaps(row: "WholeRow") -> str:  # they are not words of any vocabulary
+        return " ".join(part.strip() for part in GAP.split(row.texts[0])).strip()
+
+    def answers(rows: "Iterator[WholeRow]", progress: "ProgressReporter") -> "Iterator[FilledText]":
+        for row in progress.over(warning_if_unknown(rows, filler.tokenizer, without_gaps)):
             try:
-                yield row.texts[0], filler.fill(row.texts[0], count or COUNT)
+                yield row.texts[0], filler.fill(row.texts[0], count)
             except InputError as error:
                 raise InputError(f"{place_of(command.source, row.line)}: {error}") from error
 
-    def without_gaps(row: "WholeRow") -> str:  # they are not words of any vocabulary
-        return " ".join(part.strip() for part in GAP.split(row.texts[0])).strip()
+    def lines(answer: "FilledText") -> str:
+        candidates = ("".join(f"{one.probability:7.2%}  {one_line(one.text)}\n" for one in gap) for gap in answer[1])
+        return f"{one_line(answer[0])}\n" + "\n".join(candidates)
+
+    def as_dicts(answer: "FilledText") -> list[list[dict[str, Any]]]:
+        return [[asdict(candidate) for candidate in gap] for gap in answer[1]]
 
     def cells(answer: "FilledText") -> dict[str, object]:
         words = iter(answer[1])
@@ -96,24 +108,11 @@ def fill(
         return {"filled": filled, "candidates": as_dicts(answer)}
 
     form = AnswerForm[Any](("filled", "candidates"), lines, cells, as_dicts)
-    command.answer(command.rows(texts, wanted_texts(loaded.recipe, source_field)), answers, form)
+    command.answer(command.rows(texts_of(loaded.recipe, source_field)), answers, form)
 
 
-def lines(answer: "FilledText") -> str:
-    """Format a text, and the candidates for each of its gaps as lines of probability and word."""
-    text, gaps = answer
-    tables = (
-        "".join(f"{candidate.probability:7.2%}  {one_line(candidate.text)}\n" for candidate in gap) for gap in gaps
-    )
-    return f"{one_line(text)}\n" + "\n".join(tables)
-
-
-def as_dicts(answer: "FilledText") -> list[list[dict[str, Any]]]:
-    return [[asdict(candidate) for candidate in gap] for gap in answer[1]]
-
-
-def fill_pictures(model: str, names: list[str] | None, output: Path | None, device: str, reading: FileOptions) -> None:
-    """Write a PNG with a row for each picture: as it is, with patches hidden, and with these filled in."""
+def fill_images(model: str, names: list[str] | None, output: Path | None, device: str, reading: FileOptions) -> None:
+    """Write a PNG with a row for each image: the original, with masked patches, and with the patches filled in."""
     import numpy as np
 
     from heedful.media.images import png
@@ -122,7 +121,7 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     loaded = reading.applied(model, load(model, device))
     filler = loaded.use_as(PatchFiller)
     if output is None or output.suffix.lower() != ".png":
-        raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
+        raise InputError("a masked-patch model fills in images; give the output file, as in --output FILE.png")
     files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
     check_output(output, *files.files)
     with show_progress("filling", "files", len(files.files)) as progress:
@@ -133,5 +132,5 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     if rows:
         with writing(output) as stream:
             stream.write(png(np.concatenate(rows)))
-        typer.echo(f"{output}: {counted(len(rows), 'pictures')}, each as it is, with hidden patches, and filled in")
+        typer.echo(f"{output}: {counted(len(rows), 'images')}, each unchanged, with masked patches, and filled in")
     files.check(skip_bad=reading.skip_bad)

@@ -20,10 +20,10 @@ from heedful.tools.proposals.proposal import Machine
 from heedful.wording import counted, singular
 
 if TYPE_CHECKING:
-    from heedful.data.readers.filters import DropReport
-    from heedful.tools.proposals.pairs import Side
+    from heedful.data.readers.drop_report import DropReport
+    from heedful.tools.proposals.text_statistics import TextStatistics
 
-HALF = ".complete-recipe"  # in an output folder: what is whole, and about to be moved up into the folder
+HALF = ".complete-recipe"  # in an output folder: what is complete, and about to be moved up into the folder
 LONG = 100_000  # characters; a longer line is pointed out
 
 
@@ -35,19 +35,19 @@ def free_folder(source: Path, out: Path | None, task: str) -> Path:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse an output folder that has a recipe or data already, so that no file is overwritten."""
+    """Reject an output folder that already has a recipe or data, so that no file is overwritten."""
     if (folder / HALF).is_dir():  # of an `init` that was killed
         move_up(folder)
     for path in (folder / "config.toml", folder / "data"):
         if path.exists():
-            raise InputError(f"{path} is there already and stays as it is; name another folder with --out")
+            raise InputError(f"{path} already exists and was not overwritten; choose another folder with --out")
 
 
 @contextmanager
 def new_recipe(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder for config.toml and data/, which get into their folder at the end, both or neither.
+    """Yield a temporary folder for config.toml and data/, which move to their folder at the end, both or neither.
 
-    Whatever a kill leaves has a hidden name, and the next `init` removes it, or moves up what was whole already.
+    Whatever a kill leaves behind has a hidden name; the next `init` removes it, or moves it up if it was complete.
     """
     is_there = folder.exists()
     with named_write_errors(folder), atomic_folder(folder / HALF if is_there else folder) as writer:
@@ -58,7 +58,7 @@ def new_recipe(folder: Path) -> Iterator[Path]:
 
 
 def move_up(folder: Path) -> None:
-    """Move a whole recipe from its hidden folder up into the output folder, the recipe last."""
+    """Move a complete recipe from its hidden folder up into the output folder, config.toml last."""
     for path in sorted((folder / HALF).iterdir(), key=lambda path: path.name == "config.toml"):
         path.rename(folder / path.name)
     (folder / HALF).rmdir()
@@ -74,7 +74,7 @@ def write(file: Path, text: str) -> None:
 def write_parts(
     folder: Path, parts: Iterable[tuple[str, tuple[str, ...]]], names: Mapping[str, tuple[str, ...]]
 ) -> dict[str, int]:
-    """Write lines to the files of their parts (train, valid, test), all files or none; return the number of each."""
+    """Write lines to the files of their parts (train, valid, test), all or none; return the number of lines in each."""
     counts: Counter[str] = Counter()
     with named_write_errors(folder), atomic_folder(folder) as writer, ExitStack() as stack:
         streams = {
@@ -93,17 +93,17 @@ def json_line(values: Mapping[str, object]) -> str:
 
 
 def relative_path(path: str | Path, folder: Path) -> str:
-    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one."""
+    """Return the path of a file relative to a recipe folder, which may be a link or lie below one."""
     relative = os.path.relpath(os.path.abspath(path), folder.resolve())
     try:
         relative.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{relative!a}: the name has bytes that are no UTF-8; rename it") from error
+        raise InputError(f"{relative!a}: the name is not valid UTF-8; rename it") from error
     return relative
 
 
 def this_machine() -> Machine:
-    """Describe the hardware of this machine, to size a model for it: cores, bfloat16 support, GPU memory."""
+    """Describe this machine's hardware, to size a model for it: cores, bfloat16 support, GPU memory."""
     import torch
 
     from heedful.machine import choose_precision
@@ -116,7 +116,7 @@ def this_machine() -> Machine:
 
 @contextmanager
 def printed_at_the_end() -> Iterator[None]:
-    """Keep back what a block prints until it has succeeded, so that a proposal that is refused is not printed."""
+    """Hold back what a block prints until it has succeeded, so that a rejected proposal is not printed."""
     output = StringIO()
     with redirect_stdout(output):
         yield
@@ -136,37 +136,50 @@ def report_parts(
 ) -> None:
     """Print how many items are in each part (train, valid, test), and how many are left out of all parts.
 
-    Items are left out whose `shared`, such as the text, is in validation or test already; `example` names one of them.
+    An item is left out if its `shared`, such as the text, is already in validation or test; `example` is one of them.
     """
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
         typer.echo(f"  {part:6}{count:>11,} {singular(unit) if count == 1 else unit}")
     if rest := total - sum(counts.values()):
-        typer.echo(f"  and {rest:,} left out, as their {shared} is held out already{example}")
+        typer.echo(f"  and {rest:,} left out, because their {shared} is already held out{example}")
 
 
-def lengths_of(side: "Side") -> "tuple[str, np.ndarray]":
-    """Return the unit in which texts of this script are measured, and the length of each."""
-    return ("characters", side.characters) if side.is_spaceless else ("words", side.words)
+def lengths_of(texts: "TextStatistics") -> "tuple[str, np.ndarray]":
+    """Return the unit for measuring texts in this script, and the length of each text."""
+    return ("characters", texts.characters) if texts.is_spaceless else ("words", texts.words)
 
 
 def report_lengths(what: str, lengths: np.ndarray) -> None:
-    """Print the median, the 99 % quantile and the maximum of the lengths of texts."""
+    """Print the median, the 99% quantile and the maximum of text lengths."""
     half, most, longest = np.quantile(lengths, [0.5, 0.99, 1]).astype(int)
-    typer.echo(f"  {what}: median {half}, 99 % up to {most}, longest {longest:,}")
+    typer.echo(f"  {what}: median {half}, 99% up to {most}, longest {longest:,}")
 
 
 def report_longest(item: str, characters: int, place: str) -> None:
-    """Print the place of the longest item of a text, if the item is suspiciously long."""
+    """Print where the longest item of a text is, if it is suspiciously long."""
     if characters > LONG:
         typer.echo(f"  the longest {item} has {characters:,} characters: {place}")
 
 
+def report_few(count: int, advised: int, unit: str, lesson: str, remedy: str = "add more text if you can") -> None:
+    """Print a warning if there are fewer examples than advised, which teach only a `lesson`."""
+    if count < advised:
+        typer.echo(f"  with fewer than {advised:,} {unit}, a model learns {lesson}; {remedy}")
+
+
+def listed(names: Iterable[str], most: int) -> str:
+    """List names on one line, at most `most` of them."""
+    names = list(names)
+    return ", ".join([*names[:most], *["..."] * (len(names) > most)])
+
+
 def script_of(script: str | None) -> str:
-    return f"{script} script" if script else "a script without a filter"
+    return f"{script.capitalize()} script" if script else "unrecognised script"
 
 
-def report_recipe(folder: Path, example: str | None = None) -> None:
+def report_recipe(folder: Path, example: str | None = None, teacher: Path | None = None) -> None:
+    """Print the model size of a recipe, and the next commands; with a teacher, those of a distillation."""
     from heedful.cli.config import summary
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model, vocabulary_sizes
@@ -175,12 +188,18 @@ def report_recipe(folder: Path, example: str | None = None) -> None:
     vocabs = vocabulary_sizes(recipe)
     total = count_model(recipe, *vocabs).total
     run = folder / "run"
-    task = find_task(recipe.task)
+    spec = find_task(recipe.task).spec
     typer.echo(f"\n{folder / 'config.toml'}: {summary(recipe, vocabs)}: up to {total / 1e6:.1f}M parameters")
-    typer.echo("\nnext (training says how long it will take as soon as it has begun):")
+    typer.echo("\nnext (training prints an estimate of its time as soon as it starts):")
+    student = folder / "student" if teacher else folder
+    lessons = [
+        ["heedful", "train", str(teacher), "--out", f"{teacher}/run"],
+        ["heedful", "distill", str(folder), "--teacher", f"{teacher}/run", "--out", str(student)],
+    ]
     for command in (
-        ["heedful", "train", str(folder), "--out", str(run)],
+        *(lessons if teacher else ()),
+        ["heedful", "train", str(student), "--out", str(run)],
         ["heedful", "evaluate", str(run)],
-        [*shlex.split(task.command), "--model", str(run), *([example] if example else shlex.split(task.example))],
+        [*shlex.split(spec.command), "--model", str(run), *([example] if example else shlex.split(spec.example))],
     ):
         typer.echo(f"  {shlex.join(command)}")

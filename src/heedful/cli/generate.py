@@ -1,6 +1,6 @@
 """`heedful generate`: continue prompts with a language model (GPT)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import tee
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli import options
-from heedful.cli.answering import AnswerForm, TextCommand, changed, load, settings
-from heedful.cli.inputs import TextRows, progress_of, shows_bar, texts_argument, wanted_texts, warning_if_unknown
-from heedful.cli.output import is_table_output, one_line, writing_answers
+from heedful.cli.answering import AnswerForm, TextCommand, load, settings
+from heedful.cli.inputs import TextRows, progress_of, shows_bar, texts_argument, texts_of, warning_if_unknown
+from heedful.cli.output import is_table_output, one_line, warn, writing_results
 from heedful.config.keys import KEYS
+from heedful.config.schema import GenerateConfig
 from heedful.data.readers.labelled import WholeRow
 from heedful.progress import show_progress, silent
 from heedful.text.tokenizer import EOS
@@ -31,7 +32,7 @@ def generate(
     input_form: options.InputForm = None,
     source_field: options.SourceField = None,
     output: options.Output = None,
-    samples: Annotated[int, typer.Option(min=1, help="Number of answers to each prompt; each has the next seed.")] = 1,
+    samples: Annotated[int, typer.Option(min=1, help="Number of answers per prompt; each uses the next seed.")] = 1,
     seed: Annotated[int | None, options.mirrored(KEYS.generate.seed)] = None,
     max_tokens: Annotated[int | None, options.mirrored(KEYS.generate.max_tokens)] = None,
     min_tokens: Annotated[int | None, options.mirrored(KEYS.generate.min_tokens)] = None,
@@ -53,160 +54,140 @@ def generate(
     device: options.Device = "auto",
     _force: options.Force = False,
     precision: options.Precision = "float32",
+    engine: options.Engine = "auto",
+    _verbose: options.Verbose = False,
 ) -> None:
-    r"""Continue prompts with a language model; an empty prompt begins a new document.
+    r"""Continue prompts with a language model; an empty prompt starts a new document.
 
     An answer is the text after the prompt. If the prompts come from a file or
     from standard input, each answer is one line: a line feed in it is written
     as \n, a carriage return as \r, a backslash before n, r or a backslash as
-    \\. Answers to prompts on
-    the command line or typed at a terminal are written as they are; a single
-    answer appears while it is generated. With --json a line is
+    \\. Answers to prompts on the command line or typed at a terminal are
+    written unchanged; a single answer appears while it is generated. With
+    --json, each line is
     {"prompt", "text", "pieces", "token_scores", "reason", "seed"}. The score
     of a token is the natural logarithm of its probability before filters such
     as top-k. "reason" says why the answer ends: eos, stop or length.
 
     In a table, the prompts are read from the column that the model's recipe
-    names or, if the table does not have it, that `heedful init` would take for
-    the text. An output file whose name ends in .csv, .tsv or .jsonl is a table:
-    the columns of the input, "answer" and, with --samples, "seed".
+    names or, if the table does not have it, from the one that `heedful init`
+    would choose as the text. An output file whose name ends in .csv, .tsv or
+    .jsonl is a table: the columns of the input, "answer" and, with --samples,
+    "seed".
     """
-    changes = settings(
-        max_tokens=max_tokens,
-        min_tokens=min_tokens,
-        ignore_eos=ignore_eos,
-        repetition_penalty=repetition_penalty,
-        frequency_penalty=frequency_penalty,
-        presence_penalty=presence_penalty,
-        no_repeat_ngram=no_repeat_ngram,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        typical=typical,
-        stop=stop or None,
-        seed=seed,
-        batch_tokens=batch_tokens,
-    )
+    changes = settings(locals(), GenerateConfig)
     command = TextCommand("generating", prompt, source, input_form, output, source_field, as_json=as_json)
-    prompts = command.lines()
-    generator = prepare(model, device, precision, changes)
-    rows = command.rows(prompts, wanted_texts(generator.recipe, source_field))
-    early = EarlyEnds(has_length=max_tokens is not None)
+    generator = load_generator(model, device, precision, engine, changes)
+    rows = command.rows(texts_of(generator.recipe, source_field))
+    lengths = AnswerLengths()
 
     is_single = len(prompt or ()) * samples == 1
     if (is_single or command.is_typed) and not as_json and not is_table_output(output):
-        stream(command, rows, generator, samples, early, is_single=is_single)
-        early.warn()
-        return
+        stream(command, rows, generator, samples, lengths, is_single=is_single)
+    else:
 
-    def answers(
-        read: "Iterator[WholeRow]", progress: "ProgressReporter"
-    ) -> "Iterator[tuple[GenerationRequest, Generation]]":
-        window = 1 if command.is_typed and as_json else WINDOW
-        questions = requests(generator, (row.texts[0] for row in read), samples)
-        return generations(generator, questions, window, progress.advance)
+        def answers(
+            rows: "Iterator[WholeRow]", progress: "ProgressReporter"
+        ) -> "Iterator[tuple[GenerationRequest, Generation]]":
+            questions, copies = tee(requests(generator, (row.texts[0] for row in rows), samples))
+            window = 1 if command.is_typed else WINDOW
+            return zip(questions, generator.generate_lines(copies, window, progress.advance), strict=True)
 
-    form = AnswerForm[Any](
-        columns=("answer", "seed") if samples > 1 else ("answer",),
-        line=lambda answer: answer[1].text if prompt else one_line(answer[1].text),
-        cells=lambda answer: {"answer": answer[1].text, "seed": answer[0].config.seed},
-        json=lambda answer: answer_fields(answer[0], answer[1], generator),
-    )
-    command.answer(rows, answers, form, lambda _, answer: early.add(answer[0], answer[1]), "answers", samples)
-    early.warn()
+        form = AnswerForm[Any](
+            columns=("answer", "seed") if samples > 1 else ("answer",),
+            line=lambda answer: answer[1].text if prompt else one_line(answer[1].text),
+            cells=lambda answer: {"answer": answer[1].text, "seed": answer[0].config.seed},
+            json=lambda answer: answer_fields(answer[0], answer[1], generator),
+        )
+        command.answer(rows, answers, form, lambda _, answer: lengths.add(*answer), "answers", samples)
+    if max_tokens is not None:
+        lengths.warn(max_tokens)
 
 
-class EarlyEnds:
-    """Counts the answers that the model ended by <eos> before the length that the user asked for."""
+def load_generator(model: str, device: str, precision: str, engine: str, changes: dict[str, Any]) -> "Generator":
+    from heedful.convert.engine import open_predictor
+    from heedful.predictors.ctranslate2_generator import CTranslate2Generator
+    from heedful.predictors.generator import Generator
 
-    def __init__(self, *, has_length: bool) -> None:
-        self.has_length = has_length
+    generator = open_predictor(CTranslate2Generator, model, engine, device, precision, changes)
+    return generator or load(model, device).use_as(Generator).with_options(**changes)
+
+
+class AnswerLengths:
+    """Counts the answers, and the tokens of those that the model ended with <eos>."""
+
+    def __init__(self) -> None:
         self.answers = 0
-        self.lengths: list[int] = []  # of the answers that ended early
-        self.longest = 0
+        self.early: list[int] = []
 
     def add(self, request: "GenerationRequest", generation: "Generation") -> None:
+        del request
         self.answers += 1
-        self.longest = request.config.max_tokens
         if generation.reason == "eos":
-            self.lengths.append(len(generation.tokens))
+            self.early.append(len(generation.tokens))
 
-    def warn(self) -> None:
-        """Write a line to standard error if answers ended early; nothing if the user gave no length."""
-        if not (self.has_length and self.lengths):
+    def warn(self, max_tokens: int) -> None:
+        """Warn of answers that ended before the length that the user asked for."""
+        if not self.early:
             return
-        shortest, longest = min(self.lengths), max(self.lengths)
-        which = "the answer ends" if self.answers == 1 else f"{len(self.lengths):,} of {self.answers:,} answers end"
+        shortest, longest = min(self.early), max(self.early)
+        which = "the answer ends" if self.answers == 1 else f"{len(self.early):,} of {self.answers:,} answers end"
         length = f"{shortest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
-        typer.echo(
-            f"heedful: {which} with <eos> after {length} of --max-tokens {self.longest:,}, written by the model; "
-            "--ignore-eos or --min-tokens makes answers longer",
-            err=True,
+        warn(
+            f"{which} after {length} of {max_tokens:,} tokens (--max-tokens), because the model generated <eos>; "
+            "--ignore-eos or --min-tokens makes answers longer"
         )
 
 
-def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Generator":
-    from heedful.predictors.generator import Generator
-
-    loaded = load(model, device, precision)
-    generator = loaded.use_as(Generator)
-    generator.config = changed(loaded, "generate", changes).generate
-    return generator
-
-
 def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["GenerationRequest"]:
-    """Make a generation request for each sample of each prompt; warn of too long prompts and of unknown words."""
+    """Yield a generation request for each sample of each prompt; warn of overlong prompts and unknown words."""
     from heedful.predictors.generator import GenerationRequest
 
     if generator.tokenizer.byte_ids:
         prompts = warning_if_unknown(prompts, generator.tokenizer)  # else unknown words are reported below
     for number, prompt in enumerate(prompts, start=1):
         if not generator.reads_whole(prompt):
-            message = f"longer than the {generator.context} tokens that the model reads; only its end is read"
-            typer.echo(f"heedful: prompt {number}: {message}", err=True)
+            problem = f"longer than the {generator.context} tokens that the model reads; only its end is read"
+            warn(f"prompt {number}: {problem}")
         if unknown := list(dict.fromkeys(generator.unknown(prompt))):
-            message = f"not in the model's vocabulary, and read as <unk>: {' '.join(unknown)}"
-            typer.echo(f"heedful: prompt {number}: {message}", err=True)
+            warn(f"prompt {number}: not in the model's vocabulary, so read as <unk>: {' '.join(unknown)}")
         for sample in range(samples):
             yield GenerationRequest(prompt, replace(generator.config, seed=generator.config.seed + sample))
 
 
-def generations(
-    generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
-) -> Iterator[tuple["GenerationRequest", "Generation"]]:
-    """Generate answers in bounded memory, `window` requests at a time; `done` gets the number of answers just ended."""
-    asked, read = tee(asked)
-    return zip(asked, generator.generate_lines(read, window, done), strict=True)
-
-
 def stream(
-    command: TextCommand, rows: TextRows, generator: "Generator", samples: int, early: EarlyEnds, *, is_single: bool
+    command: TextCommand,
+    rows: TextRows,
+    generator: "Generator",
+    samples: int,
+    lengths: AnswerLengths,
+    *,
+    is_single: bool,
 ) -> None:
+    """Write each answer while it is generated."""
+
+    def parts(request: "GenerationRequest") -> Iterator[str]:
+        lengths.add(request, (yield from generator.stream(request)))
+
     if not is_single:
         reporting = progress_of(command.work, command.texts, command.source, command.output, "answers")
     elif shows_bar(command.output):
         reporting = show_progress(command.work, "tokens", generator.config.max_tokens)
-    else:  # the parts of the answer appear at the terminal as they come
+    else:  # the parts of the answer appear at the terminal as they are generated
         reporting = nullcontext(silent(command.work, "tokens", generator.config.max_tokens))
-    with reporting as progress, writing_answers(command.output, command.source, rows, (), each=samples) as results:
+    with reporting as progress, writing_results(command.output, command.source, samples, rows) as results:
         for request in requests(generator, (row.texts[0] for row in rows.rows), samples):
-            parts = answer_parts(generator, request, early)
-            results.write_parts(progress.over(parts))
-
-
-def answer_parts(generator: "Generator", request: "GenerationRequest", early: EarlyEnds) -> Iterator[str]:
-    early.add(request, (yield from generator.stream(request)))
+            results.write_parts(progress.over(parts(request)))
 
 
 def answer_fields(request: "GenerationRequest", generation: "Generation", generator: "Generator") -> dict[str, Any]:
-    """Return the JSON fields of a generated answer; `pieces` names each token that has a score, <eos> included."""
+    """Return the JSON fields of a generated answer; `pieces` has each token with a score, <eos> included."""
     ended = generation.reason == "eos"
     return {
         "prompt": request.prompt,
         "text": generation.text,
         "pieces": generator.tokenizer.pieces([*generation.tokens, EOS] if ended else generation.tokens),
-        "token_scores": generation.token_scores,
+        "token_scores": list(generation.token_scores),
         "reason": generation.reason,
         "seed": request.config.seed,
     }

@@ -1,4 +1,4 @@
-"""Help on any terminal, and hints after a misspelt command or option, other toolkits' names included."""
+"""Help for any terminal width, and hints about wrong commands, options and numbers, other toolkits' names included."""
 
 import re
 import shutil
@@ -10,13 +10,16 @@ import typer
 from typer.core import TyperGroup
 
 from heedful.cli.commands import TABLE, Commands
+from heedful.errors import InputError
 
-SMALLEST = 20  # columns that a line has at least
-NARROW = 60  # columns of a terminal; with fewer, a table would cut the names of options
+MIN_COLUMNS = 20  # per line
+MAX_OWNERS = 3  # commands to suggest for an option that the user gave to another one
+MIN_TABLE_COLUMNS = 60  # of a terminal; with fewer, a table would cut the names of options
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
+NUMBERS = {"int_parsing": "an integer", "float_parsing": "a number"}  # by the type of pydantic's error
 
-# The words after `heedful`: names in other toolkits of the command that does this, without - and _.
+# The words after `heedful`, and the names of that command in other toolkits, without - and _.
 OTHER_COMMANDS = {
     "--help": "help",
     "--version": "version",
@@ -41,8 +44,8 @@ OTHER_COMMANDS = {
 }
 COMMANDS = {name: words for words, names in OTHER_COMMANDS.items() for name in names.split()}
 
-# Options, of which a command has one at most: their names in other toolkits. Names of settings are not here: an option
-# that overrides a setting has the other names of the setting.
+# Options, of which a command has at most one, and their names in other toolkits. Names of settings are not here: an
+# option that overrides a setting shares the setting's other names.
 OTHER_OPTIONS = {
     "--batch-tokens": "b",
     "--beam": "beams",
@@ -81,20 +84,20 @@ OPTIONS = {name: tuple(options.split()) for options, names in OTHER_OPTIONS.item
 
 
 class TerminalContext(typer.Context):
-    """Context of a command whose help fits the terminal."""
+    """Context of a command that fits its help to the terminal."""
 
     def get_help(self) -> str:
-        """Print the help of the command, as typer does where this is called, and return nothing more to print."""
+        """Print the help of the command, as typer does in this place, and return nothing more to print."""
         columns = shutil.get_terminal_size().columns
-        if columns >= NARROW:
+        if columns >= MIN_TABLE_COLUMNS:
             return super().get_help()
 
-        typer.echo(narrow_help(self, max(columns, SMALLEST)))
+        typer.echo(narrow_help(self, max(columns, MIN_COLUMNS)))
         return ""
 
 
 class HintedGroup(TyperGroup):
-    """Group of all commands; an error about a command or an option that is not there says what may be meant."""
+    """Group of all commands; an error about an unknown command or option suggests what may be meant."""
 
     context_class = TerminalContext
     commands: Any
@@ -108,41 +111,43 @@ class HintedGroup(TyperGroup):
         return list(self.commands)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command as help and shell completion list it, without its module; None without one of that name."""
+        """Return a command as listed in help and shell completion, without importing it; None for an unknown name."""
         del ctx
         return self.commands.summarised(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Import the command that is named; the error where there is none names the one that does this."""
+        """Import a command; the error about an unknown one suggests the command that may be meant."""
         try:
             name, listed, rest = super().resolve_command(ctx, args)
         except USAGE_ERROR as error:
-            if meant := meant_command(args[0], self):
-                explain(error, f"No such command '{args[0]}'.", f"`heedful {meant}`")
+            if suggestion := meant_command(args[0], self):
+                explain(error, f"No such command '{args[0]}'.", f"`heedful {suggestion}`")
             raise
         if name is None or listed is None:  # while a shell completes
             return name, listed, rest
         command = self.commands[name]
-        for each in (command, *all_commands(command)):  # whose help fits the terminal as well
+        for each in (command, *(inner for _, inner in commands_of(command))):  # whose help fits the terminal as well
             each.context_class = TerminalContext
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an error about an option that it lacks names the option or the key that does this."""
+        """Run the command; the error about an unknown option suggests the option or the key that may be meant."""
         arguments = [*ctx._protected_args, *ctx.args]
         try:
             return super().invoke(ctx)
         except USAGE_ERROR as error:
+            if problem := number_problem(error):
+                raise InputError(problem) from error
             option, command = getattr(error, "option_name", None), getattr(error, "ctx", None)
             if option and command and hasattr(error, "possibilities"):
                 spelling = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
-                if meant := meant_option(spelling, command.command, self, getattr(error, "possibilities", None)):
-                    explain(error, f"No such option: {spelling}", meant)
+                if suggestion := meant_option(spelling, command.command, self, getattr(error, "possibilities", None)):
+                    explain(error, f"No such option: {spelling}", suggestion)
             raise
 
 
 def narrow_help(context: Any, columns: int) -> str:
-    """Format the help of a command in lines of at most `columns` columns, of which only longer words stick out."""
+    """Format the help of a command in lines of at most `columns` columns, except for longer words."""
 
     def wrapped(text: str, indent: str = "") -> list[str]:
         return textwrap.wrap(
@@ -168,13 +173,29 @@ def narrow_help(context: Any, columns: int) -> str:
     return "\n".join(lines)
 
 
-def explain(error: Any, problem: str, meant: str) -> None:
-    error.message = f"{problem.rstrip('.')}. Did you mean {meant}?"
+def number_problem(error: Any) -> str | None:
+    """Say which number an option takes, for a value that is no such number; None for other errors."""
+    details = getattr(error.__cause__, "errors", list)()  # of pydantic, which recent versions of typer use
+    parameter = getattr(error, "param", None)
+    if not details or parameter is None:
+        return None
+    from heedful.config.setting import BOUNDS, range_text
+
+    kind, value = details[0]["type"], details[0]["input"]
+    name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.name.upper()
+    if kind in NUMBERS:
+        return f'{name} must be {NUMBERS[kind]}, but is "{value}"'
+    limits = {bound: limit for bound, limit in details[0].get("ctx", {}).items() if bound in BOUNDS}
+    return f"{name} must be {range_text(limits)}, but is {value}" if limits else None
+
+
+def explain(error: Any, problem: str, suggestion: str) -> None:
+    error.message = f"{problem.rstrip('.')}. Did you mean {suggestion}?"
     error.possibilities = None
 
 
 def meant_command(name: str, group: Any) -> str | None:
-    """Find the words after `heedful` that do what a command of this name does elsewhere; None if none is known."""
+    """Find the words after `heedful` for what a command of this name does in other toolkits, if any."""
     folded = re.sub(r"[-_]", "", name.lower())
     if folded in COMMANDS or folded in group.commands:
         return COMMANDS.get(folded, folded)
@@ -183,12 +204,12 @@ def meant_command(name: str, group: Any) -> str | None:
 
 
 def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | None) -> str | None:
-    """Find what is meant by an option that a command does not have, as the end of a question; None: unknown.
+    """Find what an unknown option of a command may mean, as the end of a question; None: unknown.
 
     `near` are options of the command with a similar spelling.
     """
     from heedful.cli.options import option_of
-    from heedful.config.keys import nearest, same_name
+    from heedful.config.unknown_keys import nearest, same_name
 
     name = option.lstrip("-").replace("-", "_").lower()
     spelled, own = f"--{name.replace('_', '-')}", options_of(command)
@@ -202,8 +223,10 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
     if keys and "--set" in own:
         return f"--set {keys[0]}=VALUE"
     for other in others:
-        if owners := [" ".join(words) for words, each in commands_of(group) if other in options_of(each)]:
-            return f"{other} of `heedful {'`, `heedful '.join(owners)}`"
+        owners = [" ".join(words) for words, each in commands_of(group) if other in options_of(each)]
+        if owners:
+            hints = [f"`heedful {words} {other}`" for words in owners] if len(owners) <= MAX_OWNERS else near
+            return " or ".join(hints or ()) or None
     if keys:
         return f"`heedful train RECIPE --set {keys[0]}=VALUE`"
     settings = [f"--set {key}=VALUE" for key in nearest(name)[:1]] if "--set" in own else []
@@ -214,17 +237,8 @@ def options_of(command: Any) -> list[str]:
     return [spelling for parameter in command.params for spelling in parameter.opts if spelling.startswith("-")]
 
 
-def all_commands(group: Any) -> Iterator[Any]:
-    """Iterate over the commands and groups below a group; below a single command there are none."""
-    for command in getattr(group, "commands", {}).values():
-        yield command
-        yield from all_commands(command)
-
-
 def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Iterate over all commands of a group and of the groups in it: the words that name each, and the command."""
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands_of(command, (*before, name))
-        else:
-            yield (*before, name), command
+    """Iterate over all commands and groups below a group: the words that call each, and the command."""
+    for name, command in getattr(group, "commands", {}).items():
+        yield (*before, name), command
+        yield from commands_of(command, (*before, name))

@@ -11,7 +11,7 @@ from heedful.errors import InputError
 
 Files = tuple[Path, Path]
 
-ENDING = "the end of the file's name"
+ENDING = "from the file's extension"
 HELD_OUT = "held out"
 TASKS = (
     "translation",
@@ -35,15 +35,17 @@ TASKS = (
 def init(
     source: Annotated[
         Path,
-        typer.Argument(help="Text file, table (.tsv, .csv or .jsonl), or folder of texts, pictures, sounds or videos."),
+        typer.Argument(
+            help="Text file, table (.tsv, .csv or .jsonl), or folder of texts, images, audio files or videos."
+        ),
     ],
     target: Annotated[
-        Path | None, typer.Argument(help="Translation of the text file, line by line.", show_default=False)
+        Path | None, typer.Argument(help="Line-by-line translation of the text file.", show_default=False)
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the recipe and the text held out.",
+            help="Folder for the recipe and the held-out text.",
             show_default="named after the languages or the file",
             callback=folder_to_write,
         ),
@@ -62,7 +64,7 @@ def init(
     ] = None,
     target_field: Annotated[
         str | None,
-        typer.Option(help="Column or key of the label, the score or the translation.", show_default="guessed"),
+        typer.Option(help="Column or key of the label, score or translation.", show_default="guessed"),
     ] = None,
     source_language: Annotated[
         str | None, typer.Option(help="Language of the source text, such as en.", show_default=ENDING)
@@ -80,32 +82,43 @@ def init(
         Files | None,
         typer.Option(metavar="SRC TGT", help="Test set of a translator: text and translation.", show_default=HELD_OUT),
     ] = None,
+    fast: Annotated[
+        bool,
+        typer.Option(
+            "--fast",
+            help="Write recipes for a fast translator and for a teacher whose translations it learns.",
+        ),
+    ] = False,
     bad_utf8: Annotated[
-        BadUtf8, typer.Option(help="Lines that are not UTF-8: stop with an error, skip them, or replace the bad bytes.")
+        BadUtf8, typer.Option(help="For lines that are not UTF-8: stop with an error, skip them, or replace bad bytes.")
     ] = "error",
 ) -> None:
-    """Look at your data, hold out some of it for validation and test, and write a recipe with sizes that fit.
+    """Analyse your data, hold out some of it for validation and test, and write a recipe with suitable sizes.
 
-    The first line says what the data is taken for, how certain that is, and
-    the command for the next best reading. Where it is unsure, it asks.
+    The first line of the output says how the data is interpreted and how
+    confident that is, and gives the command for the second-best interpretation.
+    If `init` is unsure, it asks.
 
-    Two files, one sentence a line, become a translator. One text or a folder
-    of texts becomes a GPT, or a BERT with --task masked_lm. A table or a list
-    of JSON objects becomes a classifier, a regression or a translator,
-    whichever its columns suggest; so do the lines of fastText and TREC.
-    Chats and instructions with answers become a model that replies.
-    Tagged words (CoNLL) become a tagger, and questions on passages (SQuAD)
-    question answering. A folder with a folder of pictures or of
-    sounds for each class, or a table that names such files and their classes,
-    becomes a classifier of them; with texts in place of classes, a model that
-    writes captions of pictures or recognises speech. For videos (animated
-    GIF, WebP or PNG) add --task video_classification. Your files are left as
-    they are, and nothing is overwritten.
+    The data determines the model that the recipe trains. Two files with one
+    sentence per line: a translator. A text or a folder of texts: a GPT, or a
+    BERT with --task masked_lm. A table or a list of JSON objects: a classifier,
+    a regression model or a translator, depending on its columns; files in the
+    format of fastText or TREC: a classifier. Chats, and instructions with
+    answers: a model that replies. Tagged words (CoNLL): a tagger. Questions
+    about passages (SQuAD): a question-answering model. A folder with a
+    subfolder of images or audio files for each class, or a table of such files
+    and their classes: a classifier; with texts instead of classes, a model that
+    captions images or recognises speech. For videos (animated GIF, WebP or PNG)
+    add --task video_classification.
+
+    Your files stay unchanged, and nothing is overwritten.
     """
     from heedful.cli.first_recipe import printed_at_the_end
-    from heedful.cli.init_source import InitRequest, Reading, init_file, init_folder, settled
+    from heedful.cli.init_source import InitRequest, Interpretation, init_file, init_folder
     from heedful.cli.init_text import PairsRequest, init_pairs
     from heedful.config.schema import CorpusConfig
+    from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
     from heedful.storage.paths import nothing_at
     from heedful.text.languages import check_language
     from heedful.tools.proposals.table_task import ELSEWHERE, TaskChoice
@@ -114,7 +127,12 @@ def init(
         if code:
             check_language(code, option)
     files = [file for file in (source, target, *(valid or ()), *(test or ())) if file]
-    refuse_same_files(files)
+    for earlier, file in combinations(files, 2):
+        if file.exists() and earlier.exists() and file.samefile(earlier):
+            raise InputError(
+                f"{earlier} and {file} are the same file; the source and its translation must be different files, and "
+                "validation and test text must not be training text, or the scores are meaningless"
+            )
     for file in files if target else [source]:
         if not file.exists():
             raise InputError(nothing_at(file))
@@ -128,38 +146,22 @@ def init(
         if target is None:
             if task not in (None, *TASKS):
                 raise InputError(
-                    f"--task {task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
-                    "copy for ranking, and recipes/ more of them"
+                    f"--task {task}: `heedful init` does not write recipes for this task; choose one of "
+                    f"{', '.join(TASKS)}. For ranking see {ELSEWHERE}; recipes/ has more examples"
                 )
-            request = InitRequest(source, choice, out, bad_utf8, parts, (source_language, target_language))
+            request = InitRequest(source, choice, out, bad_utf8, parts, (source_language, target_language), fast)
             (init_folder if source.is_dir() else init_file)(request)
             return
         if task not in (None, "translation") or choice.columns:
             raise InputError(
-                "two files are a text and its translation, line by line: leave --task and the fields out; texts and "
-                "their labels belong into one .tsv, .csv or .jsonl file"
+                "two files are a text and its translation, line by line: leave out --task and the column options; put "
+                "texts and their labels in one .tsv, .csv or .jsonl file"
             )
-        refuse_tables(source, target)
-        content = f"line n of {target} is the translation of line n"
-        settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
+        for file in (source, target):
+            if ending_of(file) in READERS:
+                raise InputError(f"{file}: a table contains both sides of the pairs; give it alone")
+        content = f"parallel text (line n of {target} translates line n of {source})"
+        second = TaskChoice("language_model")
+        Interpretation(source, content, TaskChoice("translation"), "certain", second).confirm()
         corpus = CorpusConfig(source=str(source), target=str(target))
-        init_pairs(PairsRequest(corpus, parts, out, source_language, target_language, bad_utf8))
-
-
-def refuse_same_files(files: list[Path]) -> None:
-    """Refuse input files of which two are the same file, even under different names."""
-    for earlier, file in combinations(files, 2):
-        if file.exists() and earlier.exists() and file.samefile(earlier):
-            raise InputError(
-                f"{earlier} and {file} are the same file; the two sides of a translation are different texts, and "
-                "text for validation and test is none that is trained on, or its scores would mean nothing"
-            )
-
-
-def refuse_tables(*files: Path) -> None:
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
-
-    for file in files:
-        if ending_of(file) in READERS:
-            raise InputError(f"{file}: holds both sides of what is to be learned; name it alone")
+        init_pairs(PairsRequest(corpus, parts, out, source_language, target_language, bad_utf8, fast))

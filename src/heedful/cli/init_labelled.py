@@ -1,13 +1,13 @@
-"""`heedful init` on texts with targets: labels, numbers, tags, answers on passages, or replies and other texts."""
+"""`heedful init` for texts with targets: labels, numbers, tags, answers about passages, or replies and other texts."""
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -15,8 +15,10 @@ from heedful.cli.first_recipe import (
     free_folder,
     json_line,
     lengths_of,
+    listed,
     new_recipe,
     report_dropped,
+    report_few,
     report_lengths,
     report_longest,
     report_parts,
@@ -27,32 +29,24 @@ from heedful.cli.first_recipe import (
 )
 from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig
-from heedful.data.readers.chat_messages import BETWEEN
+from heedful.data.readers.chat_messages import TURN_SEPARATOR
 from heedful.data.readers.corpus import SentencePair, read_replies, read_rows
-from heedful.data.readers.filters import DropReport
-from heedful.data.readers.labelled import MOST_LABELS, dominance_line, in_order, read_labelled
+from heedful.data.readers.drop_report import DropReport
+from heedful.data.readers.labelled import MAX_LABELS, dominance_line, in_order, read_labelled
 from heedful.data.readers.squad import read_squad
 from heedful.data.readers.tagged import read_tagged, tags_of
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.tools.proposals.labelled import (
     lookalikes_among,
-    propose_answers,
-    propose_labelled,
-    propose_tagger,
+    propose_encoder,
     survey_labelled,
     text_of,
 )
-from heedful.tools.proposals.pairs import (
-    Split,
-    TextStatistics,
-    near_hash,
-    only_trained,
-    propose_replies,
-    split_by_class,
-    survey,
-)
-from heedful.tools.proposals.proposal import Corpora, Texts
+from heedful.tools.proposals.pairs import propose_replies, survey_parallel
+from heedful.tools.proposals.proposal import RecipeData
+from heedful.tools.proposals.splits import Split, near_hash, only_trained, split_by_class
+from heedful.tools.proposals.text_statistics import StatisticsBuilder
 from heedful.wording import counted
 
 if TYPE_CHECKING:
@@ -62,17 +56,19 @@ if TYPE_CHECKING:
     from heedful.data.readers.tagged import Tagged
     from heedful.tools.proposals.labelled import LabelSurvey
 
-PARTS = ("train", "valid", "test")
-SHARE = 10  # of so many texts one is held out for validation, and one for test
-FEW = 1000  # examples; with fewer there is a warning
-FEW_REPLIES = 10_000
-SHOWN = 20  # classes that are listed at most
-LONGEST_SHOWN = 40  # characters of a text in a message
-RARE = 5  # examples; a class with fewer is rare
-MANY = 20  # articles, of which some are held out whole
-WHOLE = FilterConfig(max_characters=10**9)  # of which no context of a dialogue is cut
+T = TypeVar("T")
 
-Given = Mapping[str, CorpusConfig]  # of the parts valid and test, as far as they are there and not to be held out
+PARTS = ("train", "valid", "test")
+SHARE = 10  # one text in 10 is held out for validation, and one for testing
+ADVISED_EXAMPLES = 1000  # with fewer there is a warning
+ADVISED_REPLIES = 10_000
+START = "start from a pretrained model (--set train.start=RUN), or add more data"
+MIN_CLASS_SIZE = 5  # examples; smaller classes are rare
+MAX_SHOWN = 20  # classes
+MAX_EXCERPT = 40  # characters of a text in a message
+MANY_ARTICLES = 20  # from this number on, whole articles are held out
+UNCUT = FilterConfig(max_characters=10**9)  # so that no context of a dialogue is cut
+
 Exchange = list[SentencePair]  # the replies of one dialogue, each with its context, or one text and its answer
 
 
@@ -84,257 +80,250 @@ class LabelledRequest:
     task: str
     out: Path | None  # None: the output folder is named after the file
     bad_utf8: BadUtf8
-    given: Given = field(default_factory=dict)
-    notation: "Notation" = "point"  # of the numbers of a regression; the parts have them with a decimal point
-    copied: bool = False  # the file is a temporary copy of the user's, whose lines are not those of the user's file
-    labels: tuple[str, ...] = ()  # as the parts have them, where these are known: 2 for labels that are written 2.0
+    parts: Mapping[str, CorpusConfig] = field(default_factory=dict)  # the user's validation and test sets
+    notation: "Notation" = "point"  # of the numbers of a regression; the parts contain them with a decimal point
+    is_copy: bool = False  # True if the file is a temporary copy of the user's, with other line numbers
+    labels: tuple[str, ...] = ()  # the classes as the parts contain them: 2 for labels that are written 2.0
 
     @property
     def data(self) -> DataConfig:
         return DataConfig(bad_utf8=self.bad_utf8, labels=self.labels)
 
-    def line(self, example: "Example") -> str:
-        """Format a labelled example as a line of JSON, with the columns of the corpus as keys."""
-        corpus = self.corpus
-        pair = {} if corpus.pair_field is None else {corpus.pair_field: example.pair or ""}
-        label = example.label
-        if self.task == "regression" and "," in label:
-            label = label.replace(".", "").replace(",", ".") if self.notation == "comma" else label.replace(",", "")
-        return json_line({corpus.source_field: example.text, **pair, corpus.target_field: label})
+    def folder(self) -> Path:
+        """Return the output folder, which does not contain a recipe yet."""
+        return free_folder(Path(self.corpus.source), self.out, self.task)
+
+    def division(self, members: Mapping[int, Collection[str]]) -> Split:
+        """Divide groups of examples so that each part has each class; parts that the user provides are not held out."""
+        if {"valid", "test"} <= self.parts.keys():
+            return Split()
+        return split_by_class(members, SHARE).without(self.parts.keys())
+
+    def write(
+        self,
+        folder: Path,
+        recipe: str,
+        divided: Iterable[tuple[str, T]],
+        read: Callable[[CorpusConfig], Iterable[T]],
+        line: Callable[[T], str],
+        ending: str = ".jsonl",
+    ) -> dict[str, int]:
+        """Write the recipe, the divided examples, and those of the user's parts; return the number in each part."""
+
+        def lines() -> Iterator[tuple[str, tuple[str]]]:
+            yield from ((part, (line(example),)) for part, example in divided)
+            for part, corpus in self.parts.items():
+                yield from ((part, (line(example),)) for example in read(corpus))
+
+        with new_recipe(folder) as place:
+            counts = write_parts(place / "data", lines(), {part: (f"{part}{ending}",) for part in PARTS})
+            write(place / "config.toml", recipe)
+        return counts
 
 
-def texts_of(folder: Path, bad_utf8: str, ending: str = ".jsonl", **fields: str) -> Texts:
-    corpora = Corpora(**{part: {"source": f"data/{part}{ending}", **fields} for part in PARTS})
-    return Texts(folder.resolve().name, bad_utf8, corpora)
-
-
-def division_of(members: Mapping[int, Collection[str]], given: Given) -> Split:
-    """Divide groups of examples into parts so that each class is in each; parts that are given are not held out."""
-    if {"valid", "test"} <= given.keys():
-        return Split(frozenset(), frozenset())
-    return split_by_class(members, SHARE).without(given.keys())
+def texts_of(folder: Path, bad_utf8: str, ending: str = ".jsonl", **fields: str) -> RecipeData:
+    corpora = {part: {"source": f"data/{part}{ending}", **fields} for part in PARTS}
+    return RecipeData(folder.resolve().name, bad_utf8, corpora)
 
 
 def init_labelled(request: LabelledRequest) -> None:
-    """Write the recipe of a classifier or a regression, and hold out text for validation and test."""
+    """Write the recipe of a classifier or regression model, and hold out text for validation and test.
+
+    No text or near copy of it is in two parts. In validation and test, the same text with the same label occurs once; a
+    text with several labels, for example from several raters, occurs once with each of them.
+    """
     corpus, task = request.corpus, request.task
-    folder = free_folder(Path(corpus.source), request.out, task)
+    folder = request.folder()
     with show_progress(f"reading {corpus.source}", "texts") as progress:
         drops = DropReport()
         statistics = survey_labelled(progress.over(read_labelled(corpus, request.data, drops)), corpus)
-    report_dropped(drops, copied=request.copied)
+    report_dropped(drops, copied=request.is_copy)
     report_labelled(statistics, corpus, task)
     if request.notation == "comma":
-        typer.echo("  numbers are written with a decimal comma, as in 4,37; the parts have 4.37")
+        typer.echo("  numbers are written with a decimal comma, as in 4,37; the parts contain 4.37")
     labels = in_order(statistics.labels) if task == "classification" else ()
-    # Columns keep their names or numbers, so that the model reads them from other tables like this one too.
+    # Columns keep their names or numbers, so that the model can also read other tables like this one.
     names = {"source_field": corpus.source_field, "pair_field": corpus.pair_field, "target_field": corpus.target_field}
     fields = {field: name for field, name in names.items() if name is not None}
-    recipe = propose_labelled(statistics, task, labels, texts_of(folder, request.bad_utf8, **fields))
-    with new_recipe(folder) as place:
-        hold_out(statistics, request, folder, place)
-        write(place / "config.toml", recipe)
-    report_recipe(folder, "One text.\tAnother one." if statistics.is_pairs else None)
+    recipe = propose_encoder(
+        statistics.texts, task, labels, texts_of(folder, request.bad_utf8, **fields), pairs=statistics.is_pairs
+    )
 
+    def line(example: "Example") -> str:
+        pair = {} if corpus.pair_field is None else {corpus.pair_field: example.pair or ""}
+        label = example.label
+        if task == "regression" and "," in label:
+            label = label.replace(".", "").replace(",", ".") if request.notation == "comma" else label.replace(",", "")
+        return json_line({corpus.source_field: example.text, **pair, corpus.target_field: label})
 
-def hold_out(statistics: "LabelSurvey", request: LabelledRequest, folder: Path, place: Path) -> None:
-    """Write the training, validation and test parts of labelled examples; no text is in two, nor a near copy of it.
-
-    Validation and test have the same text with the same label once, and with other labels, as of several raters, too.
-    They are written to `place`, the temporary folder of what is to be in `folder`.
-    """
-    groups = statistics.groups if request.task == "classification" else dict.fromkeys(statistics.groups, ("",))
-    division = division_of(groups, request.given)
+    groups = statistics.groups if task == "classification" else dict.fromkeys(statistics.groups, ("",))
+    division = request.division(groups)
     copies: list[Example] = []
     with show_progress(f"writing {folder}", "texts", statistics.examples) as progress:
         divided = division.divide(
-            progress.over(read_labelled(request.corpus, request.data)),
+            progress.over(read_labelled(corpus, request.data)),
             lambda example: f"{text_of(example)}\n{example.label}",
             lambda example: bool(text_of(example).strip()),
             lambda example: near_hash(text_of(example)),
             copies.append,
         )
-
-        def lines() -> Iterator[tuple[str, tuple[str]]]:
-            yield from ((part, (request.line(example),)) for part, example in divided)
-            for part, corpus in request.given.items():
-                yield from ((part, (request.line(example),)) for example in read_labelled(corpus, request.data))
-
-        counts = write_parts(place / "data", lines(), {part: (f"{part}.jsonl",) for part in PARTS})
-    total = sum(counts.values()) + len(copies)
-    example = ""
+        counts = request.write(folder, recipe, divided, lambda part: read_labelled(part, request.data), line)
+    remark = ""
     if copies:
         text = text_of(copies[0])
-        excerpt = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
-        line = f"{'record' if request.copied else 'line'} {copies[0].line:,}"
-        example = f", such as {excerpt}, {line}; to keep them, give a folder with files train, valid and test"
-    report_parts(folder / "data", counts, "examples", total, "text with the same label", example)
-    report_only_trained([] if request.given else only_trained(groups, division))
+        excerpt = repr(text if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]}...")
+        place = f"{'record' if request.is_copy else 'line'} {copies[0].line:,}"
+        remark = f", such as {excerpt}, {place}; to keep them, give a folder with files train, valid and test"
+    total = sum(counts.values()) + len(copies)
+    report_parts(folder / "data", counts, "examples", total, "text with the same label", remark)
+    if not request.parts:
+        report_only_trained(only_trained(groups, division))
+    report_recipe(folder, "One text.\tAnother one." if statistics.is_pairs else None)
 
 
-def report_only_trained(labels: Sequence[str]) -> None:
+def report_only_trained(labels: Collection[str]) -> None:
     if labels:
         typer.echo(
-            f"  not in all three parts, as they have too few different examples: {', '.join(labels[:SHOWN])}"
-            f"{', ...' * (len(labels) > SHOWN)}; give 3 or more of each class"
+            f"  not in all three parts, because they have too few distinct examples: "
+            f"{listed(labels, MAX_SHOWN)}; give 3 or more of each class"
         )
 
 
 def report_labelled(statistics: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
-    """Print what labelled examples look like, and what is odd about them; refuse one class, or too many."""
+    """Print what labelled examples look like, and what is odd about them; reject a single class, or too many."""
     kind = "pairs" if statistics.is_pairs else "texts"
     pair = f", its second one in {corpus.pair_field!r}" if statistics.is_pairs else ""
     fields = f"text in {corpus.source_field!r}{pair}, label in {corpus.target_field!r}"
     typer.echo(f"{counted(statistics.examples, kind)}: {fields}")
-    unit, lengths = lengths_of(statistics.side)
-    report_lengths(f"{unit} a text", lengths)
-    report_longest("text", statistics.side.characters.max(), f"line {statistics.longest_at:,}")
+    unit, lengths = lengths_of(statistics.texts)
+    report_lengths(f"{unit} per text", lengths)
+    report_longest("text", statistics.texts.characters.max(), f"line {statistics.longest_at:,}")
+    labels = statistics.labels
     if task == "classification":
-        report_label_columns(statistics, corpus)
+        if len(labels) < 2:
+            raise InputError(
+                f"{corpus.source}: all labels in {corpus.target_field!r} are {next(iter(labels))!r}, but "
+                "classification needs at least two classes; choose another column with --target-field"
+            )
+        if len(labels) > MAX_LABELS:
+            raise InputError(
+                f"{corpus.source}: {corpus.target_field!r} has {len(labels):,} distinct labels, but at "
+                f"most {MAX_LABELS:,} classes are supported; choose another column with --target-field"
+            )
+        report_classes(labels, "examples")
+        if statistics.contradictions.lines:
+            first, second = statistics.contradictions.lines
+            typer.echo(
+                f"  {counted(statistics.contradictions.texts, 'texts')} with different labels, as on lines {first:,} "
+                f"and {second:,}; correct or remove them"
+            )
     elif statistics.counts_rows:
         typer.echo(
-            f"  WARNING: all labels in {corpus.target_field!r} are whole numbers, and no two are equal: are they ids, "
-            "or numbers of the rows? If so, name another column with --target-field"
+            f"  WARNING: all labels in {corpus.target_field!r} are distinct whole numbers: are they ids or row "
+            "numbers? If so, choose another column with --target-field"
         )
     if statistics.empty:
-        typer.echo(f"  {counted(statistics.empty, 'examples')} without text; remove what is not wanted")
-    report_few(statistics.examples, "examples")
-
-
-def report_label_columns(statistics: "LabelSurvey", corpus: CorpusConfig) -> None:
-    """Print the classes of labelled examples, and texts with several classes; refuse one class, or too many."""
-    labels = statistics.labels
-    if len(labels) < 2:
-        raise InputError(
-            f"{corpus.source}: all labels in {corpus.target_field!r} are {next(iter(labels))!r}, and "
-            "classification needs two classes; name another column with --target-field"
-        )
-    if len(labels) > MOST_LABELS:
-        raise InputError(
-            f"{corpus.source}: {corpus.target_field!r} has {len(labels):,} different labels, and more than "
-            f"{MOST_LABELS:,} are no classes; name another column with --target-field"
-        )
-    report_classes(labels, "examples")
-    if statistics.contradictions.lines:
-        first, second = statistics.contradictions.lines
-        typer.echo(
-            f"  {counted(statistics.contradictions.texts, 'texts')} with different labels, as in lines {first:,} and "
-            f"{second:,}; correct them, or take them out"
-        )
+        typer.echo(f"  {counted(statistics.empty, 'examples')} without text; remove them if unwanted")
+    report_few(statistics.examples, ADVISED_EXAMPLES, "examples", "little from scratch", START)
 
 
 def report_classes(labels: Counter[str], unit: str) -> None:
-    """Print classes with their numbers of examples, rare classes, and classes that look alike."""
-    counts = [f"{label} ({count:,})" for label, count in labels.most_common(SHOWN)]
-    typer.echo(f"  {len(labels):,} classes: {', '.join(counts)}{', ...' * (len(labels) > SHOWN)}")
+    """Print the classes with their numbers of examples, rare classes, and classes that look alike."""
+    counts = (f"{label} ({count:,})" for label, count in labels.most_common())
+    typer.echo(f"  {len(labels):,} classes: {listed(counts, MAX_SHOWN)}")
     if line := dominance_line(labels):
         typer.echo(f"  {line}")
-    if rare := [label for label, count in labels.items() if count < RARE]:
-        typer.echo(f"  too rare to be learned, with fewer than {RARE} {unit}: {', '.join(rare[:SHOWN])}; typing slips?")
+    if rare := [label for label, count in labels.items() if count < MIN_CLASS_SIZE]:
+        names = ", ".join(rare[:MAX_SHOWN])
+        typer.echo(f"  too rare to learn, with fewer than {MIN_CLASS_SIZE} {unit}: {names}; are they typos?")
     if alike := lookalikes_among(labels):
-        groups = "; ".join(", ".join(map(repr, group)) for group in alike[:SHOWN])
+        groups = "; ".join(", ".join(map(repr, group)) for group in alike[:MAX_SHOWN])
         typer.echo(
-            "  learned as different classes, though they differ only in capitals, in blanks or in how a number is "
-            f"written: {groups}; make them one if they mean the same"
+            "  treated as different classes, although they differ only in capitals, spaces or number format: "
+            f"{groups}; merge them if they mean the same"
         )
 
 
-def report_few(count: int, unit: str) -> None:
-    if count < FEW:
-        typer.echo(
-            f"  fewer than {FEW:,} {unit} teach little from scratch; begin with a model that has read text before "
-            "(--set train.start=RUN), or find more"
-        )
-
-
-def init_tagged(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: BadUtf8) -> None:
+def init_tagged(request: LabelledRequest) -> None:
     """Write the recipe of a tagger, and hold out sentences for validation and test."""
-    folder = free_folder(Path(corpus.source), out, "tagging")
-    data = DataConfig(bad_utf8=bad_utf8)
-    texts, kinds, members = TextStatistics(), Counter[str](), dict[int, set[str]]()
+    corpus, data = request.corpus, request.data
+    folder = request.folder()
+    texts, kinds, members = StatisticsBuilder(), Counter[str](), dict[int, set[str]]()
+
+    def text_in(sentence: "Tagged") -> str:
+        return " ".join(sentence.words)
+
     with show_progress(f"reading {corpus.source}", "sentences") as progress:
         for sentence in progress.over(read_tagged(corpus, data)):
-            texts.add(" ".join(sentence.words))
+            texts.add(text_in(sentence))
             own = {tag[2:] for tag in sentence.tags if tag != "O"}
-            kinds.update(own)
-            members.setdefault(hash_of_words(sentence), set()).update(own or {"O"})
+            kinds.update(sorted(own))
+            members.setdefault(near_hash(text_in(sentence)), set()).update(own or {"O"})
     if not texts.words:
-        raise InputError(f"{corpus.source}: there are no sentences in it; check the file")
-    side, tags = texts.side(), tags_of(DataConfig(bad_utf8=bad_utf8, train=(corpus,)))
+        raise InputError(f"{corpus.source}: has no sentences; check the file")
+    side, tags = texts.build(), tags_of(DataConfig(bad_utf8=request.bad_utf8, train=(corpus,)))
     typer.echo(f"{counted(len(side.words), 'sentences')} of tagged words")
-    report_lengths("words a sentence", side.words)
-    counts = [f"{kind} ({count:,})" for kind, count in kinds.most_common(SHOWN)]
-    typer.echo(f"  {len(kinds):,} kinds of spans, and the sentences that have one: {', '.join(counts)}")
-    report_few(len(side.words), "sentences")
-    division = division_of(members, given)
+    report_lengths("words per sentence", side.words)
+    counts_of_kinds = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.most_common(MAX_SHOWN))
+    typer.echo(f"  {len(kinds):,} kinds of spans, with their numbers of sentences: {counts_of_kinds}")
+    report_few(len(side.words), ADVISED_EXAMPLES, "sentences", "little from scratch", START)
 
-    def lines() -> Iterator[tuple[str, tuple[str]]]:
-        sentences = read_tagged(corpus, data)
-        for part, one in division.divide(sentences, lambda one: " ".join(one.words), lambda _: True, hash_of_words):
-            yield part, (lines_of_words(one),)
-        for part, other in given.items():
-            yield from ((part, (lines_of_words(one),)) for one in read_tagged(other, data))
+    def lines(sentence: "Tagged") -> str:  # the line break after the last word ends the sentence
+        return "".join(f"{word}\t{tag}\n" for word, tag in zip(sentence.words, sentence.tags, strict=True))
 
-    with new_recipe(folder) as place:
-        counts = write_parts(place / "data", lines(), {part: (f"{part}.conll",) for part in PARTS})
-        write(place / "config.toml", propose_tagger(side, tags, texts_of(folder, bad_utf8, ".conll")))
-    report_parts(folder / "data", counts, "sentences", len(side.words) if not given else sum(counts.values()), "text")
-    report_only_trained(only_trained(members, division) if not given else [])
+    division = request.division(members)
+    divided = division.divide(read_tagged(corpus, data), text_in, lambda _: True, lambda one: near_hash(text_in(one)))
+    recipe = propose_encoder(side, "tagging", tags, texts_of(folder, request.bad_utf8, ".conll"))
+    counts = request.write(folder, recipe, divided, lambda part: read_tagged(part, data), lines, ".conll")
+    total = sum(counts.values()) if request.parts else len(side.words)
+    report_parts(folder / "data", counts, "sentences", total, "text")
+    if not request.parts:
+        report_only_trained(only_trained(members, division))
     report_recipe(folder)
 
 
-def hash_of_words(sentence: "Tagged") -> int:
-    return near_hash(" ".join(sentence.words))
-
-
-def lines_of_words(sentence: "Tagged") -> str:
-    """Format a tagged sentence as lines of words with their tags; the line end after the last one ends the sentence."""
-    return "".join(f"{word}\t{tag}\n" for word, tag in zip(sentence.words, sentence.tags, strict=True))
-
-
-def init_answers(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: BadUtf8) -> None:
-    """Write the recipe of question answering, and hold out passages with their questions for validation and test."""
-    folder = free_folder(Path(corpus.source), out, "span_qa")
-    data = DataConfig(bad_utf8="replace" if bad_utf8 == "replace" else "error")
+def init_answers(request: LabelledRequest) -> None:
+    """Write a recipe for question answering, and hold out passages with their questions for validation and test."""
+    corpus, folder = request.corpus, request.folder()
+    data = DataConfig(bad_utf8="replace" if request.bad_utf8 == "replace" else "error")
     with show_progress(f"reading {corpus.source}", "questions") as progress:
         questions = list(progress.over(read_squad(corpus, data)))
     if not questions:
-        raise InputError(f"{corpus.source}: there are no questions in it; check the file")
+        raise InputError(f"{corpus.source}: has no questions; check the file")
     articles = {question.article for question in questions}
     passages = {question.context for question in questions}
-    texts = TextStatistics()
+    texts = StatisticsBuilder()
     for question in questions:
         texts.add(f"{question.question} {question.context}")
-    side = texts.side()
+    side = texts.build()
     unanswered = sum(not question.answers for question in questions)
     typer.echo(
-        f"{counted(len(questions), 'questions')} on {counted(len(passages), 'passages')} of "
-        f"{counted(len(articles), 'articles')}, {unanswered:,} of them without an answer"
+        f"{counted(len(questions), 'questions')} about {counted(len(passages), 'passages')} from "
+        f"{counted(len(articles), 'articles')}; {unanswered:,} without an answer"
     )
     report_lengths(*lengths_of(side))
-    report_few(len(questions), "questions")
+    report_few(len(questions), ADVISED_EXAMPLES, "questions", "little from scratch", START)
 
-    # Of many articles whole ones are held out, otherwise passages.
+    # With many articles, whole articles are held out, otherwise passages.
     def group(question: "SpanQuestion") -> int:
-        return question.article if len(articles) >= MANY else near_hash(question.context)
+        return question.article if len(articles) >= MANY_ARTICLES else near_hash(question.context)
 
-    division = division_of({group(question): ("",) for question in questions}, given)
+    division = request.division({group(question): ("",) for question in questions})
     parts: dict[str, list[SpanQuestion]] = {part: [] for part in PARTS}
     for question in questions:
         parts[division.part(group(question))].append(question)
-    for part, other in given.items():
-        parts[part] = list(read_squad(other, data))
+    parts |= {part: list(read_squad(other, data)) for part, other in request.parts.items()}
     with new_recipe(folder) as place:
         lines = ((part, (squad_of(parts[part]),)) for part in PARTS)
         write_parts(place / "data", lines, {part: (f"{part}.json",) for part in PARTS})
-        write(place / "config.toml", propose_answers(side, texts_of(folder, data.bad_utf8, ".json")))
+        write(place / "config.toml", propose_encoder(side, "span_qa", (), texts_of(folder, data.bad_utf8, ".json")))
     counts = {part: len(some) for part, some in parts.items()}
     report_parts(folder / "data", counts, "questions", sum(counts.values()), "passage")
     report_recipe(folder)
 
 
 def squad_of(questions: "list[SpanQuestion]") -> str:
-    """Write questions in SQuAD's format, each passage as an article."""
+    """Format questions as SQuAD's JSON, each passage as an article."""
     articles = []
     for context, group in groupby(questions, attrgetter("context")):
         entries = [
@@ -351,9 +340,9 @@ def squad_of(questions: "list[SpanQuestion]") -> str:
 
 
 def init_replies(request: LabelledRequest) -> None:
-    """Write the recipe of a model that replies, answers or sums up, and hold out text for validation and test."""
+    """Write the recipe of a model that replies, answers or summarises, and hold out text for validation and test."""
     corpus, task = request.corpus, request.task
-    folder = free_folder(Path(corpus.source), request.out, task)
+    folder = request.folder()
     beginnings: Counter[int] = Counter()
     drops = DropReport()
     with show_progress(f"reading {corpus.source}", "texts") as progress:
@@ -363,44 +352,46 @@ def init_replies(request: LabelledRequest) -> None:
                 beginnings[near_hash(exchange[0].source)] += 1
                 yield from exchange
 
-        statistics, count = survey(pairs()), beginnings.total()
-    report_dropped(drops, copied=request.copied)
+        statistics, count = survey_parallel(pairs()), beginnings.total()
+    report_dropped(drops, copied=request.is_copy)
     if statistics.copies == statistics.pairs:
-        raise InputError(f"{corpus.source}: each answer is the same as its text; name other columns")
+        raise InputError(f"{corpus.source}: each answer is the same as its text; choose other columns")
     unit, replies = ("dialogues", "replies") if task == "dialogue" else ("texts", "answers")
     typer.echo(f"{counted(count, unit)} with {counted(statistics.pairs, replies)}")
     for name, side in (("before", statistics.source), ("reply ", statistics.target)):
         measure, lengths = lengths_of(side)
         report_lengths(f"{name} {measure}", lengths)
-    if statistics.pairs < FEW_REPLIES:
-        typer.echo(f"  fewer than {FEW_REPLIES:,} pairs teach phrases rather than answers; find more text if you can")
+    report_few(statistics.pairs, ADVISED_REPLIES, "pairs", "phrases rather than answers")
 
     # A reply can be judged if no text of its exchange is blank.
-    division = division_of(dict.fromkeys(beginnings, ("",)), request.given)
-    divided = division.divide(
+    divided = request.division(dict.fromkeys(beginnings, ("",))).divide(
         exchanges(corpus, request, DropReport()),
         lambda exchange: exchange[0].source,
         lambda exchange: all(pair.source.strip() and pair.target.strip() for pair in exchange),
     )
 
-    def lines() -> Iterator[tuple[str, tuple[str]]]:
-        yield from ((part, (exchange_line(exchange, task),)) for part, exchange in divided)
-        for part, other in request.given.items():
-            for exchange in exchanges(other, request, DropReport()):
-                yield part, (exchange_line(exchange, task),)
+    def line(exchange: Exchange) -> str:
+        last = exchange[-1]
+        if task != "dialogue":
+            return json_line({"source": last.source, "target": last.target})
+        reply_places = {len(pair.source.split(TURN_SEPARATOR)) for pair in exchange}
+        turns = [*last.source.split(TURN_SEPARATOR), last.target]
+        messages: list[dict[str, Any]] = [
+            {"role": "assistant" if place in reply_places else "user", "content": turn}
+            for place, turn in enumerate(turns)
+        ]
+        return json_line({"source": messages})
 
     recipe = propose_replies(statistics, this_machine(), task, texts_of(folder, request.bad_utf8))
-    with new_recipe(folder) as place:
-        counts = write_parts(place / "data", lines(), {part: (f"{part}.jsonl",) for part in PARTS})
-        write(place / "config.toml", recipe)
-    report_parts(folder / "data", counts, unit, sum(counts.values()) if request.given else count, "beginning")
+    counts = request.write(folder, recipe, divided, lambda part: exchanges(part, request, DropReport()), line)
+    report_parts(folder / "data", counts, unit, sum(counts.values()) if request.parts else count, "beginning")
     report_recipe(folder)
 
 
 def exchanges(corpus: CorpusConfig, request: LabelledRequest, report: DropReport) -> Iterator[Exchange]:
     """Yield the replies of each dialogue, or each text with its answer."""
     if request.task == "dialogue":
-        data = DataConfig(bad_utf8=request.bad_utf8, filters=WHOLE)
+        data = DataConfig(bad_utf8=request.bad_utf8, filters=UNCUT)
         for _, pairs in groupby(read_replies(corpus, data, report), attrgetter("line")):
             yield list(pairs)
         return
@@ -408,16 +399,3 @@ def exchanges(corpus: CorpusConfig, request: LabelledRequest, report: DropReport
     fields = (corpus.source_field, *pair_field, corpus.target_field)
     for line, (*texts, target) in read_rows(corpus, request.data, fields, report):
         yield [SentencePair(line, "\n".join(text for text in texts if text.strip()), target)]
-
-
-def exchange_line(exchange: Exchange, task: str) -> str:
-    """Format a dialogue, with the roles of its turns, or a text with its answer, as a line of JSON."""
-    last = exchange[-1]
-    if task != "dialogue":
-        return json_line({"source": last.source, "target": last.target})
-    replies = {len(pair.source.split(BETWEEN)) for pair in exchange}
-    turns = [*last.source.split(BETWEEN), last.target]
-    messages: list[dict[str, Any]] = [
-        {"role": "assistant" if place in replies else "user", "content": turn} for place, turn in enumerate(turns)
-    ]
-    return json_line({"source": messages})

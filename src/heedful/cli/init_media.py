@@ -1,4 +1,4 @@
-"""`heedful init` for pictures, sounds and videos: the recipe of a classifier, or of a model that writes about them."""
+"""`heedful init` for images, audio and videos: the recipe of a classifier or of a model that writes text."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from heedful.cli.first_recipe import (
     new_recipe,
     relative_path,
     report_dropped,
+    report_few,
     report_lengths,
     report_parts,
     report_recipe,
@@ -23,28 +24,28 @@ from heedful.cli.first_recipe import (
     write,
     write_parts,
 )
-from heedful.cli.init_labelled import FEW, PARTS, SHARE, report_classes, report_only_trained
-from heedful.cli.init_source import Reading, settled
+from heedful.cli.init_labelled import ADVISED_EXAMPLES, PARTS, SHARE, report_classes, report_only_trained
+from heedful.cli.init_source import Interpretation
 from heedful.cli.init_text import SCRIPTS
 from heedful.cli.options import BadUtf8
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.files import ending_of, visible_folders
-from heedful.data.readers.filters import DropReport
-from heedful.data.readers.labelled import MOST_LABELS, in_order, whole_labels
+from heedful.data.readers.labelled import MAX_LABELS, in_order, whole_labels
 from heedful.data.readers.media_files import NOUNS, files_below, media_files, other_files
 from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
 from heedful.progress import show_progress
-from heedful.tools.proposals.media_proposal import PROPOSALS, propose_captions, propose_transcripts
+from heedful.tools.proposals.media_proposal import propose_classifier, propose_writer
 from heedful.tools.proposals.media_survey import (
-    GUESSED,
-    LOOKS,
+    FACTS,
+    GUESSED_KINDS,
     UNLABELLED,
-    column_of,
     file_column,
     group_column,
+    group_hashes,
+    group_values,
     groups_of,
-    hashes_of,
     is_unlabelled,
     kind_of_folder,
     other_kinds,
@@ -52,46 +53,47 @@ from heedful.tools.proposals.media_survey import (
     survey_media,
     target_of,
 )
-from heedful.tools.proposals.pairs import FEWEST_GROUPS, Split, only_trained, split_by_class
-from heedful.tools.proposals.proposal import Corpora, Texts
+from heedful.tools.proposals.proposal import RecipeData
+from heedful.tools.proposals.splits import MIN_GROUPS, Split, only_trained, split_by_class
 from heedful.tools.proposals.table_task import TaskChoice
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.readers.columns import Column
     from heedful.data.readers.media_files import MediaFile
-    from heedful.tools.proposals.media_survey import Kind, MediaSurvey, PictureFacts, SoundFacts, VideoFacts
+    from heedful.tools.proposals.media_survey import AudioFacts, ImageFacts, Kind, MediaSurvey, VideoFacts
+    from heedful.tools.proposals.proposal import Keys
 
 TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
-MOVING = (".gif", ".apng")  # endings of pictures that are usually animated
+MOVING = (".gif", ".apng")  # extensions of images that are usually animated
 
 
 @dataclass(frozen=True)
 class MediaRequest:
-    """Arguments of `heedful init` for files that are not text: their kind, what they are taken for, output folder."""
+    """Arguments of `heedful init` for images, audio or videos."""
 
     kind: "Kind"
-    reading: Reading
+    interpretation: Interpretation
     columns: "tuple[Column, ...]"  # of a table
     out: Path | None
     bad_utf8: BadUtf8
 
     @property
     def source(self) -> Path:
-        return self.reading.source
+        return self.interpretation.source
 
     @property
     def corpus(self) -> CorpusConfig:
         """The folder, or the table with its columns."""
-        choice = self.reading.choice
+        choice = self.interpretation.choice
         if choice.source is None or choice.target is None:
             return CorpusConfig(source=str(self.source))
         return CorpusConfig(source=str(self.source), source_field=choice.source, target_field=choice.target)
 
     @property
     def task(self) -> str:
-        return str(self.reading.choice.task)
+        return str(self.interpretation.choice.task)
 
     @property
     def writes(self) -> bool:
@@ -100,46 +102,48 @@ class MediaRequest:
 
     @property
     def data(self) -> DataConfig:
-        target = [column for column in self.columns if column.name == self.reading.choice.target and not self.writes]
+        target = [
+            column for column in self.columns if column.name == self.interpretation.choice.target and not self.writes
+        ]
         labels = tuple(label for column in target for label in whole_labels(map(str.strip, column.values)))
-        listed = labels if len(labels) <= MOST_LABELS else ()
-        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=listed)
+        labels = labels if len(labels) <= MAX_LABELS else ()
+        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8, labels=labels)
 
 
 def media_request(
-    source: Path, wanted: TaskChoice, out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
+    source: Path, user_choice: TaskChoice, out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
 ) -> MediaRequest | None:
-    """Make the request for a folder or a table of pictures, sounds or videos; None if there are none, or another task.
+    """Make the request for a folder or table of images, audio or videos; None if there are none, or for another task.
 
-    `columns` are those of a table.
+    `columns` are the columns of a table.
     """
-    if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
+    if user_choice.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
-    kinds: tuple[Kind, ...] = ("video",) if wanted.task == TASKS["video"] else GUESSED
-    reading: Reading | None = None
+    kinds: tuple[Kind, ...] = ("video",) if user_choice.task == TASKS["video"] else GUESSED_KINDS
+    interpretation: Interpretation | None = None
     if source.is_dir():
         kind = kind_of_folder(source, kinds)
-        if kind and (wanted.source or wanted.target):
-            raise InputError(f"{source}: a folder has no columns; leave --source-field and --target-field out")
-        reading = reading_of_folder(source, kind) if kind else None
+        if kind and (user_choice.source or user_choice.target):
+            raise InputError(f"{source}: a folder has no columns; leave out --source-field and --target-field")
+        interpretation = interpret_folder(source, kind) if kind else None
     else:
-        wanted_files = [column for column in columns if wanted.source in (None, column.name)]
-        files, kind = file_column(wanted_files, kinds) or (None, None)
-        reading = reading_of_table(source, columns, files, kind, wanted) if files and kind else None
-    if wanted.task and (reading is None or reading.choice.task != wanted.task):
+        candidates = [column for column in columns if user_choice.source in (None, column.name)]
+        files, kind = file_column(candidates, kinds) or (None, None)
+        interpretation = interpret_media_table(source, columns, files, kind, user_choice) if files and kind else None
+    if user_choice.task and (interpretation is None or interpretation.choice.task != user_choice.task):
         raise InputError(
-            f"--task {wanted.task}: {source} holds {'none of these files' if kind is None else NOUNS[kind]}; name "
-            "a table with a column of files, or for classes a folder with a folder of files for each"
+            f"--task {user_choice.task}: {source} contains {'no such files' if kind is None else NOUNS[kind]}; give "
+            "a table with a column of file names or, for classification, a folder with one subfolder per class"
         )
-    if reading is None or kind is None:
+    if interpretation is None or kind is None:
         return None
-    return MediaRequest(kind, reading, tuple(columns), out, bad_utf8)
+    return MediaRequest(kind, interpretation, tuple(columns), out, bad_utf8)
 
 
-def reading_of_folder(source: Path, kind: "Kind") -> Reading:
+def interpret_folder(source: Path, kind: "Kind") -> Interpretation:
     parts = parts_of_folder(source, DataConfig(modality=kind))
     loose = sum(path.parent == source for path in files_below(source, DataConfig(modality=kind)))
-    content = f"{NOUNS[kind]}, a folder for each class"
+    content = f"{NOUNS[kind]}, one folder per class"
     command: tuple[str, ...] = ()
     if parts.folders["train"] != source:
         content += f" in {', '.join(path.name for path in parts.folders.values())}"
@@ -151,15 +155,15 @@ def reading_of_folder(source: Path, kind: "Kind") -> Reading:
     ]
     others += [f"{counted(loose, NOUNS[kind])} in no folder"] if loose else []
     unused = (*(name for name in parts.unused if not any(other.startswith(f"{name} (") for other in others)), *others)
-    return Reading(source, content, TaskChoice(TASKS[kind]), "certain", None, unused, command)
+    return Interpretation(source, content, TaskChoice(TASKS[kind]), "certain", None, unused, command)
 
 
-def reading_of_table(
-    source: Path, columns: "Sequence[Column]", files: str, kind: "Kind", wanted: TaskChoice
-) -> Reading:
-    """Say what a table of pictures, sounds or videos is taken for: their classes, or the texts about them."""
-    target, writes, certainty, other = target_of(columns, files, wanted.target, str(source))
-    writes = writes if wanted.task is None else wanted.task in TEXT_TASKS.values()
+def interpret_media_table(
+    source: Path, columns: "Sequence[Column]", files: str, kind: "Kind", user_choice: TaskChoice
+) -> Interpretation:
+    """Decide what a table of images, audio files or videos is for: their classes, or texts about them."""
+    target, writes, certainty, other = target_of(columns, files, user_choice.target, str(source))
+    writes = writes if user_choice.task is None else user_choice.task in TEXT_TASKS.values()
     tasks = TEXT_TASKS if writes else TASKS
     second: TaskChoice | None = None
     if kind in TEXT_TASKS and (other or target.is_label or writes):
@@ -168,36 +172,36 @@ def reading_of_table(
     choice = TaskChoice(tasks.get(kind), files, None, target.name)
     group = group_column(columns, choice.columns)
     unused = tuple(column.name for column in columns if column.name not in (*choice.columns, group))
-    content = f"a table of {NOUNS[kind]}"
-    return Reading(source, content, choice, "certain" if wanted.task else certainty, second, unused)
+    content = f"table of {NOUNS[kind]}"
+    return Interpretation(source, content, choice, "certain" if user_choice.task else certainty, second, unused)
 
 
 def init_media(request: MediaRequest) -> None:
-    """Write the recipe of a model of pictures, sounds or videos, and hold some of the files out."""
-    request = replace(request, reading=replace(request.reading, choice=settled(request.reading)))
+    """Write the recipe of an image, audio or video model, and hold out some of the files."""
+    request = replace(request, interpretation=replace(request.interpretation, choice=request.interpretation.confirm()))
     folder = free_folder(request.source, request.out, request.task)
     parts = parts_of_folder(request.source, request.data).folders if request.source.is_dir() else {}
     surveyed = replace(request.corpus, source=str(parts.get("train", request.source)))
     with show_progress(f"reading {surveyed.source}", "files") as progress:
         every = media_files(surveyed, request.data, drops := DropReport())
         files = [file for file in progress.over(every) if not parts or file.target.lower() not in UNLABELLED]
-        survey: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
+        survey: MediaSurvey[Any] = survey_media(files, surveyed, FACTS[request.kind])
     report_dropped(drops)
     report_files(survey, request, are_given=len(parts) > 1)
     moving = [file.path for file in files if file.path.suffix.lower() in MOVING]
     if request.kind == "image" and moving:
         typer.echo(
             f"  {counted(len(moving), 'files')} ending in {' or '.join(MOVING)}: only the first frame is read; for "
-            f"videos add --task {TASKS['video']}"
+            f"videos, add --task {TASKS['video']}"
         )
     with new_recipe(folder) as place:
         corpora = hold_out(files, survey, request, parts, folder, place)
-        texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
+        texts = RecipeData(folder.resolve().name, request.bad_utf8, corpora)
         if request.writes:
-            propose: Any = propose_captions if request.kind == "image" else propose_transcripts
-            recipe = propose(survey, SCRIPTS.get(survey.side.script or ""), this_machine(), texts)
+            language = SCRIPTS.get(survey.texts.script or "")
+            recipe = propose_writer(request.kind, survey, language, this_machine(), texts)
         else:
-            recipe = PROPOSALS[request.kind](survey, in_order(survey.labels), this_machine(), texts)
+            recipe = propose_classifier(request.kind, survey, in_order(survey.labels), this_machine(), texts)
         write(place / "config.toml", recipe)
     report_recipe(folder, str(files[0].path))
 
@@ -209,11 +213,11 @@ def hold_out(
     parts: Mapping[str, Path],
     folder: Path,
     place: Path,
-) -> Corpora:
-    """Write tables of the files of each part, and say how they are drawn; folders of parts that are given stay.
+) -> "dict[str, Keys]":
+    """Write a table of files for each part, and report how the files are split; existing part folders are kept.
 
-    They are written to `place`, the temporary folder of what is to be in `folder`. No file is in two parts, nor a copy
-    of it, nor another file of its speaker or its folder, where these are known.
+    The tables are written to `place`, which is renamed to `folder` at the end. No two parts share a file, copies of a
+    file, or files from the same speaker or folder, where these are known.
     """
     corpus = request.corpus
     other_parts = {part: path for part, path in parts.items() if part != "train"}
@@ -221,17 +225,17 @@ def hold_out(
     readable = [(file, digest) for file, digest in zip(files, survey.digests, strict=True) if digest]
 
     # Files of a group, such as a speaker, are kept in one part.
-    column = None if parts else group_column(request.columns, request.reading.choice.columns)
-    values = column_of(corpus, request.data, column) if column else None
+    column = None if parts else group_column(request.columns, request.interpretation.choice.columns)
+    values = group_values(corpus, request.data, column) if column else None
     groups, what = groups_of([file for file, _ in readable], parts.get("train"), request.kind, values)
-    hashes = hashes_of(groups, [digest for _, digest in readable])
+    hashes = group_hashes(groups, [digest for _, digest in readable])
     members: dict[int, set[str]] = {}
     for hashed, (file, _) in zip(hashes, readable, strict=True):
         members.setdefault(hashed, set()).add("" if request.writes else file.target)
     missing = {"valid", "test"} - other_parts.keys()
-    division = Split(frozenset(), frozenset())
+    division = Split()
     if missing:
-        division = split_by_class(members, SHARE, FEWEST_GROUPS if what else None).without(other_parts.keys())
+        division = split_by_class(members, SHARE, MIN_GROUPS if what else None).without(other_parts.keys())
     divided = division.divide(
         zip(hashes, readable, strict=True), lambda item: item[1][1], lambda _: True, lambda item: item[0]
     )
@@ -240,7 +244,7 @@ def hold_out(
         path = relative_path(file.path, folder / "data")
         return (json_line({source_field: path, target_field: file.target}),)
 
-    listed = {  # of folders of given parts, the files that have a class
+    labelled = {  # in folders of parts, the files that have a class
         part: [
             file
             for file in media_files(CorpusConfig(source=str(path)), request.data)
@@ -249,69 +253,67 @@ def hold_out(
         for part, path in other_parts.items()
         if any(map(is_unlabelled, visible_folders(path)))
     }
-    names = {part: (f"{part}.jsonl",) for part in PARTS if part not in other_parts or part in listed}
+    names = {part: (f"{part}.jsonl",) for part in PARTS if part not in other_parts or part in labelled}
     lines = [(part, line(file)) for part, (_, (file, _)) in divided]
-    lines += [(part, line(file)) for part, of_part in listed.items() for file in of_part]
+    lines += [(part, line(file)) for part, of_part in labelled.items() for file in of_part]
     counts = write_parts(place / "data", lines, names)
-    report_parts(folder / "data", counts, "files", len(readable) + sum(map(len, listed.values())), "content")
+    report_parts(folder / "data", counts, "files", len(readable) + sum(map(len, labelled.values())), "content")
     if missing:
         typer.echo(
-            f"  drawn by {what}; none is in two parts" if what else "  shuffled, as no speaker or group is named"
+            f"  split by {what}; none is in two parts"
+            if what
+            else "  shuffled, because no column names a speaker or group"
         )
         report_only_trained([] if other_parts else only_trained(members, division))
     fields = {"source_field": source_field, "target_field": target_field}
-    corpora = {part: {"source": f"data/{part}.jsonl", **fields} for part in names}
+    corpora: dict[str, Keys] = {part: {"source": f"data/{part}.jsonl", **fields} for part in names}
     for part, path in other_parts.items():
-        if part not in listed:
+        if part not in labelled:
             typer.echo(f"{part:6}{path}")
             corpora[part] = {"source": relative_path(path, folder)}
-    return Corpora(**corpora)
+    return corpora
 
 
 def report_files(survey: "MediaSurvey[Any]", request: MediaRequest, *, are_given: bool) -> None:
-    """Print what the files look like, and what is odd about them; refuse one class, or too many."""
+    """Print what the files look like, and what is odd about them; reject a single class, or too many."""
     corpus = request.corpus
-    where = "a folder for each class"
+    where = "one folder per class"
     if not request.source.is_dir():
         what = "text" if request.writes else "class"
         where = f"file in {corpus.source_field!r}, {what} in {corpus.target_field!r}"
     typer.echo(f"{counted(len(survey.facts), NOUNS[request.kind])}: {where}")
     {"image": report_sizes, "audio": report_seconds, "video": report_frames}[request.kind](survey.facts)
     if request.writes:
-        report_lengths(*lengths_of(survey.side))
-        typer.echo(f"  {len(survey.labels):,} different texts")
+        report_lengths(*lengths_of(survey.texts))
+        typer.echo(f"  {len(survey.labels):,} distinct texts")
     else:
-        check_classes(survey, request.source, corpus.source)
+        if len(survey.labels) < 2:
+            source, remedy = request.source, "a classifier needs at least two classes"
+            tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
+            if tables:  # they may have other classes
+                remedy = f"if a table there has the classes, give the table, as in: heedful init {tables[0]}"
+            name = next(iter(survey.labels))
+            raise InputError(f"{corpus.source}: all files have the class {name!r}; {remedy}")
+        if len(survey.labels) > MAX_LABELS:
+            raise InputError(
+                f"{corpus.source}: {len(survey.labels):,} distinct classes, but at most {MAX_LABELS:,} are "
+                "supported; choose another column with --target-field"
+            )
         report_classes(survey.labels, "files")
         if survey.torn:
-            typer.echo(f"  equal files of different classes: {survey.torn}; correct one of them")
+            typer.echo(f"  identical files with different classes: {survey.torn}; correct one of the classes")
     if survey.copies:
-        typer.echo(f"  {counted(survey.copies, 'files')} equal to an earlier one, in bytes, pixels or samples")
+        typer.echo(f"  copies of earlier files (same bytes, pixels or samples): {survey.copies:,}")
     if survey.bad:
         typer.echo(f"  {counted(len(survey.bad), 'files')} cannot be read; the first: {survey.bad[0]}")
-        of_training = "they are left out of training; repair or remove such files in the other parts, too"
+        of_training = "they are left out of training; repair or remove any bad files in the other parts as well"
         typer.echo(f"    {of_training if are_given else 'they are left out of all parts'}")
     if request.source.is_dir() and (others := other_files(request.source, request.kind)):
         typer.echo(f"  {others}")
-    if len(survey.facts) < FEW:
-        typer.echo(f"  fewer than {FEW:,} files teach little from scratch; find more if you can")
+    report_few(len(survey.facts), ADVISED_EXAMPLES, "files", "little from scratch", "add more if you can")
 
 
-def check_classes(survey: "MediaSurvey[Any]", source: Path, shown: str) -> None:
-    if len(survey.labels) < 2:
-        tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
-        remedy = "two are needed"
-        if tables:  # they may tell more of the files
-            remedy = f"if a table there tells the classes, name it, as in: heedful init {tables[0]}"
-        raise InputError(f"{shown}: all files are of the class {next(iter(survey.labels))!r}; {remedy}")
-    if len(survey.labels) > MOST_LABELS:
-        raise InputError(
-            f"{shown}: {len(survey.labels):,} different classes, and more than {MOST_LABELS:,} are none; name "
-            "another column with --target-field"
-        )
-
-
-def report_sizes(facts: "Sequence[PictureFacts]") -> None:
+def report_sizes(facts: "Sequence[ImageFacts]") -> None:
     sizes = Counter((one.height, one.width) for one in facts)
     [((height, width), count)] = sizes.most_common(1)
     colours = "grey" if all(one.is_grey for one in facts) else "in colour"
@@ -325,12 +327,10 @@ def report_frames(facts: "Sequence[VideoFacts]") -> None:
     typer.echo(f"  frames: fewest {shortest:,}, median {half:,}, most {longest:,}")
 
 
-def report_seconds(facts: "Sequence[SoundFacts]") -> None:
+def report_seconds(facts: "Sequence[AudioFacts]") -> None:
     half, most, longest = np.quantile([one.seconds for one in facts], [0.5, 0.99, 1])
     rates = [f"{rate:,}" for rate, _ in Counter(one.rate for one in facts).most_common(3)]
-    typer.echo(f"  seconds: median {half:.1f}, 99 % up to {most:.1f}, longest {longest:.1f}")
-    typer.echo(f"  samples a second: {', '.join(rates)}")
+    typer.echo(f"  seconds: median {half:.1f}, 99% up to {most:.1f}, longest {longest:.1f}")
+    typer.echo(f"  samples per second: {', '.join(rates)}")
     if silent := sum(one.silent for one in facts):
-        typer.echo(
-            f"  {counted(silent, 'sounds')} in which nothing can be heard; leave out what is no example of silence"
-        )
+        typer.echo(f"  {counted(silent, 'silent audio files')}; remove them unless they are examples of silence")

@@ -1,7 +1,7 @@
-"""`heedful init` on running text, and on parallel text and its languages."""
+"""`heedful init` for running text, and for parallel text and its languages."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -17,6 +17,7 @@ from heedful.cli.first_recipe import (
     lengths_of,
     new_recipe,
     relative_path,
+    report_few,
     report_lengths,
     report_longest,
     report_parts,
@@ -33,34 +34,30 @@ from heedful.data.readers.documents import document_lines, read_documents
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.text.languages import is_language, language_called
-from heedful.tools.proposals.pairs import (
-    MOST_CHARACTERS,
-    ParallelTexts,
-    can_be_held_out,
-    propose_translator,
-    split,
-    strangers,
-    survey,
-)
-from heedful.tools.proposals.proposal import Corpora, Texts
+from heedful.tools.proposals.pairs import FAST, can_be_held_out, misaligned_lines, propose_translator, survey_parallel
+from heedful.tools.proposals.proposal import RecipeData
 from heedful.tools.proposals.running_text import propose_bert, propose_gpt, survey_text
+from heedful.tools.proposals.splits import split
+from heedful.tools.proposals.text_statistics import MAX_CHARACTERS
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.tools.proposals.pairs import Side, Survey
+    from heedful.tools.proposals.pairs import ParallelSurvey
     from heedful.tools.proposals.proposal import Keys
     from heedful.tools.proposals.running_text import TextSurvey
+    from heedful.tools.proposals.text_statistics import TextStatistics
 
 PARTS = {"train": (0.0, 0.9), "valid": (0.9, 0.95), "test": (0.95, 1.0)}  # of a running text
-FEWEST = 2000  # characters; a shorter text is refused
-FEW = 300_000  # characters; with fewer there is a warning
-FEW_PAIRS = 10_000
-SHOWN = 60  # characters of an example that are printed
+MIN_CHARACTERS = 2000  # a shorter text is rejected
+ADVISED_CHARACTERS = 300_000  # with fewer there is a warning
+ADVISED_PAIRS = 10_000
+TEACHER = "teacher"  # subfolder of the recipe of a fast translator
+MAX_EXCERPT = 60  # characters of an example that are printed
 
-ENDINGS = re.compile(r"(\.(txt|text|md))?(\.(gz|bz2|xz))?$")  # file endings that may follow a language code
+ENDINGS = re.compile(r"(\.(txt|text|md))?(\.(gz|bz2|xz))?$")  # file extensions that may follow a language code
 AT_END = re.compile(r"(?:^|[-._])([a-z]{2}(?:[-_](?:[A-Z]{2}|Han[st]|Latn|Cyrl|cn|tw|br))?)$")
 SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko"}  # scripts that are taken for one language
-UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe that names no languages
+UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe without languages
 
 
 def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8, *, copied: bool = False) -> None:
@@ -70,28 +67,28 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
     with show_progress(f"reading {corpus.source}", "lines") as progress:
         statistics = survey_text(progress.over(document_lines(corpus, data)), corpus.source)
     report_text(statistics)
-    if statistics.characters < FEWEST:
+    if statistics.characters < MIN_CHARACTERS:
         raise InputError(
-            f"{corpus.source}: {counted(statistics.characters, 'characters')}: too few to learn from and to hold some "
-            f"out; give at least {FEWEST:,}"
+            f"{corpus.source}: {counted(statistics.characters, 'characters')}: too little text to train on and hold "
+            f"some out; give at least {MIN_CHARACTERS:,} characters"
         )
     with show_progress(f"dividing {corpus.source}", "parts", len(PARTS)) as progress:
         for part, share in progress.over(PARTS.items()):
             if not any(document.text for document in read_documents(replace(corpus, part=share), data)):
-                raise InputError(f"{corpus.source}: its {part} part, {share}, holds no text; give more text")
+                raise InputError(f"{corpus.source}: its {part} part, {share}, contains no text; give more text")
 
     text, copy = Path(corpus.source), Path("data", Path(corpus.source).name)
     source = {"source": relative_path(folder / copy if copied else text, folder)}
     if corpus.source_field != CorpusConfig.source_field:
         source["source_field"] = corpus.source_field
-    corpora = Corpora(**{part: {**source, "part": list(share)} for part, share in PARTS.items()})
+    corpora = {part: {**source, "part": list(share)} for part, share in PARTS.items()}
     propose = propose_gpt if task == "language_model" else propose_bert
-    recipe = propose(statistics, this_machine(), Texts(folder.resolve().name, bad_utf8, corpora))
+    recipe = propose(statistics, this_machine(), RecipeData(folder.resolve().name, bad_utf8, corpora))
     with new_recipe(folder) as place:
         if copied:
             write(place / copy, text.read_text(encoding="utf-8"))
         write(place / "config.toml", recipe)
-    typer.echo("\ntrained on the first 90 % of each file, validated on the next 5 %, tested on the last 5 %")
+    typer.echo("\nsplit of each file: first 90% for training, next 5% for validation, last 5% for testing")
     report_recipe(folder, statistics.beginning if task == "language_model" else f"{statistics.beginning} [MASK]")
 
 
@@ -100,12 +97,12 @@ def report_text(statistics: "TextSurvey") -> None:
     paragraphs = "" if statistics.is_rows else f" in {counted(statistics.paragraphs, 'paragraphs')}"
     typer.echo(
         f"{counted(statistics.files, 'files')} of running text: {counted(statistics.characters, 'characters')}, "
-        f"{len(statistics.letters):,} different, {script_of(statistics.script)}\n"
+        f"{len(statistics.letters):,} distinct, {script_of(statistics.script)}\n"
         f"  {lines}{paragraphs}, {counted(statistics.words, 'words')}"
     )
     report_longest("line", statistics.longest, statistics.longest_at)
-    if FEWEST <= statistics.characters < FEW:
-        typer.echo(f"  fewer than {FEW:,} characters teach spelling rather than sense; find more text if you can")
+    if statistics.characters >= MIN_CHARACTERS:
+        report_few(statistics.characters, ADVISED_CHARACTERS, "characters", "spelling rather than meaning")
 
 
 @dataclass(frozen=True)
@@ -113,22 +110,23 @@ class PairsRequest:
     """Arguments of `heedful init` for a translator."""
 
     corpus: CorpusConfig
-    given: dict[str, CorpusConfig]  # text for validation and test, as far as it is not to be held out
+    parts: Mapping[str, CorpusConfig]  # the user's validation and test sets
     out: Path | None
     source_language: str | None
     target_language: str | None
     bad_utf8: BadUtf8
+    fast: bool = False  # write the recipe of a fast translator
 
 
 def init_pairs(request: PairsRequest) -> None:
-    """Write the recipe of a translator, and hold out validation and test text that is not given."""
-    for corpus in request.given.values():
+    """Write the recipe of a translator, and hold out text for validation and test unless the user provides it."""
+    for corpus in request.parts.values():
         survey_pairs(corpus, request.bad_utf8)
     corpus = request.corpus
     statistics = survey_pairs(corpus, request.bad_utf8)
     if corpus.target is None:
         typer.echo(
-            f"source: column {corpus.source_field!r}; target: column {corpus.target_field!r}; if that is wrong, give "
+            f"source: column {corpus.source_field!r}; target: column {corpus.target_field!r}; if this is wrong, set "
             "--source-field and --target-field"
         )
     here, there = (corpus.source, corpus.target) if corpus.target else (corpus.source_field, corpus.target_field)
@@ -136,59 +134,73 @@ def init_pairs(request: PairsRequest) -> None:
         language_of("source", request.source_language, here, statistics.source),
         language_of("target", request.target_language, there, statistics.target),
     )
-    if languages[0] == languages[1]:  # as both sides would get one file name
+    if languages[0] == languages[1]:  # both sides would get the same file name
         raise InputError(f"both languages are {languages[0]}; give --source-language and --target-language")
     folder = request.out or Path("-".join(languages))
     check_free(folder)
     report_pairs(statistics, languages)
     report_strangers(statistics, request)
-    corpora = {part: corpus_keys(corpus, folder) for part, corpus in {"train": corpus, **request.given}.items()}
+    corpora = {part: corpus_keys(corpus, folder) for part, corpus in {"train": corpus, **request.parts}.items()}
     machine = this_machine()
     with new_recipe(folder) as place:
         corpora |= hold_out(statistics, request, folder, place, languages)
-        texts = ParallelTexts(folder.resolve().name, request.bad_utf8, Corpora(**corpora), *languages)
-        write(place / "config.toml", propose_translator(statistics, machine, texts))
-    report_recipe(folder)
+        texts = RecipeData(folder.resolve().name, request.bad_utf8, corpora)
+        if not request.fast:
+            write(place / "config.toml", propose_translator(statistics, machine, texts, languages))
+        else:
+            write(place / "config.toml", propose_translator(statistics, machine, texts, languages, FAST))
+            above = {part: in_parent(keys) for part, keys in corpora.items()}
+            teacher = replace(texts, name=f"{texts.name}-{TEACHER}", corpora=above)
+            write(place / TEACHER / "config.toml", propose_translator(statistics, machine, teacher, languages))
+    report_recipe(folder, teacher=folder / TEACHER if request.fast else None)
 
 
-def survey_pairs(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
+def in_parent(keys: "Keys") -> "Keys":
+    """Return the recipe keys of a corpus for a recipe in a subfolder."""
+    paths = {side: f"../{keys[side]}" for side in ("source", "target") if side in keys}
+    return {**keys, **paths}
+
+
+def survey_pairs(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "ParallelSurvey":
     with show_progress(f"reading {corpus.source}", "pairs") as progress:
-        statistics = survey(progress.over(read_pairs(corpus, DataConfig(bad_utf8=bad_utf8))))
+        statistics = survey_parallel(progress.over(read_pairs(corpus, DataConfig(bad_utf8=bad_utf8))))
     if statistics.copies == statistics.pairs:
         sides = corpus.target or f"{corpus.source_field} and {corpus.target_field}"
         raise InputError(
-            f"{corpus.source}, {sides}: both sides are the same in every line, from which a translator would learn to "
-            "copy; name the text and its translation"
+            f"{corpus.source}, {sides}: both sides are identical on every line, so a translator would only learn to "
+            "copy; give a text and its translation"
         )
     return statistics
 
 
-def language_of(role: str, code: str | None, name: str, side: "Side") -> str:
+def language_of(role: str, code: str | None, name: str, side: "TextStatistics") -> str:
     """Return the language of the source or target side of a parallel text: its code, or else a guess, which is printed.
 
-    `name` is that of the file, or of the column of a table.
+    `name` is the name of the file, or of the column of a table.
     """
     if code:
         return code
-    guesses = {
-        f"by the end of the name {Path(name).name}": language_in(name),
-        f"by the name {Path(name).name}": language_called(Path(name).name),
-        f"as its script is {side.script}": SCRIPTS.get(side.script or ""),
-        "as neither name nor script tells which": UNKNOWN[role],
-    }
-    reason, language = next((reason, guess) for reason, guess in guesses.items() if guess)
-    typer.echo(f"{role} language: {language}, {reason}; if that is wrong, give --{role}-language")
+    name = Path(name).name
+    has_extension = "." in ENDINGS.sub("", name)
+    guesses = (
+        (language_in(name), f"from the {'file extension of' if has_extension else 'name'} {name}"),
+        (language_called(name), f"from the name {name}"),
+        (SCRIPTS.get(side.script or ""), f"from its {script_of(side.script)}"),
+        (UNKNOWN[role], "neither its name nor its script shows it"),
+    )
+    language, reason = next((guess, reason) for guess, reason in guesses if guess)
+    typer.echo(f"{role} language: {language} ({reason}); if this is wrong, set --{role}-language")
     return language
 
 
 def language_in(name: str) -> str | None:
-    """Find the language code that ends a name such as train.de.gz, news-de.txt or zh_TW, file endings aside."""
+    """Find the language code at the end of a name such as train.de.gz, news-de.txt or zh_TW, ignoring extensions."""
     code = AT_END.search(ENDINGS.sub("", Path(name).name))
     return code[1] if code and is_language(code[1]) else None
 
 
 def corpus_keys(corpus: CorpusConfig, folder: Path) -> "Keys":
-    """Return the recipe keys that name a corpus, with paths relative to the folder of the recipe."""
+    """Return the recipe keys of a corpus, with paths relative to the recipe folder."""
     source = relative_path(corpus.source, folder)
     if corpus.target:
         return {"source": source, "target": relative_path(corpus.target, folder)}
@@ -196,13 +208,13 @@ def corpus_keys(corpus: CorpusConfig, folder: Path) -> "Keys":
 
 
 def hold_out(
-    statistics: "Survey", request: PairsRequest, folder: Path, place: Path, languages: tuple[str, str]
+    statistics: "ParallelSurvey", request: PairsRequest, folder: Path, place: Path, languages: tuple[str, str]
 ) -> "dict[str, Keys]":
-    """Write held-out parts that are not given, and the rest for training; return the recipe keys of each part.
+    """Write the held-out parts, and the rest for training; return the recipe keys of each part.
 
-    They are written to `place`, the temporary folder of what is to be in `folder`.
+    They are written to `place`, which is renamed to `folder` at the end.
     """
-    missing = [part for part in ("valid", "test") if part not in request.given]
+    missing = [part for part in ("valid", "test") if part not in request.parts]
     if not missing:
         return {}
     parts = ["train", *missing]
@@ -227,44 +239,46 @@ def hold_out(
     return keys
 
 
-def report_pairs(statistics: "Survey", languages: tuple[str, str]) -> None:
-    typer.echo(f"{counted(statistics.pairs, 'pairs')} of sentences")
+def report_pairs(statistics: "ParallelSurvey", languages: tuple[str, str]) -> None:
+    typer.echo(f"{counted(statistics.pairs, 'sentence pairs')}")
     for language, side in zip(languages, (statistics.source, statistics.target), strict=True):
         unit, lengths = lengths_of(side)
-        report_lengths(f"{language:4}{script_of(side.script)}, {unit} a line", lengths)
+        report_lengths(f"{language:4}{script_of(side.script)}, {unit} per line", lengths)
     for count, what in (
-        (statistics.repeated, "repeating an earlier pair; left out of training unless data.filters.duplicates = true"),
+        (
+            statistics.repeated,
+            "repeating an earlier pair; left out of training unless data.filters.duplicates = true",
+        ),
         (statistics.empty, "with an empty side; left out of training"),
-        (statistics.copies, "the same on both sides, which teaches to copy; remove what is not wanted"),
+        (statistics.copies, "with identical sides, which teaches the model to copy; remove them if unwanted"),
     ):
         if count:
             typer.echo(f"  {counted(count, 'pairs')} ({count / statistics.pairs:.1%}) {what}")
     if count := int(statistics.too_long.sum()):
-        longest = int(np.argmax(np.maximum(statistics.source.characters, statistics.target.characters)))
+        longest = int(np.argmax(statistics.characters))
         typer.echo(
-            f"  {counted(count, 'pairs')} ({count / statistics.pairs:.1%}) with more than {MOST_CHARACTERS:,} "
-            f"characters, the longest in line {statistics.lines[longest]:,}; left out of training, and not counted in "
+            f"  {counted(count, 'pairs')} ({count / statistics.pairs:.1%}) with more than {MAX_CHARACTERS:,} "
+            f"characters, the longest on line {statistics.lines[longest]:,}; left out of training, and not counted in "
             "the recipe"
         )
-    if statistics.pairs < FEW_PAIRS:
-        typer.echo(f"  fewer than {FEW_PAIRS:,} pairs teach phrases rather than a language; find more text if you can")
+    report_few(statistics.pairs, ADVISED_PAIRS, "pairs", "phrases rather than the language")
 
 
-def report_strangers(statistics: "Survey", request: PairsRequest) -> None:
-    """Warn of lines of a parallel text whose two sides do not seem to belong together, with examples."""
+def report_strangers(statistics: "ParallelSurvey", request: PairsRequest) -> None:
+    """Warn of lines of a parallel text whose two sides do not seem to be aligned, with examples."""
     with show_progress("comparing both sides"):
-        runs = strangers(statistics.source, statistics.target)
+        runs = misaligned_lines(statistics.source, statistics.target)
     if not runs:
         return
     spans = [f"{statistics.lines[begin]:,} to {statistics.lines[end - 1]:,}" for begin, end in runs[:3]]
     typer.echo(
-        f"  WARNING: in lines {', '.join(spans)}{' and others' * (len(runs) > 3)} the two sides do not seem to belong "
-        "together: long lines do not stand beside long ones, nor questions beside questions, nor numbers beside "
-        "numbers. Was one side shuffled or shifted? See for yourself:"
+        f"  WARNING: on lines {', '.join(spans)}{' and others' * (len(runs) > 3)} the two sides do not seem to be "
+        "aligned: long lines do not correspond to long lines, questions to questions, or numbers to numbers. "
+        "Was one side shuffled or shifted? For example:"
     )
     begin, end = runs[0]
     examples = {int(statistics.lines[begin + (end - begin) * step // 4]) for step in (1, 2, 3)}
     pairs: Iterator[SentencePair] = read_pairs(request.corpus, DataConfig(bad_utf8=request.bad_utf8))
     for pair in takewhile(lambda pair: pair.line <= max(examples), pairs):
         if pair.line in examples:
-            typer.echo(f"    line {pair.line:,}: {pair.source[:SHOWN]!r} | {pair.target[:SHOWN]!r}")
+            typer.echo(f"    line {pair.line:,}: {pair.source[:MAX_EXCERPT]!r} | {pair.target[:MAX_EXCERPT]!r}")

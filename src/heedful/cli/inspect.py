@@ -1,4 +1,4 @@
-"""`heedful inspect`: the inspector, as a web page or one HTML file; `heedful attention`: heat maps of attention."""
+"""`heedful inspect`: the inspector, as a web page or one HTML file; `heedful attention`: attention heat maps."""
 
 import secrets
 import socket
@@ -13,8 +13,8 @@ import typer
 
 from heedful.cli.answering import recipe_of
 from heedful.cli.evaluate import recipe_test_set
-from heedful.cli.options import Device, Force, folder_to_read
-from heedful.cli.output import check_output, check_picture, draw_picture, writing
+from heedful.cli.options import Beam, Device, Force, folder_to_read
+from heedful.cli.output import check_output, check_plot, draw_plot, warn, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
@@ -23,7 +23,6 @@ from heedful.wording import counted, shown_name
 
 if TYPE_CHECKING:
     from heedful.inspector.capture.sources import Writer
-    from heedful.inspector.capture.trace import Trace
 
 INPUTS = {
     "text": ("a text", "'A dog barks.'"),
@@ -31,16 +30,16 @@ INPUTS = {
     "audio": ("an audio file", "speech.wav"),
     "video": ("a video file", "clip.mp4"),
 }
-SAMPLE = 200  # sentences on which heads are weighed
+SAMPLE = 200  # sentences for measuring the importance of heads
 
 
 def inspect(
     model: Annotated[
-        str, typer.Argument(help="Folder of a model or of a run, or the name of a built-in model.")
+        str, typer.Argument(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME.")
     ] = "en-de",
     text: Annotated[
         str | None,
-        typer.Argument(help="Input text of the model, or the file of a picture or sound; needed with --out."),
+        typer.Argument(help="Input text of the model, or an image or audio file; required with --out."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="HTML file to write, which needs no server; without it, a live page is served.")
@@ -48,8 +47,8 @@ def inspect(
     target: Annotated[
         str | None,
         typer.Option(
-            help="Output to look at instead of the model's own: a translation or a continuation. For a model that "
-            "reads pairs of texts: the second text.",
+            help="Output to inspect instead of the model's own: a translation or a continuation. For a model that "
+            "reads text pairs: the second text.",
             show_default="the model's own output",
         ),
     ] = None,
@@ -57,21 +56,22 @@ def inspect(
         str | None,
         typer.Option(help="Reference translation; the page shows at which step beam search drops it. Only with --out."),
     ] = None,
+    beam: Beam = None,
     head: Annotated[
         str | None,
         typer.Option(
-            help="Attention head whose computation is in the file, number by number. Only with --out. dec.1.cross.3 is "
+            help="Attention head whose computation is saved with all values. Only with --out. dec.1.cross.3 is "
             "head 3 of the cross-attention of decoder layer 2: blocks are counted from 0, heads from 1.",
             show_default="head 1 of the last block",
         ),
     ] = None,
     beside: Annotated[
-        list[str] | None, typer.Option(help="Another model to choose on the live page. Can be repeated.")
+        list[str] | None, typer.Option(help="Another model to select on the live page. Can be repeated.")
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the data files that the recipe names; the worth of heads is measured on the test set.",
+            help="Folder with the recipe's data files; the importance of heads is measured on the test set.",
             show_default="as in training",
             callback=folder_to_read,
         ),
@@ -79,42 +79,46 @@ def inspect(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Except on 127.0.0.1, localhost and ::1, visitors need the printed token."
+            help="Address to listen on. Except for 127.0.0.1, localhost and ::1, visitors need the printed token."
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8642,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free one.")] = 8642,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     device: Device = "auto",
     _force: Force = False,
 ) -> None:
-    """Look inside a model in the browser: its attention heads, its numbers step by step, and its beam search."""
+    """Look inside a model in the browser: its attention heads, its computation step by step, and its beam search."""
     if out is None:
         if reference or head:
-            raise InputError("--reference and --head are for --out FILE; on the live page they are chosen there")
-        from heedful.text.tokenizer import checked
+            raise InputError("--reference and --head are for --out FILE; the live page has its own controls for them")
+        from heedful.text.tokenizer import require_utf8
 
-        opened = opened_file(model, text)
-        address = {name: value for name, value in (("text", None if opened else text), ("target", target)) if value}
-        for value in address.values():
-            checked(value)
-        opening = Opening(address, opened, sample_of(model, data))
-        serve(list(map(served_name, [model, *(beside or [])])), opening, host, port, open_browser, device)
+        file = opened_file(model, text)
+        settings = {"text": None if file else text, "target": target, "beam": None if beam is None else str(beam)}
+        query = {name: value for name, value in settings.items() if value}
+        for value in query.values():
+            require_utf8(value)
+        first = FirstPage(query, file, sample_of(model, data))
+        serve(list(map(served_name, [model, *(beside or [])])), first, host, port, open_browser, device)
         return
     if beside or data:
-        raise InputError("--beside and --data are for the live page; a file shows one look at one model")
+        raise InputError("--beside and --data are for the live page; a file contains one inspection of one model")
     if text is None:
         kind, example = INPUTS[recipe_of(model).data.modality]
-        raise InputError(f"--out writes one look, so give {kind}: heedful inspect {model} {example} --out {out}")
+        raise InputError(f"--out needs {kind} to inspect: heedful inspect {model} {example} --out {out}")
     check_output(out, option="--out")
     from heedful.inspector.look import Question
     from heedful.inspector.page import view
 
-    question = Question(text=text, target=target, reference=reference)
+    question = Question(text=text, target=target, reference=reference, beam=beam)
     block_and_head = head_of(head) if head else None
-    with show_progress(f"looking into {model}"):
+    with show_progress(f"inspecting {model}"):
         page = view(model, question, block_and_head, device)
         if block_and_head:
-            check_head(block_and_head, page.trace)
+            block, number = block_and_head
+            attention = f"{block}.attn"
+            if attention in page.trace and number >= (heads := len(page.trace[attention])):
+                raise InputError(f"--head {head}: {block} has {counted(heads, 'heads')}, counted from 1")
         html = page.html
     with writing(out) as stream:
         stream.write(html.encode())
@@ -122,20 +126,20 @@ def inspect(
 
 
 def served_name(model: str) -> str:
-    """Return the name by which a model is served: `.` and `..` would vanish from an address, so they become a path."""
+    """Return the name for serving a model: `.` and `..` would vanish from an address, so they become a path."""
     return str(Path(model).resolve()) if model in (".", "..") else model
 
 
-class Opening(NamedTuple):
+class FirstPage(NamedTuple):
     """First inspection of the live page: the text or file that it opens with."""
 
-    address: dict[str, str]  # text and target
-    file: tuple[str, bytes] | None  # name and content of a picture or sound; None: a text
-    sample: tuple[list[str], list[str]]  # sentences and references that heads are weighed on
+    query: dict[str, str]  # text, target and beam
+    file: tuple[str, bytes] | None  # name and content of an image or audio file; None: a text
+    sample: tuple[list[str], list[str]]  # sentences and references to measure heads on
 
 
 def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
-    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file."""
+    """Return the name and content of the file that the live page opens with; None for a text model, or no file."""
     if text is None or recipe_of(model).data.modality == "text":
         return None
     try:
@@ -145,43 +149,35 @@ def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
 
 
 def head_of(text: str) -> tuple[str, int]:
-    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0."""
+    """Parse the value of `--head`, such as dec.1.cross.3, which counts heads from 1; return the head counted from 0."""
     block, _, number = text.rpartition(".")
     if block.count(".") != 2 or not number.isdecimal() or len(number) > 9 or int(number) < 1:
-        raise InputError(f"--head {text}: a head is a block and a number from 1, such as dec.1.cross.1")
+        raise InputError(f"--head {text}: must be a block and a number from 1, such as dec.1.cross.1")
     return block, int(number) - 1
 
 
-def check_head(head: tuple[str, int], trace: "Trace") -> None:
-    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked."""
-    block, number = head
-    attention = f"{block}.attn"
-    if attention in trace and number >= (heads := len(trace[attention])):
-        raise InputError(f"--head {block}.{number + 1}: {block} has {counted(heads, 'heads')}, counted from 1")
-
-
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here."""
+    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is missing."""
     recipe = recipe_of(model)
     if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []
     try:
-        test = recipe_test_set(recipe, data)
+        test = recipe_test_set(model, recipe, data)
     except InputError as error:
         if data:
             raise
-        why = f"which --data FOLDER would find: {error}" if recipe.data.test else "as the recipe names no data.test"
-        typer.echo(f"heedful: there is no test set to weigh heads on, {why}", err=True)
+        why = f" (--data FOLDER): {error}" if recipe.data.test else ": the recipe has no data.test"
+        warn(f"the importance of heads cannot be measured without a test set{why}")
         return [], []
     [sources], [references] = test.source.values(), test.references.values()
     return sources[:SAMPLE], references[:SAMPLE]
 
 
-def serve(models: list[str], opening: Opening, host: str, port: int, open_browser: bool, device: str) -> None:
+def serve(models: list[str], first: FirstPage, host: str, port: int, open_browser: bool, device: str) -> None:
     try:
         from heedful.server.application import LOOPBACK, application
         from heedful.server.engine import Engine
-        from heedful.server.inspector.inspections import OpenedFile
+        from heedful.server.inspector.inspection_handlers import OpenedFile
         from heedful.server.inspector.routes import inspector_routes
         from heedful.server.limits import Server
     except ModuleNotFoundError as error:
@@ -195,15 +191,16 @@ def serve(models: list[str], opening: Opening, host: str, port: int, open_browse
         engine = Engine.load(models, device)
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
-        address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(opening.address)}" * bool(opening.address)
+        address += f"?token={token}" if token else ""
+        address += f"#/answer?{urlencode(first.query)}" if first.query else ""
 
         def ready() -> None:
-            typer.echo(f"looking into {', '.join(models)} at {address}   (Ctrl-C ends it)", err=True)
+            typer.echo(f"inspecting {', '.join(models)} at {address}   (press Ctrl-C to stop)", err=True)
             if open_browser:  # not on the event loop: a browser in the terminal returns when it is closed
                 Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-        opened = OpenedFile(*opening.file) if opening.file else None
-        app = application(inspector_routes(engine, page, opening.sample, opened), token, ready)
+        opened = OpenedFile(*first.file) if first.file else None
+        app = application(inspector_routes(engine, page, first.sample, opened), token, ready)
         Server(app, engine.close).run(sockets=[listening])
 
 
@@ -215,21 +212,21 @@ def listen(host: str, port: int) -> socket.socket:
         host.encode("idna")
         return socket.create_server((host, port), family=family)
     except UnicodeError as error:
-        raise InputError(f"--host {host}: no host can have this name; give an address, such as 127.0.0.1") from error
+        raise InputError(f"--host {host}: not a valid host name; give an address, such as 127.0.0.1") from error
     except OSError as error:
         raise RunError(
-            f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 takes a free one"
+            f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 selects a free one"
         ) from error
 
 
 def attention(
-    text: Annotated[str, typer.Argument(help="Sentence in the source language; or the file of a picture or sound.")],
+    text: Annotated[str, typer.Argument(help="Sentence in the source language; or an image or audio file.")],
     model: Annotated[
-        str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
+        str, typer.Option(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME.")
     ] = "en-de",
-    out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("attention.png"),
+    out: Annotated[Path, typer.Option(help="Image file to write: .png or .svg.")] = Path("attention.png"),
     target: Annotated[
-        str | None, typer.Option(help="Translation or caption to draw.", show_default="the model's own")
+        str | None, typer.Option(help="Translation or caption to plot.", show_default="the model's own")
     ] = None,
     layer: Annotated[
         int | None, typer.Option(help="Decoder layer, from 1.", show_default="the layer with the sharpest attention")
@@ -240,13 +237,13 @@ def attention(
     device: Device = "auto",
     _force: Force = False,
 ) -> None:
-    """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
-    check_picture(out, "--out")
+    """Plot cross-attention: which source words, image patches or audio frames each target word attends to."""
+    check_plot(out, "--out")
     from heedful.checkpoint import load_model
     from heedful.inspector.capture.forward_inputs import user_input
-    from heedful.inspector.capture.sources import PictureInput
+    from heedful.inspector.capture.sources import ImageInput
     from heedful.inspector.measures.attention import cross_attention, view
-    from heedful.inspector.plots import HeatMap, PictureMaps, draw, draw_maps
+    from heedful.inspector.plots import HeatMap, ImageMaps, draw, draw_maps
     from heedful.predictors.captioner import Captioner
     from heedful.predictors.transcriber import Transcriber
     from heedful.predictors.translator import Translator
@@ -254,16 +251,15 @@ def attention(
     loaded = load_model(model, device)
     kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
     subject: Writer = loaded.use_as(kinds[loaded.recipe.data.modality])
-    weighed = cross_attention(subject, user_input(subject, text), target)
-    weights, title = view(weighed.by_word(), weighed.layers, layer, head)
+    alignment = cross_attention(subject, user_input(subject, text), target)
+    weights, title = view(alignment.by_word(), alignment.layers, layer, head)
     subtitle = f"model {model}"
-    if isinstance(weighed.media, PictureInput):
-        maps = weighed.media.laid(weights.numpy())
+    if isinstance(alignment.media, ImageInput):
+        maps = alignment.media.on_patches(weights.numpy())
         subtitle += "\nframed: the largest weight, in brackets"
-        pictures = PictureMaps(weighed.media.pixels, maps, weighed.target.words, title, subtitle)
-        drawing = partial(draw_maps, pictures)
+        drawing = partial(draw_maps, ImageMaps(alignment.media.pixels, maps, alignment.target.words, title, subtitle))
     else:
-        heat_map = HeatMap(weights.numpy(), weighed.source.words, weighed.target.words, title, subtitle)
+        heat_map = HeatMap(weights.numpy(), alignment.source.words, alignment.target.words, title, subtitle)
         drawing = partial(draw, heat_map)
-    draw_picture(out, drawing, "Words", title)
-    typer.echo(subject.tokenizers.target.decode(weighed.target.ids))
+    draw_plot(out, drawing, "Words", title)
+    typer.echo(subject.tokenizers.target.decode(alignment.target.ids))

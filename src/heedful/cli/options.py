@@ -1,13 +1,17 @@
 """Typer options that several commands share: model, output, device, precision, input tables and columns."""
 
+import logging
+import operator
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from heedful.config.keys import KEYS, description_of
+from heedful.config.keys import KEYS, description_of, hint_of
+from heedful.config.setting import bounds, range_text
 from heedful.errors import InputError
 
 STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # defaults as help shows them
@@ -16,32 +20,58 @@ STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # de
 def mirrored(key: object, *spellings: str, more: str = "", show_default: str = MODELS) -> Any:
     """Make the option that overrides a setting of a model's recipe; its help is the description of the setting."""
     text, others = description_of(str(key))
-    text = re.sub(r" Not set: [^.]*\.", "", text)  # the value is that of the model then
+    text = re.sub(r" Not set: [^.]*\.", "", text)  # the model's value applies then
     text = re.sub(r"`(\w+)`", lambda name: option_of(name[1]) if name[1] in others else name[0], text)
-    return typer.Option(*spellings, help=f"{text} {more}".rstrip().replace("`", ""), show_default=show_default)
+    help = f"{text} {more}".rstrip().replace("`", "")
+    return typer.Option(*spellings, help=help, show_default=show_default, callback=range_check(str(key)))
+
+
+def range_check(key: str) -> Callable[[typer.CallbackParam, Any], Any] | None:
+    """Return a callback that rejects a number outside the range of a setting; None for a setting without a range."""
+    limits = bounds(hint_of(key))
+
+    def check(param: typer.CallbackParam, value: Any) -> Any:
+        if value is None:
+            return None
+        if broken := {name: limit for name, limit in limits.items() if not getattr(operator, name)(value, limit)}:
+            raise InputError(f"{param.opts[0]} must be {range_text(broken)}, but is {value}")
+        return value
+
+    return check if limits else None
 
 
 def option_of(name: str) -> str:
-    """The option that overrides a setting of this name."""
+    """Return the option that overrides the setting with this name."""
     return f"--{name.replace('_', '-')}"
 
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
-Model = Annotated[str, typer.Option(help="Folder of a model or of a run.")]
+Model = Annotated[
+    str,
+    typer.Option(help="Model or run folder, the name of a bundled model, or hf:OWNER/NAME on the Hugging Face Hub."),
+]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
 
 
-def allow_replacing(given: bool) -> bool:
-    """Note whether `--force` is given, for `check_output`."""
+def allow_replacing(force: bool) -> bool:
+    """Note whether the user wrote `--force`, for `check_output`."""
     from heedful.cli.output import REPLACES
 
-    REPLACES.set(given)
-    return given
+    REPLACES.set(force)
+    return force
+
+
+def report_choices(verbose: bool) -> bool:
+    """With `--verbose`, show messages of level INFO on standard error, as warnings are."""
+    logging.getLogger("heedful").setLevel(logging.INFO if verbose else logging.NOTSET)
+    if logging.lastResort:
+        logging.lastResort.setLevel(logging.INFO if verbose else logging.WARNING)
+    return verbose
 
 
 def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """Return the folder of an option, and refuse one that is not there, or a file."""
+    """Return the folder of an option; reject a path that is missing or a file."""
     if value is not None and not value.is_dir():
         from heedful.storage.paths import no_folder
 
@@ -49,19 +79,18 @@ def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | Non
     return value
 
 
-def refuse_file_in_the_way(folder: Path, named: str) -> None:
-    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages."""
+def reject_file_in_the_way(folder: Path, words: str) -> None:
+    """Make sure that no file is in the way of a folder; `words` are what the user typed, for messages."""
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
-            raise InputError(f"{named}: {'' if named.endswith(str(place)) else f'{place} '}is a file; name a folder")
+            raise InputError(f"{words}: {'' if words.endswith(str(place)) else f'{place} '}is a file; give a folder")
 
 
 def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """Return the folder of an option or an argument that is written to, and refuse one where a file is in the way."""
+    """Return the output folder of an option or an argument; reject it if a file is in the way."""
     if value is not None:
-        refuse_file_in_the_way(
-            value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}"
-        )
+        name = param.opts[0]
+        reject_file_in_the_way(value, f"{name if name.startswith('-') else name.upper()} {value}")
     return value
 
 
@@ -76,39 +105,48 @@ Overrides = Annotated[
 Data = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the data files that the recipe names.",
-        show_default="the folder of the recipe",
+        help="Folder with the recipe's data files.",
+        show_default="the recipe's folder",
         callback=folder_to_read,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, at full precision.")]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace a file or folder that heedful did not write, or that was changed since.",
+        help="Replace a file or folder even if heedful did not write it, or it was changed since.",
         callback=allow_replacing,
     ),
 ]
-Device = Annotated[
-    str, typer.Option(help="Device to compute on: cpu, cuda, cuda:1, mps, or auto (a GPU if there is one).")
-]
+Device = Annotated[str, typer.Option(help="Device to run on: cpu, cuda, cuda:1, mps, or auto (a GPU if there is one).")]
 Beam = Annotated[int | None, mirrored(KEYS.decode.beam)]
 NBest = Annotated[int | None, mirrored(KEYS.decode.n_best, more="More than 1 needs --json.")]
 MaxExtra = Annotated[int | None, mirrored(KEYS.decode.max_extra)]
 Precision = Annotated[
     str,
     typer.Option(
-        help="Number format of the weights: float32, or int8 (on a CPU), which needs less memory and changes results "
-        "slightly. With 8-bit instructions (VNNI) int8 is faster for large models; on other processors it is slower."
+        help="Number format of the weights: float32; or int8, which needs a quarter of the memory, is usually faster "
+        "for many texts, and changes results slightly. int8 is supported only by the CTranslate2 engine."
     ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Inference engine: torch; ctranslate2, which is faster on a CPU and starts sooner; or auto, which is "
+        "ctranslate2 wherever its results are identical."
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Report on standard error which engine is used, and why.", callback=report_choices),
 ]
 TextsOrTable = Annotated[
     Path | None,
     typer.Option(
         "--input",
-        help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain, .gz, .bz2 or .xz. "
-        "- is standard input.",
+        help="File with one text per line, or a table: .tsv, .csv or .jsonl. Files may be compressed: .gz, .bz2 or "
+        ".xz. - is standard input.",
     ),
 ]
 
@@ -124,8 +162,8 @@ InputForm = Annotated[
     InputFormat | None,
     typer.Option(
         "--input-format",
-        help="Format of the input where its name does not say it, such as of a table on standard input.",
-        show_default="by the file's name; lines of standard input",
+        help="Format of the input if its name does not show it, for example for a table on standard input.",
+        show_default="from the file name; lines for standard input",
     ),
 ]
 SourceField = Annotated[
@@ -134,12 +172,12 @@ SourceField = Annotated[
         "--column",
         "--source-field",
         help="Column or key of the text, if the input is a table.",
-        show_default="the recipe's source_field, or the one that holds text",
+        show_default="the recipe's source_field, or the one with text",
     ),
 ]
 PairField = Annotated[
     str | None,
     typer.Option(
-        help="Column or key of the second text, if a row holds a pair of texts.", show_default="the recipe's pair_field"
+        help="Column or key of the second text, if rows contain text pairs.", show_default="the recipe's pair_field"
     ),
 ]

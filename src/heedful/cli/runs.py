@@ -1,4 +1,4 @@
-"""`heedful runs`: list, check, compare and prune the folders of runs."""
+"""`heedful runs`: list, check, compare and prune run folders."""
 
 import json
 from dataclasses import asdict
@@ -12,20 +12,20 @@ from heedful.wording import counted
 
 app = typer.Typer(
     name="runs",
-    help="List, check, compare and prune the folders of runs.",
+    help="List, check, compare and prune run folders.",
     no_args_is_help=True,
     add_completion=False,
 )
 
-Run = Annotated[Path, typer.Argument(help="Folder of a run.")]
+Run = Annotated[Path, typer.Argument(help="Run folder.")]
 
 
 @app.command("list")
 def list_runs(
-    folder: Annotated[Path, typer.Argument(help="Folder in and below which runs are looked for.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a run a line.")] = False,
+    folder: Annotated[Path, typer.Argument(help="Folder to search for runs, subfolders included.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one run per line.")] = False,
 ) -> None:
-    """List the runs below a folder: state, updates, scores, size, and the last change."""
+    """List the runs below a folder: state, updates, size, time of the last change, and scores."""
     from heedful.tools.runs import find_runs, summary
 
     summaries = [summary(run) for run in find_runs(folder)]
@@ -52,8 +52,8 @@ def megabytes(size: int) -> str:
 
 
 @app.command()
-def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) -> None:
-    """Compare every byte of runs with the checksums that were saved; exit code 1 if a file is damaged."""
+def check(runs: Annotated[list[Path], typer.Argument(help="Run folders.")]) -> None:
+    """Compare every file of some runs with its saved checksum; exit code 1 if a file is damaged."""
     from heedful.tools.runs import damages, sealed_folders
 
     total = 0
@@ -64,14 +64,14 @@ def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) 
             typer.echo(f"{run}: {damage}")
         if not damaged:
             saved = any(folder.parent != run / "data" for folder in sealed_folders(run))
-            end = "" if saved else "; there is no checkpoint and no model yet"
-            typer.echo(f"{run}: every file is the one that was saved{end}")
+            end = "" if saved else "; it has neither a checkpoint nor a model yet"
+            typer.echo(f"{run}: every file matches its checksum{end}")
     raise typer.Exit(min(total, 1))
 
 
 @app.command()
 def diff(first: Run, second: Run) -> None:
-    """Compare two runs: the settings in which their recipes differ, and their results."""
+    """Compare two runs: their results, and the settings in which their recipes differ."""
     from heedful.tools.runs import results, setting_differences
 
     settings = setting_differences(first, second)
@@ -86,12 +86,13 @@ def diff(first: Run, second: Run) -> None:
 @app.command()
 def prune(
     run: Run,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove them; without it they are only listed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the checkpoints instead of only listing them.")] = False,
 ) -> None:
-    """Remove checkpoints that a run does not need; without --yes only say which.
+    """Remove checkpoints that a run does not need; without --yes, only list them.
 
-    The newest intact checkpoint and the best one stay, and those that the end
-    of an interrupted run needs. A run that is being trained is refused.
+    The newest intact checkpoint and the best one are kept, and so are those
+    that an interrupted run still needs for the final average. A run that is
+    still training is rejected.
     """
     from heedful.tools.runs import needless, size
     from heedful.tools.runs import prune as remove
@@ -102,4 +103,4 @@ def prune(
     if not sizes:
         typer.echo(f"{run}: nothing to remove")
     elif not yes:
-        typer.echo(f"{megabytes(sum(sizes.values()))} MB in all; with --yes they are removed")
+        typer.echo(f"{megabytes(sum(sizes.values()))} MB in total; add --yes to remove them")

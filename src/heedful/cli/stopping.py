@@ -1,4 +1,4 @@
-"""Signals before training, such as while data is prepared: they end a command within seconds, half-made files go."""
+"""Signals before training, such as during data preparation: they end a command within seconds and leave no junk."""
 
 import os
 import signal
@@ -13,20 +13,20 @@ from heedful.training.signals import Interruption
 
 REQUEUE = 75  # exit code of --requeue: "temporary failure, try again" (EX_TEMPFAIL)
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
-UPDATE = 2.0  # seconds in which training may finish an update or a validation, which is abandoned then
-PATIENCE = 3.0  # seconds in which code that is not Python, such as the training of a tokenizer, may return
+UPDATE = 2.0  # seconds for training to finish an update or a validation before it is abandoned
+PATIENCE = 3.0  # seconds for native code, such as tokenizer training, to return
 
 
 def exit_code(code: int, requeue: bool) -> int:
-    """The exit code of a training: with `requeue`, that for a supervisor after any signal but Ctrl-C."""
+    """Return the exit code of a training: with `requeue`, after any signal except Ctrl-C, 75 for a supervisor."""
     return REQUEUE if requeue and code > 128 and code != 128 + signal.SIGINT else code
 
 
 class Stopping:
-    """Context manager in which a signal ends the command by `Interrupted`, so that what is half made is removed.
+    """Context manager that turns a signal into `Interrupted`, so that partial files are removed.
 
-    Where that takes too long, because code that is not Python runs, a thread ends the process. A handler that is set
-    within the block, such as that of training, is left in charge. Main thread only.
+    If that takes too long, because native code is running, a thread ends the process. A handler that is set within the
+    block, such as training's, stays in charge. Main thread only.
     """
 
     def __init__(self, requeue: bool) -> None:
@@ -76,8 +76,8 @@ class Stopping:
                 self.abandon(training, number)
 
     def abandon(self, training: Interruption, number: int) -> None:
-        """Save a run and end the process once it does work that may be abandoned, unless the block ends before."""
-        message = "stopped and saved in the middle of an update or validation that takes long"
+        """Save a run and end the process once its current work can be abandoned, unless the block ends first."""
+        message = "stopped and saved in the middle of a long update or validation"
         try:
             while not training.work.abandon():
                 if self.ended.wait(0.1):
@@ -96,6 +96,6 @@ class Stopping:
 
 
 def stopped_by(number: int) -> str:
-    """The message about a signal that ends a command at once, before training or as the second one during it."""
+    """Format the message about a signal that ends a command at once: one before training, or the second one in it."""
     name = signal.Signals(number).name
-    return f"stopped by {name}; the same command goes on from the newest checkpoint, or begins again if there is none"
+    return f"stopped by {name}; the same command resumes from the newest checkpoint, or starts again if there is none"

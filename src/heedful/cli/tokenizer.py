@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.inputs import input_lines, progress_of
+from heedful.cli.inputs import input_lines, place_of, progress_of
 from heedful.cli.options import STDIN, folder_to_write
 from heedful.cli.output import one_line, print_table, writing
 from heedful.config.load import recipe_from_dict
@@ -25,39 +25,39 @@ app = typer.Typer(
     add_completion=False,
 )
 
-Texts = Annotated[list[Path], typer.Argument(help="Text files, one sentence a line; plain, .gz, .bz2 or .xz.")]
+Texts = Annotated[list[Path], typer.Argument(help="Text files, one sentence per line; plain, .gz, .bz2 or .xz.")]
 Inputs = Annotated[list[Path] | None, typer.Argument(help="Text files; plain, .gz, .bz2 or .xz.", show_default=STDIN)]
-Folder = Annotated[Path, typer.Argument(help="Folder of the tokenizer.")]
+Folder = Annotated[Path, typer.Argument(help="Tokenizer folder.")]
 
 
 @app.command()
 def train(
     files: Texts,
     out: Annotated[
-        Path, typer.Option(help="Folder to write; a tokenizer that is there is replaced.", callback=folder_to_write)
+        Path, typer.Option(help="Folder to write; a tokenizer in the folder is replaced.", callback=folder_to_write)
     ],
     kind: Annotated[
         str, typer.Option(help="Kind of tokenizer: word, character, byte, bpe, unigram or wordpiece.")
     ] = TokenizerConfig.kind,
     vocab_size: Annotated[
-        int, typer.Option(help="Largest size of the vocabulary, including 4 special tokens and 256 bytes.")
+        int, typer.Option(help="Maximum vocabulary size, including 4 special tokens and 256 bytes.")
     ] = TokenizerConfig.vocab_size,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Lower-case all text.")] = TokenizerConfig.lowercase,
     normalization: Annotated[
         str, typer.Option(help="Unicode normalization: none, nfc or nfkc.")
     ] = TokenizerConfig.normalization,
     byte_fallback: Annotated[
-        bool, typer.Option(help="Byte fallback: spell unknown characters in bytes; without it they become <unk>.")
+        bool, typer.Option(help="Byte fallback: spell unknown characters in bytes; without it, they become <unk>.")
     ] = TokenizerConfig.byte_fallback,
     pretokenized: Annotated[
-        bool, typer.Option("--pretokenized", help="Split words at spaces only, for text that Moses has tokenized.")
+        bool, typer.Option("--pretokenized", help="Split words only at spaces, for text tokenized with Moses.")
     ] = TokenizerConfig.pretokenized,
 ) -> None:
-    """Train a tokenizer: one vocabulary for all files."""
-    from heedful.text.tokenizer import refuse_foreign
+    """Train a tokenizer with one vocabulary for all files."""
+    from heedful.text.tokenizer import check_output_folder
     from heedful.text.training import train_tokenizer
 
-    refuse_foreign(out)
+    check_output_folder(out)
     settings = {
         "kind": kind,
         "vocab_size": vocab_size,
@@ -66,9 +66,9 @@ def train(
         "byte_fallback": byte_fallback,
         "pretokenized": pretokenized,
     }
-    config = recipe_from_dict({"tokenizer": settings}, "heedful tokenizer train").tokenizer
+    config = recipe_from_dict({"tokenizer": settings}, "invalid option").tokenizer
     with progress_of("training the tokenizer", None, files, None) as progress:
-        tokenizer = train_tokenizer(progress.over(read(files)), config)
+        tokenizer = train_tokenizer(progress.over(lines_of(files)), config)
     tokenizer.save(out)
     typer.echo(f"{out}: {kind}, {len(tokenizer):,} entries", err=True)
 
@@ -82,30 +82,31 @@ def encode(
     """Encode text into token ids: one line of ids, separated by spaces, for each line. An empty line stays empty."""
     codec = load(tokenizer)
     with progress_of("encoding", None, files, None) as progress:
-        rows = progress.over(codec.encode_lines(read(files)))
-        write(" ".join(codec.pieces(row) if pieces else map(str, row)) for row in rows)
+        rows = progress.over(codec.encode_lines(lines_of(files)))
+        write_lines(" ".join(codec.pieces(row) if pieces else map(str, row)) for row in rows)
 
 
 @app.command()
 def decode(tokenizer: Folder, files: Inputs = None) -> None:
     r"""Decode token ids into text, line by line.
 
-    In a text a line feed is written as \n, a carriage return as \r, and a
+    In a text, a line feed is written as \n, a carriage return as \r, and a
     backslash before n, r or a backslash as \\.
     """
     codec = load(tokenizer)
 
-    def texts(rows: Iterable[str]) -> Iterator[str]:
-        for number, row in enumerate(rows, start=1):
+    def texts(file: Path | None) -> Iterator[str]:
+        for number, row in enumerate(input_lines(None, file), start=1):
+            place = place_of(file, number)
             try:
                 yield one_line(codec.decode([int(word) for word in row.split()]))
             except ValueError as error:
-                raise InputError(f"line {number}: not all are ids; write whole numbers, separated by spaces") from error
+                raise InputError(f"{place}: not a list of token ids; write integers, separated by spaces") from error
             except InputError as error:
-                raise InputError(f"line {number}: {error}") from error
+                raise InputError(f"{place}: {error}") from error
 
     with progress_of("decoding", None, files, None) as progress:
-        write(texts(progress.over(read(files))))
+        write_lines(progress.over(chain.from_iterable(map(texts, files or [None]))))
 
 
 @app.command()
@@ -116,7 +117,7 @@ def stats(tokenizer: Folder, files: Texts) -> None:
     from heedful.text.coverage import measure_coverage
 
     with progress_of("measuring", None, files, None) as progress:
-        coverage = measure_coverage(load(tokenizer), progress.over(read(files)))
+        coverage = measure_coverage(load(tokenizer), progress.over(lines_of(files)))
     table = Table(box=None, show_header=False)
     table.add_column()
     table.add_column(justify="right")
@@ -129,7 +130,7 @@ def stats(tokenizer: Folder, files: Texts) -> None:
         ("tokens", coverage.tokens, ""),
         ("  unknown", coverage.unknown_tokens, f"{coverage.unknown_share:.3%} of the tokens"),
         ("ids used", coverage.used_ids, f"{coverage.used_share:.1%} of {coverage.vocabulary:,}"),
-        ("longest line", coverage.longest, f"tokens, in line {coverage.longest_line:,}"),
+        ("longest line", coverage.longest, f"tokens, on line {coverage.longest_line:,}"),
     ):
         table.add_row(name, f"{count:,}", share)
     print_table(table)
@@ -139,16 +140,16 @@ def load(folder: Path) -> "Tokenizer":
     """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair."""
     pair = TokenizerPair.load(folder)
     if not pair.joint:
-        raise InputError(f"{folder}: holds two tokenizers; name {folder / 'source'} or {folder / 'target'}")
+        raise InputError(f"{folder}: contains two tokenizers; give {folder / 'source'} or {folder / 'target'}")
     return pair.source
 
 
-def read(files: list[Path] | None) -> Iterator[str]:
+def lines_of(files: list[Path] | None) -> Iterator[str]:
     return chain.from_iterable(input_lines(None, file) for file in files or [None])
 
 
-def write(texts: Iterable[str]) -> None:
+def write_lines(lines: Iterable[str]) -> None:
     with writing(None) as stream:
-        for text in texts:
-            stream.write(f"{text}\n".encode())
+        for line in lines:
+            stream.write(f"{line}\n".encode())
         stream.flush()

@@ -1,15 +1,15 @@
-"""`heedful vectors`: neighbours, analogies, similarities, pictures and files of word vectors."""
+"""`heedful vectors`: neighbours, analogies, similarities, plots and files of word vectors."""
 
-import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heedful.cli.options import AsJson, Force
-from heedful.cli.output import check_output, check_picture, writing
+from heedful.cli.output import check_output, check_plot, draw_plot, to_json, warn, writing
 from heedful.errors import InputError
 from heedful.storage.paths import no_file
 from heedful.wording import counted
@@ -22,18 +22,16 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="vectors",
-    help="Compare words by their vectors: neighbours, analogies, similarities, pictures and files.",
+    help="Compare words by their vectors: neighbours, analogies, similarities, plots and files.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 Vectors = Annotated[
     str,
-    typer.Option(
-        "--model", help="Folder of a model or of a run, or a file of vectors: word2vec, GloVe or fastText .vec."
-    ),
+    typer.Option("--model", help="Model or run folder, or a file of word vectors: word2vec, GloVe or fastText .vec."),
 ]
-Count = Annotated[int, typer.Option(min=1, help="Words to find.")]
+Count = Annotated[int, typer.Option(min=1, help="Number of words to show.")]
 
 
 @app.command()
@@ -43,58 +41,60 @@ def nearest(
     count: Count = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Find the words that are nearest to a word by the cosine of their vectors.
+    """Find the words that are nearest to a word by cosine similarity.
 
-    Each line of the output is the cosine and the word; a blank line stands
-    between the neighbours of two words. With --json a line is
-    {"word", "neighbours"} for each word.
+    Each line of the output is the cosine similarity and the word; a blank line
+    separates the neighbours of different words. With --json, each line is
+    {"word", "neighbours"} for one word.
     """
     space = space_of(model)
     for place, word in enumerate(words):
         neighbours = space.nearest(word, count)
-        whole = {"word": word, "neighbours": [neighbour._asdict() for neighbour in neighbours]}
-        text = ("\n" if place else "") + table(neighbours)
-        typer.echo(json.dumps(whole, ensure_ascii=False) if as_json else text)
+        facts = {"word": word, "neighbours": [neighbour._asdict() for neighbour in neighbours]}
+        typer.echo(to_json(facts) if as_json else "\n" * bool(place) + neighbour_lines(neighbours))
 
 
 @app.command()
 def analogy(
     model: Vectors,
     words: Annotated[
-        tuple[str, str, str] | None,
+        list[str] | None,
         typer.Argument(metavar="A B C", help="Three words: find the words nearest to A - B + C.", show_default=False),
     ] = None,
     questions: Annotated[
-        Path | None, typer.Option(help="File of analogies, four words on a line, with sections as in questions-words.")
+        Path | None, typer.Option(help="File of analogies, four words per line, with sections as in questions-words.")
     ] = None,
     among: Annotated[
-        int | None, typer.Option(min=1, help="Answer from this many first words only.", show_default="all words")
+        int | None,
+        typer.Option(min=1, help="Only the first N words of the vocabulary can be answers.", show_default="all words"),
     ] = None,
     count: Count = 10,
     as_json: AsJson = False,
 ) -> None:
     """Solve analogies such as king - man + woman, or measure the accuracy on a file of them.
 
-    The words of the question are no answers. With --questions a line of the
-    output is the share of right answers, how many questions were answered of
-    how many, as all four words must have a vector, and the section.
+    The question's own words are excluded from the answers. With --questions,
+    each line of the output has the accuracy, the number of questions covered
+    (all four words must have a vector), the total number of questions, and the
+    section.
     """
-    if (words is None) == (questions is None):
+    if bool(words) == (questions is not None):
         raise InputError("give either three words, such as king man woman, or --questions FILE")
+    if words and len(words) != 3:
+        raise InputError(f"A B C needs three words, but got {len(words)}")
     space = space_of(model)
-    if words is not None:
-        neighbours = space.analogy(*words, count, among)
+    if words:
+        first, second, third = words
+        neighbours = space.analogy(first, second, third, count, among)
         entries = [neighbour._asdict() for neighbour in neighbours]
-        typer.echo(json.dumps(entries, ensure_ascii=False) if as_json else table(neighbours))
+        typer.echo(to_json(entries) if as_json else neighbour_lines(neighbours))
         return
     from heedful.metrics.word_vectors import AnalogyScore, analogy_scores, read_analogies
 
     scores = list(analogy_scores(space, read_analogies(questions or Path()), among))
     sums = (sum(getattr(score, name) for score in scores) for name in ("right", "covered", "questions"))
-    lines = [
-        {**vars(score), "accuracy": score_or_none(score.accuracy)} for score in [*scores, AnalogyScore("all", *sums)]
-    ]
-    report(lines, "{accuracy:6}  {covered:6,} of {questions:6,}  {section}", as_json)
+    lines = [{**vars(score), "accuracy": score.accuracy} for score in [*scores, AnalogyScore("all", *sums)]]
+    print_scores(lines, "{accuracy:6}  {covered:6,} of {questions:6,}  {section}", as_json)
 
 
 @app.command()
@@ -106,65 +106,58 @@ def similarity(
     pairs: Annotated[
         list[Path] | None,
         typer.Option(
-            help="File of pairs of words with human judgements, as in WordSim-353, SimLex-999 or MEN. Can be repeated."
+            help="File of word pairs with human judgements, as in WordSim-353, SimLex-999 or MEN. Can be repeated."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two words by the cosine, or the vectors with human judgements of many pairs by rank correlation.
+    """Show the cosine similarity of two words, or the rank correlation with human judgements of word pairs.
 
-    With --pairs a line of the output is Spearman's correlation, how many pairs
-    were compared of how many, as both words must have a vector, and the file.
+    With --pairs, each line of the output has Spearman's correlation, the number
+    of pairs covered (both words must have a vector), the total number of pairs,
+    and the file.
     """
     if bool(words) == bool(pairs) or (words and len(words) != 2):
         raise InputError("give either two words or --pairs FILE")
     space = space_of(model)
     if words:
         cosine = space.similarity(*words)
-        whole = {"words": words, "similarity": cosine}
-        typer.echo(json.dumps(whole, ensure_ascii=False) if as_json else f"{cosine:.4f}")
+        typer.echo(to_json({"words": words, "similarity": cosine}) if as_json else f"{cosine:.4f}")
         return
     from heedful.metrics.word_vectors import read_judgements, similarity_score
 
     scores = [(path, similarity_score(space, read_judgements(path))) for path in pairs or []]
-    lines = [
-        {**vars(score), "correlation": score_or_none(score.correlation), "file": str(path)} for path, score in scores
-    ]
-    report(lines, "{correlation:6}  {covered:6,} of {pairs:6,}  {file}", as_json)
+    lines = [{**vars(score), "correlation": score.correlation, "file": str(path)} for path, score in scores]
+    print_scores(lines, "{correlation:6}  {covered:6,} of {pairs:6,}  {file}", as_json)
 
 
 @app.command()
 def plot(
     model: Vectors,
     words: Annotated[
-        list[str] | None, typer.Argument(help="Words to draw.", show_default="the first words of the vocabulary")
+        list[str] | None, typer.Argument(help="Words to plot.", show_default="the first words of the vocabulary")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("vectors.png"),
-    count: Annotated[int, typer.Option(min=3, help="Words to draw if none are given.")] = 100,
+    out: Annotated[Path, typer.Option(help="Image file to write: .png or .svg.")] = Path("vectors.png"),
+    count: Annotated[int, typer.Option(min=3, help="Number of words to plot if none are given.")] = 100,
     method: Annotated[
         str, typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours).")
     ] = "pca",
     _force: Force = False,
 ) -> None:
-    """Draw words in the plane, by the first two principal components of their vectors or by t-SNE."""
-    check_picture(out, "--out")
+    """Plot words in 2D, by the first two principal components of their vectors or by t-SNE."""
+    check_plot(out, "--out")
     from heedful.inspector.plots import draw_words
-    from heedful.storage.written_files import note_written
 
     if method not in METHODS:
         raise InputError(f"--method {method}: choose one of {', '.join(METHODS)}")
     space = space_of(model)
     words = words or space.words[:count]
-    picture, remark = METHODS[method](space.directions[space.rows(words)], words, f"model {model}")
-    missing = draw_words(picture, out)
-    note_written(out)
-    typer.echo(f"{out}: {counted(len(words), 'words')}, {remark}", err=True)
-    if missing:
-        typer.echo(f"No font here has {' '.join(sorted(missing))}; words with them are drawn as boxes", err=True)
+    word_map, remark = METHODS[method](space.directions[space.rows(words)], words, f"model {model}")
+    draw_plot(out, partial(draw_words, word_map), "Words", f"{counted(len(words), 'words')}, {remark}")
 
 
 def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
-    """Place words by the first two principal components of their vectors, and tell how much these hold."""
+    """Place words by the first two principal components of their vectors, and return the share of variance in both."""
     from heedful.inspector.measures.embeddings import principal_components
     from heedful.inspector.plots import WordMap
 
@@ -183,7 +176,7 @@ def neighbours_together(vectors: "np.ndarray", words: Sequence[str], title: str)
         raise InputError('t-SNE needs scikit-learn: pip install "heedful[tsne]"') from error
     from heedful.inspector.plots import WordMap
 
-    axes = ("t-SNE: near words are neighbours, far distances mean little", "")
+    axes = ("t-SNE: nearby words are neighbours; large distances mean little", "")
     return WordMap(neighbour_map(vectors), words, axes, title), "neighbours together"
 
 
@@ -199,15 +192,15 @@ def export(
     ] = "word2vec",
     _force: Force = False,
 ) -> None:
-    """Write the vectors of a model to a file that other programs read, or turn one format into another."""
+    """Write a model's vectors to a file for other programs, or convert one file format to another."""
     from heedful.data.word_vectors import writable, write_vectors
     from heedful.storage.written_files import note_written
 
     check_output(out, Path(model), option="OUT")
-    whole = table_of(model)
-    table = writable(whole)
-    if left_out := len(whole.words) - len(table.words):
-        typer.echo(f"heedful: {counted(left_out, 'words')} left out: a file of vectors is cut at spaces", err=True)
+    vectors = table_of(model)
+    table = writable(vectors)
+    if left_out := len(vectors.words) - len(table.words):
+        warn(f"{counted(left_out, 'words')} with spaces left out, because spaces separate the columns of the file")
     write_vectors(out, table, form)
     note_written(out)
     typer.echo(f"{out}: {counted(len(table.words), 'vectors')} of size {table.matrix.shape[1]}")
@@ -221,32 +214,32 @@ def space_of(model: str) -> "VectorSpace":
 
 def table_of(model: str) -> "VectorTable":
     """Load the vectors of a model folder, or read those of a file."""
+    from heedful.checkpoint.hub import is_hub_name
+
     if Path(model).is_file():
         from heedful.data.word_vectors import read_vectors
 
         return read_vectors(Path(model))
-    if Path(model).suffix and not Path(model).exists():
-        raise InputError(no_file(Path(model), "name a file of word vectors, or the folder of a model"))
+    if Path(model).suffix and not Path(model).exists() and not is_hub_name(model):
+        raise InputError(no_file(Path(model), "give a file of word vectors, or a model folder"))
     from heedful.checkpoint import load_model
     from heedful.predictors.word_vectors import WordVectors
 
     return load_model(model).use_as(WordVectors).table
 
 
-def table(neighbours: "list[Neighbour]") -> str:
+def neighbour_lines(neighbours: "list[Neighbour]") -> str:
     return "\n".join(f"{similarity:7.4f}  {word}" for word, similarity in neighbours)
 
 
-def score_or_none(value: float) -> float | None:
-    """A score for JSON, which has no nan."""
-    return None if math.isnan(value) else value
-
-
-def report(lines: list[dict[str, Any]], form: str, as_json: bool) -> None:
-    """Print results as JSON lines, or as lines of a form; a score has four digits, or is a dash if there is none."""
+def print_scores(lines: list[dict[str, Any]], form: str, as_json: bool) -> None:
+    """Print scores as lines of JSON, or in a form with four digits; a NaN score becomes null, or a dash."""
     with writing(None) as stream:
         for line in lines:
-            cells = {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in line.items()}
-            cells = {key: "-" if value is None else value for key, value in cells.items()}
-            text = json.dumps(line, ensure_ascii=False) if as_json else form.format(**cells)
+            missing = {key for key, value in line.items() if isinstance(value, float) and math.isnan(value)}
+            if as_json:
+                text = to_json({key: None if key in missing else value for key, value in line.items()})
+            else:
+                cells = {key: f"{value:.4f}" if isinstance(value, float) else value for key, value in line.items()}
+                text = form.format(**cells | dict.fromkeys(missing, "-"))
             stream.write(f"{text}\n".encode())

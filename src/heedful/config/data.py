@@ -1,4 +1,4 @@
-"""Settings of the data: corpora, filters, masking and the tokenizer."""
+"""Data settings: corpora, filters, masking and the tokenizer."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ Script = Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana"
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
-    """Settings of a corpus: plain text, two parallel files, or one table (TSV, CSV or JSONL).
+    """Corpus settings: plain text, two parallel files, or one table (TSV, CSV or JSONL).
 
     Text may be compressed (.gz, .bz2 or .xz). A corpus of images, audio or videos is a folder with a subfolder for
     each class, or a table with the path of each file.
@@ -24,7 +24,7 @@ class CorpusConfig:
     """Path of a text file, a table or a folder of media files. Language models also read a folder of text files."""
 
     target: str | None = None
-    """Path of the file with the target text, line by line parallel to `source`. Tables hold both sides."""
+    """Path of the file with the target text, line by line parallel to `source`. Tables contain both sides."""
 
     source_field: str = "source"
     """Column of the source text or file in a table: a key of JSONL, a column name, or a column number from 1."""
@@ -36,15 +36,16 @@ class CorpusConfig:
     """Column of the target text or of the label."""
 
     part: tuple[Share, Share] = (0.0, 1.0)
-    """Share of the corpus to read, from and to: of its lines, documents, files or (language models) characters."""
+    """Start and end of the part to read, as shares of the corpus's lines, documents, files or (language models)
+    characters."""
 
     weight: Positive = 1.0
-    """Weight of the corpus in training: each epoch draws weight x size examples, so 2.0 shows each example twice."""
+    """Weight of the corpus in training: each epoch draws weight x size examples, so 2.0 uses each example twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterConfig:
-    """Settings of the filters that drop training pairs, with a report. Validation and test text is never filtered."""
+    """Settings of the filters that drop training pairs and report them. Validation and test text is never filtered."""
 
     max_characters: Count = 2000
     """Longest line in characters. Pairs with a longer line on either side are dropped before they are encoded."""
@@ -53,7 +54,7 @@ class FilterConfig:
     """Longest sentence in tokens, `<eos>` included, on either side."""
 
     max_ratio: Annotated[float, Ge(1)] | None = 9.0
-    """Largest ratio of the lengths of the sides of a translation in tokens, longer to shorter. Not set: no limit."""
+    """Maximum length ratio of the two sides of a translation in tokens, longer to shorter. Not set: no limit."""
 
     duplicates: bool = False
     """If `true`, exact duplicates of a pair are kept."""
@@ -65,15 +66,34 @@ class FilterConfig:
     """Script of the target text, like `source_script`."""
 
 
-ORDER = Fixed("the place in the data where the run stands would be another")
+@dataclass(frozen=True, kw_only=True)
+class VariantConfig:
+    """Settings of variants: copies of training pairs in the style of hasty typing, added to the training data.
+
+    Edited texts end with punctuation and are rarely all in capitals; a model that has only read such texts translates
+    others poorly. Pairs are chosen by a hash of their texts. Validation and test text has no variants.
+    """
+
+    unpunctuated: Share = 0.0
+    """Share of the pairs that also have a copy without the punctuation at the end of both texts."""
+
+    upper_case: Share = 0.0
+    """Share of the pairs that also have a copy in capitals, on both sides. `heedful translate` needs none, as it
+    translates a line in capitals as one in lower case."""
+
+    lower_case: Share = 0.0
+    """Share of the pairs that also have a copy whose source is in lower case, with the target unchanged."""
+
+
+ORDER = Fixed("the run would lose its place in the data")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Settings of the data. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
+    """Data settings. Relative paths are resolved against `root`, and a relative `root` against the recipe's folder."""
 
     root: Annotated[str, Setting(resume="free", per_machine=True)] = "."
-    """Folder of the data files."""
+    """Folder with the data files."""
 
     modality: Modality = "text"
     """What the model reads: text, images, audio or videos. The task sets it."""
@@ -99,15 +119,18 @@ class DataConfig:
     filters: FilterConfig = field(default_factory=FilterConfig)
     """Filters of the training pairs."""
 
+    variants: VariantConfig = field(default_factory=VariantConfig)
+    """Variants of the training pairs."""
+
     max_length: Annotated[
         int,
         Ge(8),
         Setting(aliases=("block_size", "context_length", "max_len", "max_seq_len", "max_seq_length", "seq_len")),
     ] = 512
-    """Tokens that a model of one text reads at once, such as the context of a language model."""
+    """Maximum number of tokens that a model of single texts reads at once: the context of a language model."""
 
     documents: Literal["file", "section", "paragraph", "line"] = "file"
-    """Unit of plain text that is one document. Sections are separated by two or more blank lines."""
+    """Unit of plain text that counts as one document. Sections are separated by two or more blank lines."""
 
     cross_documents: bool = True
     """If `true`, attention crosses the boundaries of documents that are packed into one sequence."""
@@ -122,7 +145,7 @@ class DataConfig:
     """Standard deviation of the labels. Set 1.0, with `label_mean = 0.0`, to learn the numbers as they are."""
 
     words: Annotated[tuple[str, ...], Setting(resume="free")] = ()
-    """Words that a tagger does not split when it cuts a text into words. Empty: those of the training data."""
+    """Words that a tagger keeps whole when it splits a text. Empty: those of the training data."""
 
     bad_utf8: Literal["error", "skip", "replace"] = "error"
     """What to do with a line that is not UTF-8: stop, skip the line, or replace the bytes with U+FFFD."""
@@ -131,12 +154,12 @@ class DataConfig:
     """What to do with a media file that cannot be read: stop, skip it in training only, or always skip it."""
 
     truncated_files: Literal["error", "read"] = "error"
-    """What to do with an image or audio file that is cut off: treat it as a bad file, or read what is there."""
+    """Truncated images and audio files: treat them as bad files, or read what is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingConfig:
-    """Settings of the masking for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1).
+    """Masking settings for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1).
 
     Masked image patches (He et al. 2022) use `rate` only.
     """
@@ -165,7 +188,7 @@ class MaskingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
-    """Settings of the tokenizer. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, with `mask` <mask> 4.
+    """Tokenizer settings. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, with `mask` <mask> 4.
 
     In terms of BERT, <bos> is [CLS] and <eos> is [SEP].
     """
@@ -175,10 +198,10 @@ class TokenizerConfig:
         OpenNames(TOKENIZERS),
         Setting(values={"sentencepiece": "unigram"}),
     ] = "bpe"
-    """Algorithm of the tokenizer. `foreign` is a converted tokenizer that `path` names; it cannot be trained."""
+    """Tokenizer algorithm. `foreign` is a converted tokenizer, given by `path`; it cannot be trained."""
 
     vocab_size: Annotated[int, Ge(5), Le(10_000_000), Setting(aliases=("vocab",))] = 8000
-    """Largest size of the vocabulary, special tokens included."""
+    """Maximum vocabulary size, special tokens included."""
 
     joint: Annotated[bool, Setting(aliases=("joined_dictionary", "share_vocab"))] = True
     """If `true`, source and target share one vocabulary."""
@@ -193,7 +216,7 @@ class TokenizerConfig:
     """If `true`, characters outside the vocabulary are encoded as bytes instead of `<unk>`."""
 
     pretokenized: bool = False
-    """If `true`, the text is already tokenized, and words end at spaces only."""
+    """If `true`, the text is already tokenized, and is split only at spaces."""
 
     mask: bool = False
     """If `true`, the vocabulary has the token `<mask>`, which masked language models need."""

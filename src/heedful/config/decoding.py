@@ -1,4 +1,4 @@
-"""Settings of decoding: beam search and sampling."""
+"""Decoding settings: beam search and sampling."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -7,68 +7,73 @@ from annotated_types import Ge, Le
 
 from heedful.config.setting import Count, Natural, NonNegative, PositiveShare, Rate, Setting
 
-EXTRA = 50  # the least decode.max_extra that training chooses, and what it is where nothing was measured
+EXTRA = 50  # the smallest decode.max_extra that training chooses, and its value if nothing was measured
 MAX_EXTRA = 10_000  # the largest decode.max_extra
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeConfig:
-    """Settings of beam search. A hypothesis scores log P(y|x) / penalty(|y|), where |y| counts <eos>."""
+    """Beam search settings. A hypothesis scores log P(y|x) / penalty(|y|), where |y| counts <eos>."""
 
     beam: Annotated[int, Ge(1), Le(1000), Setting(aliases=("beam_size", "num_beams"), resume="free")] = 4
     """Beam size: hypotheses kept at each step; 1 is greedy search."""
 
     penalty: Annotated[Literal["gnmt", "average", "average_text"], Setting(resume="free")] = "gnmt"
     """Length penalty: `gnmt` is ((5 + |y|) / 6)^alpha (Wu et al. 2016), `average` is |y|^alpha, and `average_text` is
-    (|y| - 1)^alpha, that of Whisper."""
+    (|y| - 1)^alpha, as in Whisper."""
 
     alpha: Annotated[float, Ge(0), Le(10), Setting(aliases=("length_penalty", "lenpen"), resume="free")] = 0.6
     """Strength of the length penalty; 0 turns it off."""
 
     n_best: Annotated[Count, Setting(aliases=("nbest", "num_return_sequences"), resume="free")] = 1
-    """Number of outputs for each input, at most the beam size. Plain text is the best of them only."""
+    """Number of outputs for each input, at most the beam size. Plain-text output has only the best one."""
 
     patience: Annotated[float, Ge(0), Le(1000), Setting(resume="free")] = 1.0
-    """Early stopping: an input is done when patience x beam size hypotheses have ended (Kasai et al. 2022). With 0 it
-    is done when no other hypothesis can become the best."""
+    """Early stopping: an input is finished once patience x beam size hypotheses (or n_best, if larger) are complete
+    (Kasai et al. 2022). With 0 it is finished once no other hypothesis can become the best."""
 
     max_extra: Annotated[
         Annotated[int, Ge(0), Le(MAX_EXTRA)] | None, Setting(aliases=("max_len_b", "max_length_b"))
     ] = None
-    """Length limit of an output: this many tokens more than its input has, or in all if the input is not text. Not
-    set: what the training texts need."""
+    """Length limit of an output: this many tokens more than the input has, or in total if the input is not text. Not
+    set: derived from the training texts."""
 
     batch_tokens: Annotated[Count, Setting(resume="free")] = 8192
     """Batch size in source tokens x beam size; changes speed and memory, never results."""
 
+    shortlist: Annotated[int, Ge(0), Le(10_000), Setting(resume="free")] = 0
+    """Size of the shortlist: a search chooses among this many likely translations of each source token, and among
+    frequent tokens, numbers and punctuation marks. They are learned from the training set when training ends. 0: a
+    search chooses among all tokens."""
+
     @property
     def extra(self) -> int:
-        """The value of `max_extra`; 50 where it is not set, and no training has measured it."""
+        """The value of `max_extra`; 50 if it is not set and no training has measured it."""
         return EXTRA if self.max_extra is None else self.max_extra
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateConfig:
-    """Settings of text generation. The sampling filters apply in the order of these fields, then a token is drawn."""
+    """Text generation settings. The sampling filters apply in the order of these fields, then a token is drawn."""
 
     max_tokens: Annotated[int, Ge(1), Le(1_000_000), Setting(aliases=("max_new_tokens",))] = 256
-    """Longest answer in tokens. It ends earlier where the model writes `<eos>`."""
+    """Maximum length of an output in tokens. It ends earlier if the model generates `<eos>`."""
 
     min_tokens: Annotated[Natural, Setting(aliases=("min_new_tokens",))] = 0
-    """Number of tokens before the first that may be `<eos>`."""
+    """Minimum number of tokens before `<eos>` is allowed."""
 
     ignore_eos: bool = False
-    """Never write `<eos>`: an answer ends at `max_tokens` or at a text of `stop`."""
+    """Never generate `<eos>`: an output ends at `max_tokens` or at one of the texts in `stop`."""
 
     repetition_penalty: Annotated[float, Ge(0.001)] = 1.0
-    """Repetition penalty (Keskar et al. 2019). Above 1, tokens of the prompt and the answer become less likely; 1 turns
+    """Repetition penalty (Keskar et al. 2019). Above 1, tokens of the prompt and the output become less likely; 1 turns
     it off."""
 
     frequency_penalty: float = 0.0
-    """Number subtracted from the logit of a token for each time that the answer has the token."""
+    """Number subtracted from the logit of a token for each time that it occurs in the output."""
 
     presence_penalty: float = 0.0
-    """Number subtracted once from the logit of each token that the answer has."""
+    """Number subtracted once from the logit of each token that occurs in the output."""
 
     no_repeat_ngram: Annotated[Count | None, Setting(aliases=("no_repeat_ngram_size",))] = None
     """Length of token sequences that may not occur twice."""
@@ -86,14 +91,14 @@ class GenerateConfig:
     """Min-p sampling: leave out tokens below p times the probability of the most likely one (Nguyen et al. 2024)."""
 
     typical: PositiveShare | None = None
-    """Typical sampling: draw from the tokens whose surprisal is closest to the entropy, as many as have this
-    probability together (Meister et al. 2023)."""
+    """Typical sampling: draw from the tokens whose surprisal is closest to the entropy, up to this total probability
+    (Meister et al. 2023)."""
 
     stop: tuple[str, ...] = ()
-    """Texts that end an answer; they are not part of it."""
+    """Texts that end an output; they are not part of it."""
 
     seed: Natural = 1
-    """Seed of the random numbers; another seed gives another answer."""
+    """Random seed; a different seed gives a different output."""
 
     batch_tokens: Count = 16_384
-    """Batch size in prompt and answer tokens; changes speed and memory, never results."""
+    """Batch size in prompt and output tokens; changes speed and memory, never results."""

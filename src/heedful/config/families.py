@@ -1,4 +1,4 @@
-"""The model families and their facts, which are known before a model is built."""
+"""Model families, and what is known about them before a model is built."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +11,10 @@ class Family:
     """Facts about a model family.
 
     Attributes:
-        sides: the vocabularies of its models: of a source and a target, or of one kind of text.
+        sides: the vocabularies of its models: of a source and a target, or of a single kind of text.
         layers: the keys of [model] that count the layers of a Transformer of this family.
-        causal: True if a token sees itself and the tokens before it only, as far as there is one kind of text.
-        pooling: the hidden state that stands for a whole text, where the recipe names none.
+        causal: True if a token sees only itself and the tokens before it, as far as there is one kind of text.
+        pooling: the hidden state that represents a whole text, if the recipe does not choose one.
     """
 
     sides: tuple[str, ...]

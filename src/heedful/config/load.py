@@ -1,4 +1,4 @@
-"""Loading of recipes: TOML, presets, overrides and places of keys; written back as TOML."""
+"""Loading of recipes: TOML, presets, overrides and the lines of keys; and writing them back as TOML."""
 
 import json
 import os
@@ -7,115 +7,28 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.config.keys import hints_of, table_of, tables_of
+from heedful.config.defaults import over_presets
+from heedful.config.keys import hints_of, hints_of_keys, table_of
 from heedful.config.schema import Recipe
 from heedful.config.setting import descriptions, setting_in
-from heedful.config.user_code import import_class
+from heedful.config.user_code import check_task_name, import_class
 from heedful.config.validate import KEY, OPTIONS, adapter_of, architecture_in, recipe_from_dict
 from heedful.errors import InputError
-from heedful.storage.compression import without_compression
-from heedful.storage.disk import read_small
-
-_HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
-_ENTRY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_TEXTS = (".csv", ".tsv", ".jsonl", ".txt", ".text", ".md")
-_POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
-
-
-def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read the values of a TOML file, and the line of each dotted key."""
-    is_text = without_compression(file.name.lower()).endswith(_TEXTS)
-    instead = f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it" if is_text else ""
-    try:
-        text = read_small(file).decode("utf-8-sig").replace("\r\n", "\n")
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        problem = f"{file}, line {line}: not UTF-8 text; save the recipe as UTF-8"
-        raise InputError(instead or problem) from error
-    try:
-        return tomllib.loads(text), key_lines(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(instead or _syntax_problem(file, text, str(error))) from error
-    except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
-        raise InputError(f"{file}: brackets are nested too deeply, or a number is too long, for a recipe") from error
-
-
-def _syntax_problem(file: Path, text: str, reason: str) -> str:
-    """Format the parser's reason with the line itself, since most mistakes are visible in the line."""
-    lines = text.split("\n")
-    position = _POSITION.search(reason)
-    number = int(position[1]) if position and position[1] else len(lines)
-    reason = _POSITION.sub("", reason)
-    remedy = "text needs quotes, truth is true or false" if reason == "Invalid value" else "see toml.io"
-    return f"{file}, line {number}: {lines[number - 1].strip()!r} is not valid TOML ({reason}); {remedy}"
-
-
-def key_lines(text: str) -> dict[str, int]:
-    """Map each dotted key of a TOML text to its line, from 1; an array's tables count from 0 (`data.train.0.source`).
-
-    Only headers and `key =` are read. Keys inside inline tables are missing, and a multi-line string may add false
-    ones; both only make an error message less exact.
-    """
-    lines: dict[str, int] = {}
-    sizes: Counter[str] = Counter()  # of the arrays of tables so far
-    table = ""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if header := _HEADER.match(line):
-            table = _dotted(header[2])
-            lines.setdefault(table, number)
-            if header[1]:
-                sizes[table] += 1
-                table = f"{table}.{sizes[table] - 1}"
-                lines[table] = number
-        elif entry := _ENTRY.match(line):
-            lines.setdefault(f"{table}.{_dotted(entry[1])}".lstrip("."), number)
-    return lines
-
-
-def _dotted(key: str) -> str:
-    return ".".join(part.strip().strip("\"'") for part in key.split("."))
-
-
-def to_toml(values: Mapping[str, Any]) -> str:
-    """Format values as TOML that reads back equal: plain keys first, then tables; None values are left out."""
-    return "\n".join(_lines(values, "")).lstrip("\n") + "\n"
-
-
-def _lines(values: Mapping[str, Any], table: str) -> Iterator[str]:
-    plain, tables, arrays = {}, {}, {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            tables[key] = value
-        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-            arrays[key] = value
-        elif value is not None:
-            plain[key] = value
-    for key, value in plain.items():  # the key that is the name of a class may have any characters
-        yield f"{key if _BARE_KEY.fullmatch(key) else _value(key)} = {_value(value)}"
-    for key, value in tables.items():
-        yield from ("", f"[{table}{key}]", *_lines(value, f"{table}{key}."))
-    for key, items in arrays.items():
-        for item in items:
-            yield from ("", f"[[{table}{key}]]", *_lines(item, f"{table}{key}."))
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    # JSON's numbers, truth values and escapes are TOML's; only DEL must be escaped here and not there.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
+from heedful.storage.disk import read_small, without_compression
 
 __all__ = ["load_preset", "load_recipe", "make_recipe", "recipe_from_dict", "recipe_schema", "recipe_to_dict"]
 
 FILE = "config.toml"  # in the folder of a recipe
+Overrides = Sequence[str] | Mapping[str, Any]
+
+_HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
+_ENTRY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_DATA_EXTENSIONS = (".csv", ".tsv", ".jsonl", ".txt", ".text", ".md")
+_POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
 
 class Override(NamedTuple):
@@ -123,23 +36,20 @@ class Override(NamedTuple):
 
     key: str
     value: Any
-    shown: str
-
-
-Overrides = Sequence[str] | Mapping[str, Any]
+    name: str
 
 
 def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | None = None) -> Recipe:
     """Load a recipe from a TOML file or a recipe folder, and validate it.
 
     Args:
-        path: a TOML file, or a folder that holds `config.toml`. Its key `preset` names one or several presets that
-            the values of the file override; a later preset overrides an earlier one.
+        path: a TOML file, or a folder with a `config.toml`. Its key `preset` names one or more presets, which
+            the values in the file override; a later preset overrides an earlier one.
         overrides: `key=value`, such as `optimizer.lr=3e-4` or `data.train.0.source=more.en`, as if written in the
-            file. A value that is not TOML is text; `null` resets a value to none. Or a mapping from such keys to
-            values of Python.
-        data_root: the folder of the data, whatever the file says. Otherwise a relative `data.root` starts at the
-            recipe's folder. All other relative paths start at `data.root`, which is absolute in the result.
+            file. A value that is not TOML is text; `null` resets a value to none. Alternatively, a mapping from
+            such keys to Python values.
+        data_root: the data folder, whatever the file says. Without it, a relative `data.root` is resolved against the
+            recipe's folder. All other relative paths are resolved against `data.root`, which is absolute in the result.
 
     Raises:
         InputError: the file cannot be read, or a value cannot work; the message lists every problem.
@@ -154,7 +64,7 @@ def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | N
 def make_recipe(recipe: Recipe | Mapping[str, Any], overrides: Overrides = (), data_root: Path | None = None) -> Recipe:
     """Make a recipe from another recipe, or from nested mappings like the tables of a TOML file; see `load_recipe`.
 
-    A relative folder of the data starts at the current folder.
+    A relative data folder is resolved against the current folder.
     """
     if not isinstance(recipe, Recipe | Mapping):
         raise InputError(
@@ -171,21 +81,27 @@ def load_preset(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str], where: str) -> Recipe:
-    """Merge presets, values and overrides, each over the one before, and validate the recipe."""
+    """Merge presets, values and overrides, each over the previous ones, and validate the recipe."""
     if isinstance(overrides, Mapping):  # nested mappings change single keys of tables
         changes = [Override(key, value, f"set {key} = {value!r}") for key, value in dotted(overrides)]
     else:
         changes = [Override(*parse_override(text), f"--set {text}") for text in overrides]
     for change in changes:
         values = assign(values, change.key.split("."), change)
-        places[change.key] = change.shown
-    whole = over_presets(values, places.get("preset", where))
-    import_class(architecture_in(whole), places.get(KEY, where))
-    return recipe_from_dict(whole, where, places)
+        places[change.key] = change.name
+    merged = over_presets(values, places.get("preset", where))
+    task = merged.get("task")
+    if isinstance(task, str):
+        try:
+            check_task_name(task)
+        except InputError as error:
+            raise InputError(f"{places.get('task', where)}: {error}") from error
+    import_class(architecture_in(merged), places.get(KEY, where))
+    return recipe_from_dict(merged, where, places)
 
 
 def _anchor(recipe: Recipe, root: str) -> Recipe:
-    """Make `data.root`, and the paths that are not joined to it elsewhere, start at `root`."""
+    """Resolve `data.root`, and the paths that are not joined to it elsewhere, against `root`."""
     tokenizer, model = recipe.tokenizer, recipe.model
     paths = (tokenizer.path, model.source_vectors, model.target_vectors)
     path, source_vectors, target_vectors = (None if path is None else os.path.join(root, path) for path in paths)
@@ -207,21 +123,78 @@ def recipe_file(path: Path) -> Path:
                 f"{path}: is a run or a model, not a recipe; `heedful train RECIPE --out {path}` resumes a run"
             )
         inner = next((place for place in sorted(path.iterdir()) if is_recipe(place)), None)
-        remedy = f"give {inner}" if inner else "name a recipe's folder or a TOML file"
-        raise InputError(f"{path}: this folder holds no {FILE}; {remedy}")
+        remedy = f"give {inner}" if inner else "give a recipe folder or a TOML file"
+        raise InputError(f"{path}: this folder contains no {FILE}; {remedy}")
     if not path.exists():
         from heedful.config.presets import PRESETS
         from heedful.storage.paths import likely
 
-        hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
-        remedy = likely(path, f"name a TOML file or a folder with {FILE}{hint}", is_recipe)
-        raise InputError(f"{path}: there is no such recipe; {remedy}")
+        hint = f'; to use a preset, write preset = "{path}" in a recipe' if str(path) in PRESETS else ""
+        remedy = likely(path, f"give a TOML file or a folder with a {FILE}{hint}", is_recipe)
+        raise InputError(f"{path}: no such recipe; {remedy}")
     return path
 
 
 def is_recipe(path: Path) -> bool:
-    """True if a path is that of a TOML file or of a folder with a recipe."""
+    """True if a path leads to a TOML file or to a folder with a recipe."""
     return path.is_file() and path.suffix == ".toml" if not path.is_dir() else (path / FILE).is_file()
+
+
+def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read the values of a TOML file, and the line of each dotted key."""
+    is_data = without_compression(file.name.lower()).endswith(_DATA_EXTENSIONS)
+    data = f"{file}: this is a text file or a table, not a recipe; `heedful init {file}` writes a recipe for it"
+    instead = data if is_data else ""
+    try:
+        text = read_small(file).decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        problem = f"{file}, line {line}: not UTF-8 text; save the recipe as UTF-8"
+        raise InputError(instead or problem) from error
+    try:
+        return tomllib.loads(text), key_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        # The message shows the line itself, where most mistakes are visible.
+        lines, reason = text.split("\n"), str(error)
+        position = _POSITION.search(reason)
+        number = int(position[1]) if position and position[1] else len(lines)
+        reason = _POSITION.sub("", reason)
+        remedy = "strings need quotes, booleans are true or false" if reason == "Invalid value" else "see toml.io"
+        line = lines[number - 1].strip()
+        problem = f"{line!r} is not valid TOML ({reason}); {remedy}"
+        if re.fullmatch(r"Cannot declare .* twice", reason):
+            problem = f"{line} is defined twice; merge the two tables"
+        raise InputError(instead or f"{file}, line {number}: {problem}") from error
+    except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
+        raise InputError(f"{file}: brackets are nested too deeply or a number is too long for a recipe") from error
+
+
+def key_lines(text: str) -> dict[str, int]:
+    """Map each dotted key of a TOML text to its line, from 1; an array's tables count from 0 (`data.train.0.source`).
+
+    Only headers and `key =` are read. Keys inside inline tables are missing, and a multi-line string may add spurious
+    ones; both only make an error message less precise.
+    """
+
+    def without_quotes(key: str) -> str:
+        return ".".join(part.strip().strip("\"'") for part in key.split("."))
+
+    lines: dict[str, int] = {}
+    sizes: Counter[str] = Counter()  # of the arrays of tables so far
+    table = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if header := _HEADER.match(line):
+            table = without_quotes(header[2])
+            lines.setdefault(table, number)
+            if header[1]:
+                sizes[table] += 1
+                table = f"{table}.{sizes[table] - 1}"
+                lines[table] = number
+        elif entry := _ENTRY.match(line):
+            lines.setdefault(f"{table}.{without_quotes(entry[1])}".lstrip("."), number)
+    return lines
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -248,7 +221,7 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def assign(node: Any, path: list[str], override: Override) -> Any:
-    """Copy nested values with another value at `path`; a list takes an index, and one past its end appends."""
+    """Copy nested values with a new value at `path`; a list takes an index, and one past its end appends."""
     if not path:
         return override.value
     name, *rest = path
@@ -257,40 +230,11 @@ def assign(node: Any, path: list[str], override: Override) -> Any:
         index = int(name) if name.isdecimal() else len(items)
         if index >= len(items):
             size = len(items) - 1
-            raise InputError(f"{override.shown}: {name} is no place in a list of {size}; the next is {size}")
+            raise InputError(f"{override.name}: {name} is not an index of a list of {size}; {size} appends to it")
         items[index] = assign(items[index], rest, override)
         return items if items[-1] is not None else items[:-1]
     table = node if isinstance(node, Mapping) else {}
     return {**table, name: assign(table.get(name), rest, override)}
-
-
-def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Merge recipe values over the presets that they name and the defaults of their task, without the key `preset`."""
-    names = values.get("preset", [])
-    below: dict[str, Any] = {}
-    for name in names if isinstance(names, list) else [names]:
-        below = merge(below, _preset(name, place))
-    whole = merge(below, {key: value for key, value in values.items() if key != "preset"})
-
-    defaults = dict(OF_TASKS.get(str(whole.get("task")), {}))
-    optimizer = whole.get("optimizer")
-    if "optimizer" in defaults and isinstance(optimizer, Mapping) and optimizer.get("schedule") in ("noam", "vaswani"):
-        # The rate and the warm-up of the defaults are for other schedules than the paper's.
-        others = {key: value for key, value in defaults["optimizer"].items() if key not in ("lr", "warmup", "min_lr")}
-        defaults["optimizer"] = others
-    return merge(defaults, whole)
-
-
-def _preset(name: object, place: str) -> Mapping[str, Any]:
-    from heedful.config.presets import PRESETS
-
-    if not isinstance(name, str) or name not in PRESETS:
-        close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
-        raise InputError(
-            f"{place}: there is no preset {json.dumps(name)}; did you mean {' or '.join(close)}?"
-            " `heedful config presets` lists all"
-        )
-    return PRESETS[name]
 
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
@@ -302,14 +246,14 @@ def current_keys(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the keys of a stored recipe to the current names, and set what older versions did without a key."""
     data = stored.get("data")
     recipe = _renamed(stored, Recipe)
-    # An older regression has learned the numbers as they are.
+    # Older regression models have learned the numbers as they are.
     if stored.get("task") == "regression" and isinstance(data, Mapping) and data.get("label_scale") is None:
         recipe["data"] = {**data, "label_mean": 0.0, "label_scale": 1.0}
     return recipe
 
 
 def _renamed(values: Mapping[str, Any], table: type) -> dict[str, Any]:
-    """Rename the keys of a table and of the tables inside it that had another name before."""
+    """Rename the keys that had another name before, in a table and the tables inside it."""
     hints = hints_of(table)
     names = {former: name for name, hint in hints.items() for former in setting_in(hint).former}
     renamed = {names.get(key, key): value for key, value in values.items()}
@@ -329,7 +273,8 @@ def recipe_schema() -> dict[str, Any]:
         "anyOf": [{"$ref": f"#/$defs/{options.__name__}"} for options in OPTIONS.values()],
         "default": {},
     }
-    described = {kind.__name__: kind for kind in (Recipe, *OPTIONS.values(), *tables_of(Recipe))}
+    kinds = [Recipe, *OPTIONS.values(), *filter(None, map(table_of, hints_of_keys().values()))]
+    described = {kind.__name__: kind for kind in kinds}
     for name, table in {"Recipe": whole, **tables}.items():
         table["additionalProperties"] = False
         for key, text in descriptions(described[name]).items():
@@ -338,72 +283,37 @@ def recipe_schema() -> dict[str, Any]:
 
     preset = {"enum": list(PRESETS)}
     whole["properties"]["preset"] = {
-        "description": "Presets below this file, the later ones over the earlier.",
+        "description": "Presets that this file overrides; later ones override earlier ones.",
         "anyOf": [preset, {"type": "array", "items": preset}],
     }
     return whole
 
 
-Values = Mapping[str, Any]
+def to_toml(values: Mapping[str, Any]) -> str:
+    """Format values as TOML that reads back equal: plain keys first, then tables; None values are left out."""
+    return "\n".join(_lines(values, "")).lstrip("\n") + "\n"
 
 
-def merge(below: Values, above: Values) -> dict[str, Any]:
-    """Merge `above` over `below`, table by table; values other than tables are replaced whole."""
-    merged = {**below, **above}
-    for key in below.keys() & above.keys():
-        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
-            merged[key] = merge(below[key], above[key])
-    return merged
+def _lines(values: Mapping[str, Any], table: str) -> Iterator[str]:
+    plain, tables, arrays = {}, {}, {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            tables[key] = value
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            arrays[key] = value
+        elif value is not None:
+            plain[key] = value
+    for key, value in plain.items():  # a key that is the name of a class may contain any characters
+        yield f"{key if _BARE_KEY.fullmatch(key) else _value(key)} = {_value(value)}"
+    for key, value in tables.items():
+        yield from ("", f"[{table}{key}]", *_lines(value, f"{table}{key}."))
+    for key, items in arrays.items():
+        for item in items:
+            yield from ("", f"[[{table}{key}]]", *_lines(item, f"{table}{key}."))
 
 
-# Defaults of some tasks, below all presets: no limit on the ratio of the lengths of input and output; no label
-# smoothing over the passages of a batch.
-_OF_ANY_LENGTH: Values = {"data": {"filters": {"max_ratio": None}}}
-# A GPT or a BERT is not trained as the translators of the paper are: likelihood without smoothing, AdamW, and a rate
-# that falls to the end of the run.
-_OF_RUNNING_TEXT: Values = {
-    "optimizer": {"name": "adamw", "lr": 5e-4, "schedule": "cosine", "warmup": 1000, "clip_norm": 1.0},
-    "train": {"label_smoothing": 0.0},
-}
-OF_TASKS: dict[str, Values] = {
-    "audio_classification": {
-        "data": {"modality": "audio"},
-        "model": {"family": "encoder", "pooling": "mean", "pooler": "none"},
-        "train": {"label_smoothing": 0.0},
-    },
-    "captioning": {"data": {"modality": "image"}, "model": {"tie": "output"}},
-    "dialogue": _OF_ANY_LENGTH,
-    "image_classification": {
-        "data": {"modality": "image"},
-        "model": {"family": "encoder", "pooler": "none"},
-        "train": {"label_smoothing": 0.0},
-    },
-    "image_text_retrieval": {
-        "data": {"modality": "image", "max_length": 77},
-        "model": {"architecture": "dual_encoder", "family": "encoder"},
-        "train": {"label_smoothing": 0.0},
-    },
-    "language_model": {"model": {"family": "decoder"}, **_OF_RUNNING_TEXT},
-    "masked_lm": {"model": {"family": "encoder"}, **_OF_RUNNING_TEXT},
-    "masked_patches": {
-        "data": {"modality": "image", "labelled": False},
-        "masking": {"rate": 0.75},
-        "model": {"family": "encoder", "pooler": "none"},
-        "train": {"label_smoothing": 0.0},
-    },
-    "ranking": {"train": {"label_smoothing": 0.0}},
-    "speech_recognition": {"data": {"modality": "audio"}, "model": {"tie": "output"}},
-    "summarisation": _OF_ANY_LENGTH,
-    "text_to_text": _OF_ANY_LENGTH,
-    "video_classification": {
-        "data": {"modality": "video"},
-        "model": {"family": "encoder", "pooler": "none"},
-        "train": {"label_smoothing": 0.0},
-    },
-    "word_vectors": {
-        "tokenizer": {"kind": "word", "vocab_size": 30_000, "lowercase": True, "byte_fallback": False},
-        "model": {"architecture": "word2vec"},
-        "optimizer": {"name": "row_sgd", "lr": 0.025, "min_lr": 0.0001, "schedule": "linear", "warmup": 0},
-        "train": {"batch_tokens": 8192, "label_smoothing": 0.0, "precision": "float32"},
-    },
-}
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    # JSON's numbers, booleans and escapes are also TOML's, but TOML requires DEL to be escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -12,13 +12,14 @@ Side = Annotated[int, Ge(1), Le(10_000)]
 
 @dataclass(frozen=True, kw_only=True)
 class ImageConfig:
-    """Settings of images: how they are resized, augmented and cut into patches (Dosovitskiy et al. 2021)."""
+    """Image settings: how images are resized, augmented and cut into patches (Dosovitskiy et al. 2021)."""
 
     size: tuple[Side, Side] = (224, 224)
     """Height and width in pixels to which every image is resized."""
 
     resize: Literal["crop", "squash", "pad"] = "crop"
-    """How another aspect ratio is fitted: `crop` cuts out the middle, `squash` distorts, `pad` adds black."""
+    """Resizing of images with a different aspect ratio: `crop` cuts out the middle, `squash` distorts, `pad` adds
+    black."""
 
     resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"
     """Resampling filter."""
@@ -39,10 +40,10 @@ class ImageConfig:
     """Encoding of rows and columns, in addition to `model.positions`."""
 
     max_pixels: Count = 89_478_485
-    """Largest number of pixels of an image file. A larger image is refused before it is decompressed."""
+    """Maximum number of pixels of an image file. A larger image is rejected before it is decompressed."""
 
     shift: Natural = 0
-    """Augmentation: largest random shift in each direction, in pixels."""
+    """Augmentation: maximum random shift in each direction, in pixels."""
 
     flip: bool = False
     """Augmentation: mirror half of the images horizontally."""
@@ -78,10 +79,10 @@ class ImageConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoConfig:
-    """Settings of videos: frames, which are images as [image] says, cut into tubelets (Arnab et al. 2021)."""
+    """Video settings: frames, with the settings of [image], are cut into tubelets (Arnab et al. 2021)."""
 
     frames: Side = 16
-    """Frames that are read of a video, evenly spaced from beginning to end. Shorter videos are read whole."""
+    """Number of frames to read from a video, evenly spaced from beginning to end. Shorter videos are read whole."""
 
     tubelet: Count = 2
     """Frames in a tubelet, whose height and width are `image.patch`. With 1, tubelets are patches of single frames."""
@@ -90,24 +91,24 @@ class VideoConfig:
     """Encoding of time, in addition to `image.positions` and `model.positions`."""
 
     max_frames: Count = 3000
-    """Largest number of frames of a video file. A longer video is refused before it is decompressed."""
+    """Maximum number of frames of a video file. A longer video is rejected before it is decompressed."""
 
     def read(self, frames: int) -> int:
-        """Number of frames that are read of a video with so many: whole tubelets, at most the `frames` set."""
+        """Return the number of frames that are read from a video: whole tubelets, at most `frames` frames."""
         return min(self.frames, -(-frames // self.tubelet) * self.tubelet)
 
     def tokens(self, frames: int, image: ImageConfig) -> int:
-        """Number of positions of so many frames in the stack: their tubelets, and the class token if there is one."""
+        """Return the number of positions in the stack: the tubelets, and the class token if there is one."""
         rows, columns = image.grid
         return frames // self.tubelet * rows * columns + image.class_token
 
 
 @dataclass(frozen=True, kw_only=True)
 class AudioConfig:
-    """Settings of audio: how it is resampled, augmented and cut into frames (Radford et al. 2022, section 2.2)."""
+    """Audio settings: how audio is resampled, augmented and cut into frames (Radford et al. 2022, section 2.2)."""
 
     rate: Annotated[int, Ge(1), Le(768_000)] = 16_000
-    """Sampling rate in Hz. Audio of another rate is resampled."""
+    """Sampling rate in Hz. Audio with a different rate is resampled."""
 
     channel: Count | None = field(default=None, repr=False)
     """Channel of each file, counted from 1. Not set: the mean of all channels."""
@@ -125,28 +126,28 @@ class AudioConfig:
     """Number of mel bands."""
 
     stem: Literal["linear", "convolutional"] = "convolutional"
-    """Layers that embed frames. `convolutional` is that of Whisper, which halves the number of frames."""
+    """Layers that embed frames. `convolutional` are those of Whisper, which halve the number of frames."""
 
     pad_seconds: Annotated[float, Ge(0), Le(3600)] = 0.0
     """Length in seconds to which shorter clips are padded with silence. Whisper: 30."""
 
     max_seconds: Annotated[Positive, Le(36_000)] = 30.0
-    """Longest clip in seconds. A longer clip is refused."""
+    """Maximum length of a clip in seconds. A longer clip is rejected."""
 
     speed: Rate = 0.0
-    """Augmentation: largest change of the speed, as a share (Ko et al. 2015)."""
+    """Augmentation: maximum change of speed, as a share (Ko et al. 2015)."""
 
     time_masks: Natural = 0
     """Augmentation: number of spans of frames that are masked (SpecAugment, Park et al. 2019)."""
 
     time_mask: Share = 0.2
-    """Longest masked span of frames, as a share of the frames."""
+    """Maximum length of a masked span, as a share of the frames."""
 
     frequency_masks: Natural = 0
     """Augmentation: number of ranges of mel bands that are masked."""
 
     frequency_mask: Share = 0.2
-    """Largest masked range of mel bands, as a share of the bands."""
+    """Maximum size of a masked range of mel bands, as a share of the bands."""
 
     @property
     def width(self) -> int:
@@ -158,11 +159,11 @@ class AudioConfig:
         return 2 if self.stem == "convolutional" else 1
 
     def frames(self, samples: int) -> int:
-        """Number of frames of a clip with so many samples: one for each whole hop, and at least one."""
+        """Return the number of frames of a clip: one for each whole hop, and at least one."""
         return max(1, max(samples, round(self.pad_seconds * self.rate)) // self.hop)
 
     def tokens(self, samples: int) -> int:
-        """Number of positions of a clip with so many samples in the stack."""
+        """Return the number of positions of a clip in the stack."""
         return -(-self.frames(samples) // self.stride)
 
     @property
@@ -173,40 +174,41 @@ class AudioConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeConfig:
-    """Settings of speech transcription. A converted Whisper brings most of them (Radford et al. 2022)."""
+    """Speech transcription settings. A converted Whisper model sets most of them (Radford et al. 2022)."""
 
     languages: tuple[str, ...] = ()
-    """ISO 639 codes of the languages that the model distinguishes. Empty: it writes only `data.target_language`."""
+    """ISO 639 codes of the languages that the model distinguishes. Empty: only `data.target_language`."""
 
     language: str | None = None
     """ISO 639 code of the language of the speech, such as `de`. Not set: the model detects it in each audio file."""
 
     task: Literal["transcribe", "translate"] = "transcribe"
-    """`translate` writes English whatever the language of the speech, if the model supports it."""
+    """`translate` outputs English, whatever the language of the speech, if the model supports it."""
 
     initial_prompt: str = ""
-    """Text that might precede the audio, for names and spelling, if the model reads it."""
+    """Text to use as if it preceded the audio, for names and spellings, if the model supports it."""
 
     timestamps: Literal["always", "long", "never"] = "always"
-    """When to write time stamps, if the model supports them. `long`: for audio longer than a window of the model."""
+    """When to generate timestamps, if the model supports them. `long`: for audio longer than a window of the model."""
 
     suppress: tuple[Natural, ...] = ()
-    """Token ids that are never written, such as musical notes."""
+    """Token ids that are never generated, such as musical notes."""
 
     suppress_first: tuple[Natural, ...] = ()
-    """Token ids that a window does not begin with."""
+    """Token ids that an output of a window never begins with."""
 
     no_speech: Share = 0.6
     """Probability of silence above which an unlikely text is dropped (section 4.5)."""
 
     word_timestamps: bool = False
-    """Find the time of each word from the cross-attention of the model."""
+    """Derive the time of each word from the model's cross-attention."""
 
     alignment_heads: tuple[Natural, ...] = ()
-    """Cross-attention heads that align words, numbered through the decoder. Empty: all heads of its upper half."""
+    """Cross-attention heads that align words, numbered across all decoder layers. Empty: all heads of its upper
+    half."""
 
     vad: bool = False
-    """Detect speech (voice activity detection), and transcribe nothing else. A converted Whisper: `true`."""
+    """Detect speech (voice activity detection), and transcribe nothing else. A converted Whisper model: `true`."""
 
     overlap: Rate = 0.15
-    """Overlap of consecutive windows when time stamps are off, as a share of a window."""
+    """Overlap of consecutive windows when timestamps are off, as a share of a window."""

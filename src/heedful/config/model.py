@@ -1,4 +1,4 @@
-"""Settings of a model: those of every architecture, of those for text, and of the Transformer."""
+"""Model settings: of every architecture, of architectures for text, and of the Transformer."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -13,8 +13,8 @@ from heedful.wording import counted
 Poolings = Literal["first", "mean", "max", "last", "sum"]
 Poolers = Literal["dense", "attention", "none"]
 
-# Types of settings that several architectures have, each with its own default. The limits make sure that a model folder
-# from a stranger is refused early if it asks for a million layers.
+# Types of settings that several architectures share, each with its own default. The limits ensure that a model folder
+# from a stranger is rejected early if it asks for a million layers.
 Width = Annotated[Count, Setting(aliases=("dim", "emb_size", "embed_dim", "embedding_size", "hidden_size", "n_embd"))]
 Layers = Annotated[Count, Le(1000)]
 Heads = Annotated[Count, Le(10_000)]
@@ -24,10 +24,10 @@ Dropout = Annotated[Rate, Setting(resume="ask")]
 
 @dataclass(frozen=True, kw_only=True)
 class ArchitectureConfig:
-    """Settings that a model of any architecture has."""
+    """Settings that models of every architecture have."""
 
     architecture: str = "transformer"
-    """Architecture: one that comes with heedful, or a class of yours as `module:Class`."""
+    """Architecture: a built-in one, or your own class as `module:Class`."""
 
     family: FamilyName = "encoder_decoder"
     """Kind of model: `encoder_decoder` as in translation, `encoder` as BERT, `decoder` as GPT, or `word_vectors`."""
@@ -36,22 +36,22 @@ class ArchitectureConfig:
     """Size of embeddings and hidden states."""
 
     source_vectors: Annotated[str | None, Setting(resume="free")] = None
-    """File of word vectors to start from, relative to `data.root`: word2vec or GloVe, text or binary."""
+    """Word vector file to start from, relative to `data.root`: word2vec or GloVe, text or binary."""
 
     target_vectors: Annotated[str | None, Setting(resume="free")] = None
-    """File of word vectors for the target side, like `source_vectors`."""
+    """Word vector file for the target side, like `source_vectors`."""
 
     freeze_vectors: bool = False
     """If `true`, word vectors that were read from a file are not trained."""
 
     @property
     def learned_positions(self) -> int | None:
-        """The size of a table of learned positions, which limits the length of a text; None without such a table."""
+        """Size of the table of learned positions, which limits the length of a text; None without one."""
         return None
 
     @property
     def learned_target_positions(self) -> int | None:
-        """The size of a decoder's table of learned positions, which limits an output; None without such a table."""
+        """Size of the decoder's table of learned positions, which limits an output; None without one."""
         return self.learned_positions
 
     @property
@@ -84,14 +84,17 @@ class TextModelConfig(ArchitectureConfig):
     """If `true`, token vectors are multiplied by sqrt(d_model) (section 3.4)."""
 
     segments: Natural = 0
-    """Number of segments of a sequence that have a trained vector each. BERT: 2."""
+    """Number of segments of a sequence, each with a trained vector. BERT: 2."""
 
     init: Literal["glorot", "normal", "scaled"] = "glorot"
-    """Initial weights: Glorot's, N(0, 0.02) as in BERT, or those of GPT-2."""
+    """Initial weights: Glorot's, normal ones as in BERT, or those of GPT-2."""
+
+    init_std: Positive = 0.02
+    """Standard deviation of the initial weights of `normal` and `scaled`. BERT and GPT-2: 0.02."""
 
     pooling: Poolings | None = None
     """How hidden states become one vector. Not set: `first` in an encoder, `last` in a decoder, `mean` for ranking;
-    some architectures have another."""
+    some architectures have another default."""
 
     pooler: Poolers = "dense"
     """Layer before the output of a classifier: `dense` is tanh(W x + b) as in BERT, `attention` a learned mean that
@@ -112,7 +115,7 @@ class TransformerSettings(ArchitectureConfig):
     """Settings of the blocks of a Transformer, in a model by itself or as a part of another one."""
 
     d_ff: Annotated[Count, Setting(aliases=("dim_feedforward", "ffn_dim", "intermediate_size"))] = 2048
-    """Size of the hidden layer of feed-forward networks."""
+    """Size of the feed-forward networks' hidden layer."""
 
     heads: Annotated[Heads, Setting(aliases=("n_head", "n_heads", "nhead", "num_attention_heads", "num_heads"))] = 8
     """Number of attention heads."""
@@ -122,23 +125,26 @@ class TransformerSettings(ArchitectureConfig):
     `heads`."""
 
     d_k: Count | None = None
-    """Size of the queries and keys of a head. Not set: d_model / heads."""
+    """Head size: that of a head's queries and keys. Not set: d_model / heads."""
 
     d_v: Count | None = None
-    """Size of the values of a head. Not set: `d_k`."""
+    """Size of a head's values. Not set: `d_k`."""
 
     encoder_layers: Annotated[Layers, Setting(aliases=("layers", "n_layers", "num_hidden_layers", "num_layers"))] = 6
-    """Number of layers of the encoder."""
+    """Number of encoder layers."""
 
     decoder_layers: Annotated[Layers, Setting(aliases=("n_layer",))] = 6
-    """Number of layers of the decoder."""
+    """Number of decoder layers."""
 
     positions: Annotated[
         Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"],
         OpenNames(POSITIONS),
         Setting(values={"rope": "rotary"}),
     ] = "sinusoidal"
-    """Encoding of positions."""
+    """Position encoding."""
+
+    rope_theta: Annotated[Positive, Setting(aliases=("rotary_base", "rotary_emb_base"))] = 10_000.0
+    """Base of the rotary position angles: dimension pair i of head size K turns by rope_theta^(-2i/K) per token."""
 
     max_positions: Annotated[Positions, Setting(aliases=("max_position_embeddings",))] = 1024
     """Size of the table of learned positions. The other encodings have no limit."""
@@ -146,17 +152,24 @@ class TransformerSettings(ArchitectureConfig):
     max_target_positions: Positions | None = None
     """Size of the decoder's table of learned positions. Not set: `max_positions`."""
 
-    norm: Literal["post", "pre"] = "post"
-    """Place of the norms: `post` is LayerNorm(x + f(x)) as in the paper, `pre` is x + f(LayerNorm(x))."""
+    norm: Literal["post", "pre", "none"] = "post"
+    """Placement of the norms: `post` is LayerNorm(x + f(x)) as in the paper, `pre` is x + f(LayerNorm(x)), `none` is
+    x + f(x)."""
+
+    residual: bool = True
+    """If `false`, blocks have no residual connections: the output f(x) of a sublayer replaces its input x."""
 
     normalization: Literal["layer", "rms"] = "layer"
-    """Kind of the norms: layer norm, or RMS norm, which has no mean and no bias (Zhang & Sennrich 2019)."""
+    """Type of norm: layer norm, or RMS norm, which has no mean and no bias (Zhang & Sennrich 2019)."""
 
     norm_eps: Positive = 1e-5
     """Term added to the variance in norms for numerical stability."""
 
-    activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "swiglu"] = "relu"
-    """Activation of feed-forward networks. GPT-2 has `gelu_tanh`, CLIP `quick_gelu`; `swiglu` is gated."""
+    activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "swiglu", "identity"] = "relu"
+    """Activation of feed-forward networks. GPT-2 uses `gelu_tanh`, CLIP `quick_gelu`; `swiglu` is gated."""
+
+    scale_scores: bool = True
+    """If `true`, attention scores are divided by sqrt(d_k) (section 3.2.1)."""
 
     attention_bias: bool = True
     """If `true`, the query, key, value and output projections have biases."""
@@ -165,7 +178,7 @@ class TransformerSettings(ArchitectureConfig):
     """If `true`, feed-forward networks and norms have biases."""
 
     source_eos: bool = True
-    """If `true`, the encoder sees the `<eos>` of a source. Models of OpenNMT do not."""
+    """If `true`, the encoder sees the `<eos>` of a source. That of an OpenNMT model does not."""
 
     embedding_norm: bool = False
     """If `true`, the sum of embedding and position is normalised, as in BERT."""
@@ -189,7 +202,7 @@ class TransformerSettings(ArchitectureConfig):
         return self.d_k or self.d_model // self.heads
 
     def shape(self) -> str:
-        """Describe the shape of a Transformer in words: layers, sizes, attention heads and the place of its norms."""
+        """Describe the shape of a Transformer in words: layers, sizes, attention heads and placement of norms."""
         values = "" if self.d_v in (None, self.head_size) else f" (values {self.d_v})"
         numbers = [getattr(self, key) for key in FAMILIES[self.family].layers]
         layers = "+".join(map(str, numbers)) + " layers" if len(numbers) > 1 else counted(numbers[0], "layers")

@@ -6,10 +6,11 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, TypeVar
 
-from heedful.config.keys import nearest
 from heedful.config.schema import DecodeConfig, GenerateConfig, TranscribeConfig
+from heedful.config.unknown_keys import nearest
 from heedful.config.validate import recipe_from_dict
 from heedful.errors import InputError
+from heedful.wording import either
 
 C = TypeVar("C", DecodeConfig, GenerateConfig, TranscribeConfig)
 
@@ -26,6 +27,7 @@ class DecodeOptions(TypedDict, total=False):
     patience: float
     max_extra: int
     batch_tokens: int
+    shortlist: int
 
 
 class TranscribeOptions(DecodeOptions, total=False):
@@ -60,7 +62,7 @@ class GenerateOptions(TypedDict, total=False):
 
 
 def with_options(config: C, options: Mapping[str, Any]) -> C:
-    """Copy a table of the recipe with other values for some of its keys, and validate it."""
+    """Copy a table of the recipe with new values for some of its keys, and validate it."""
     if not options:
         return config
     table = TABLES[type(config)]
@@ -69,16 +71,16 @@ def with_options(config: C, options: Mapping[str, Any]) -> C:
         if name not in names:  # other toolkits' names are suggested, too
             own = [key.partition(".")[2] for key in nearest(f"{table}.{name}") if key.startswith(f"{table}.")]
             near = own or get_close_matches(name, names, n=1)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
-            raise InputError(f"there is no option {name}; {hint}")
+            hint = f"did you mean {either(near)}?" if near else f"choose one of {', '.join(names)}"
+            raise InputError(f"unknown option {name}; {hint}")
     values = asdict(config) | {name: _plain(name, value) for name, value in options.items()}
-    return getattr(recipe_from_dict({table: values}, "options"), table)
+    return getattr(recipe_from_dict({table: values}, "invalid option"), table)
 
 
 def _plain(name: str, value: Any) -> Any:
     """Convert a value to its JSON form."""
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        raise InputError(f"option {name}: {value!r} has half of a character (a surrogate); give a whole one")
+        raise InputError(f"option {name}: {value!r} contains a lone surrogate; give valid Unicode")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Integral):
@@ -87,4 +89,5 @@ def _plain(name: str, value: Any) -> Any:
         return float(value)
     if isinstance(value, list | tuple):
         return [_plain(name, item) for item in value]
-    raise InputError(f"option {name}: a recipe holds no {type(value).__name__}; give a number, a text or a list")
+    kind = type(value).__name__
+    raise InputError(f"option {name}: a recipe cannot contain a {kind}; give a number, a string or a list")

@@ -1,40 +1,39 @@
 """Presets: named recipes to start from, such as the models of "Attention Is All You Need", Table 3, BERT and GPT.
 
-A recipe takes a preset with `preset = "NAME"`; its own values override it. A preset is written like a recipe, as a
-table of a TOML file in the folder `preset_files`, and may itself take another preset of its file.
+A recipe uses a preset with `preset = "NAME"`; its own values override it. A preset is written like a recipe, as a
+table in a TOML file in the folder `preset_files`, and may itself use another preset from the same file.
 """
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from heedful.config.load import Values, merge
+from heedful.config.defaults import Values, merge
 
 FILES = ("tiny", "bert", "gpt2", "shakespeare", "vit", "clip", "whisper", "vaswani")
-PAPER = "vaswani"  # the file whose presets have results that the paper prints
+PAPER = "vaswani"  # the file whose presets have results in the paper
 
 
 def read_tables(name: str) -> dict[str, Any]:
-    """Read the tables of a file of presets."""
+    """Read the tables of a preset file."""
     return tomllib.loads((files("heedful.config") / "preset_files" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def resolved(name: str, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a preset, over those of the preset that it takes."""
+def resolved(name: str, tables: Values) -> dict[str, Any]:
+    """Return the values of a preset, merged over those of the preset that it uses."""
     own = changes(tables[name])
     return merge(resolved(tables[name]["preset"], tables), own) if "preset" in tables[name] else own
 
 
-def changes(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a recipe in the table of a preset."""
+def changes(table: Values) -> dict[str, Any]:
+    """Return the values of a recipe in the table of a preset."""
     return {key: value for key, value in table.items() if key not in ("preset", "printed")}
 
 
 @dataclass(frozen=True)
 class Table3Row:
-    """Row of Table 3 in Vaswani et al. (2017): changes from the base model and printed results, None where left out."""
+    """Row of Table 3 in Vaswani et al. (2017): changes from the base model, published results; None if left out."""
 
     name: str
     changes: Values = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Schema of recipes: every configuration key as frozen, typed dataclasses of plain values, without torch.
+"""Recipe schema: every configuration key as frozen, typed dataclasses of plain values, without torch.
 
 A recipe is one TOML file whose tables are the fields of `Recipe`; `heedful config schema` prints the same as JSON
-Schema. Each field says its range, description and other facts itself: see `heedful.config.setting`.
+Schema. Each field declares its own range, description and other facts: see `heedful.config.setting`.
 """
 
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ from heedful.config.data import (
     MaskingConfig,
     Modality,
     TokenizerConfig,
+    VariantConfig,
 )
 from heedful.config.decoding import EXTRA, DecodeConfig, GenerateConfig
 from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig, VideoConfig
@@ -26,8 +27,15 @@ from heedful.config.model import (
     TextModelConfig,
     TransformerSettings,
 )
-from heedful.config.setting import Apart, Fixed, Setting
-from heedful.config.training import EvaluateConfig, OptimizerConfig, ParallelConfig, Shardings, TrainConfig
+from heedful.config.setting import Fixed, SeparatelyValidated, Setting
+from heedful.config.training import (
+    EvaluateConfig,
+    LoraConfig,
+    OptimizerConfig,
+    ParallelConfig,
+    Shardings,
+    TrainConfig,
+)
 
 __all__ = [
     "EXTRA",
@@ -40,6 +48,7 @@ __all__ = [
     "FilterConfig",
     "GenerateConfig",
     "ImageConfig",
+    "LoraConfig",
     "MaskingConfig",
     "Modality",
     "ModelConfig",
@@ -54,65 +63,68 @@ __all__ = [
     "TrainConfig",
     "TranscribeConfig",
     "TransformerSettings",
+    "VariantConfig",
     "VideoConfig",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Recipe of a run: all settings that `heedful train` reads, and that are stored, resolved, with the model."""
+    """Recipe of a run: all settings that `heedful train` reads; they are resolved and stored with the model."""
 
     name: Annotated[str, Setting(resume="free")] = "heedful"
-    """Name of the run, for people."""
+    """Name of the run, and of its default folder in `runs`."""
 
-    task: Annotated[str, Setting(resume=Fixed("the model would learn something else"))] = "translation"
-    """Task: one that comes with heedful, or a class of yours as `module:Class`."""
+    task: Annotated[str, Setting(resume=Fixed("the weights learned so far belong to the old task"))] = "translation"
+    """Task: a built-in one, or your own class as `module:Class`."""
 
     data: Annotated[DataConfig, Setting(resume=ORDER)] = field(default_factory=DataConfig)
-    """Settings of the data."""
+    """Data settings."""
 
-    tokenizer: Annotated[TokenizerConfig, Setting(resume=Fixed("the ids of the tokens would be others"))] = field(
+    tokenizer: Annotated[TokenizerConfig, Setting(resume=Fixed("the token ids would change"))] = field(
         default_factory=TokenizerConfig
     )
-    """Settings of the tokenizer."""
+    """Tokenizer settings."""
 
     image: ImageConfig = field(default_factory=ImageConfig)
-    """Settings of images."""
+    """Image settings."""
 
     video: VideoConfig = field(default_factory=VideoConfig)
-    """Settings of videos."""
+    """Video settings."""
 
     audio: AudioConfig = field(default_factory=AudioConfig)
-    """Settings of audio."""
+    """Audio settings."""
 
     masking: Annotated[MaskingConfig, Setting(resume=ORDER)] = field(default_factory=MaskingConfig)
-    """Settings of masked language models and masked patches."""
+    """Settings for masked language models and masked patches."""
 
     model: Annotated[
-        ModelConfig, Setting(resume=Fixed("the weights that are learned so far are of the old model")), Apart()
+        ModelConfig,
+        Setting(resume=Fixed("the weights learned so far belong to the old model")),
+        SeparatelyValidated(),
     ] = field(default_factory=ModelConfig)
-    """Settings of the model; those of another architecture have another class that extends `ArchitectureConfig`."""
+    """Model settings; each architecture has its own class, which extends `ArchitectureConfig`."""
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
-    """Settings of the optimiser and the learning-rate schedule."""
+    """Optimizer and learning-rate schedule settings."""
 
     train: TrainConfig = field(default_factory=TrainConfig)
-    """Settings of the training loop."""
+    """Training loop settings."""
 
     parallel: Annotated[ParallelConfig, Setting(resume="free")] = field(default_factory=ParallelConfig)
-    """Settings of training in several processes."""
+    """Settings for training in several processes."""
 
     decode: DecodeConfig = field(default_factory=DecodeConfig)
-    """Settings of beam search."""
+    """Beam search settings."""
 
     evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
-    """Settings of the scores of validation and of tests."""
+    """Validation and test score settings."""
 
     generate: Annotated[GenerateConfig, Setting(resume="free")] = field(default_factory=GenerateConfig)
-    """Settings of text generation."""
+    """Text generation settings."""
 
     transcribe: TranscribeConfig = field(default_factory=TranscribeConfig)
-    """Settings of speech transcription."""
+    """Speech transcription settings."""
 
     @property
     def longest_input(self) -> int:

@@ -1,8 +1,8 @@
-"""What a field of a recipe says about itself: range, description, other names, whether a resumed run may change it.
+"""Facts about a recipe's fields: range, description, other names, and whether a resumed run may change them.
 
-A setting is one field of a dataclass. Its type holds the range and, as a `Setting`, the other facts; the docstring
-below it is its description. The JSON Schema, the reference page, the help of options, the checks of values and those
-of resumed runs are made from these.
+A setting is one field of a dataclass. Its type contains the range and, as a `Setting`, the other facts; the docstring
+below it is its description. The JSON Schema, the reference page, the help of options, and the checks of values and of
+resumed runs are generated from these.
 """
 
 import ast
@@ -33,40 +33,40 @@ Rate = Annotated[float, Ge(0), Lt(1)]
 
 @dataclass(frozen=True)
 class Fixed:
-    """A resumed run cannot have another value of a setting, for a reason that completes "because ..."."""
+    """A resumed run cannot change the value of a setting, for a reason that completes "because ..."."""
 
     reason: str
 
 
-Resume = Literal["free", "length", "ask"] | Fixed
+ResumeRule = Literal["free", "length", "ask"] | Fixed
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Facts of a setting beyond its type, default, range and description.
+    """Facts about a setting beyond its type, default, range and description.
 
     Attributes:
         aliases: names of the setting in other toolkits, which error messages translate.
         values: names of its values in other toolkits and papers, and the values.
-        former: names of the setting in older versions of heedful, which saved recipes may hold.
-        resume: whether a resumed run may have another value. "free": yes; "length": yes, unless the learning rate
-            falls towards the end of the run; "ask": only if the user allows it; `Fixed`: no. None: as the table that
-            holds the setting; at the top of a recipe "ask".
+        former: names of the setting in older versions of heedful, which saved recipes may contain.
+        resume: whether a resumed run may change the value. "free": yes; "length": yes, unless the learning rate
+            decays towards the end of the run; "ask": only if the user allows it; `Fixed`: no. None: as for the table
+            that contains the setting; at the top level of a recipe "ask".
         per_machine: True if the processes of one run may have different values.
     """
 
     aliases: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict, hash=False)
     former: tuple[str, ...] = ()
-    resume: Resume | None = None
+    resume: ResumeRule | None = None
     per_machine: bool = False
 
 
-class Apart:
-    """Mark of a table that is validated by itself, because its class depends on a value in it."""
+class SeparatelyValidated:
+    """Marks a table that is validated separately, because its class depends on one of its values."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Tell pydantic to take any value."""
+        """Make pydantic accept any value."""
         del source, handler
         from pydantic_core.core_schema import any_schema
 
@@ -75,7 +75,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class OpenNames:
-    """Fact of a setting: besides the names in its type, it takes those of a registry that installed packages add."""
+    """Fact about a setting: it takes the names in its type, and names that installed packages add to a registry."""
 
     registry: Registry[Any]
 
@@ -83,7 +83,7 @@ class OpenNames:
         return hash(self.registry.kind)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
-        """Let pydantic take the added names."""
+        """Make pydantic accept the added names."""
         from pydantic_core import core_schema
 
         def added_or(value: Any, validate: Any) -> Any:
@@ -93,23 +93,23 @@ class OpenNames:
         return core_schema.no_info_wrap_validator_function(added_or, handler(source))
 
     def __get_pydantic_json_schema__(self, core: Any, handler: "GetJsonSchemaHandler") -> dict[str, Any]:
-        """List the added names in the JSON Schema, too."""
+        """List the added names in the JSON Schema as well."""
         schema = handler(core)
         return {**schema, "enum": [*schema.get("enum", ()), *self.registry.installed()]}
 
 
 class FormerValues:
-    """Fact of a setting: former names of its values, as older recipes hold them, and the names of today."""
+    """Fact about a setting: former names of its values, as in older recipes, and the current names."""
 
-    def __init__(self, **today: str) -> None:
-        self.today = today
+    def __init__(self, **current: str) -> None:
+        self.current = current
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
-        """Let pydantic take a former name for the name of today."""
+        """Make pydantic replace a former name with the current one."""
         from pydantic_core import core_schema
 
         def renamed(value: Any) -> Any:
-            return self.today.get(value, value) if isinstance(value, str) else value
+            return self.current.get(value, value) if isinstance(value, str) else value
 
         return core_schema.no_info_before_validator_function(renamed, handler(source))
 
@@ -119,17 +119,17 @@ BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than
 
 
 def bare(hint: Any) -> Any:
-    """The type itself, without what an `Annotated` says about it."""
+    """Return the type in an `Annotated`, or the type itself."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def setting_in(hint: Any) -> Setting:
-    """The `Setting` in the type of a field; one without facts if there is none, as in a class of the user's own."""
+    """Return the `Setting` in the type of a field; an empty one if there is none, as in a custom class."""
     return next((fact for fact in getattr(hint, "__metadata__", ()) if isinstance(fact, Setting)), PLAIN)
 
 
 def bounds(hint: Any) -> dict[str, float]:
-    """The bounds of the numbers in a type, by "ge", "gt", "le" and "lt"."""
+    """Return the bounds of the numbers in a type, by "ge", "gt", "le" and "lt"."""
     limits: dict[str, Any] = {}
     for fact in getattr(hint, "__metadata__", ()):
         if isinstance(fact, Ge | Gt | Le | Lt):
@@ -142,12 +142,12 @@ def bounds(hint: Any) -> dict[str, float]:
 def range_text(limits: Mapping[str, float]) -> str:
     """Format the bounds of a number, such as "at least 1" or "from 0 to 1"; empty without any."""
     if limits.keys() == {"ge", "le"}:
-        return f"from {limits['ge']} to {limits['le']}"
-    return " and ".join(f"{BOUNDS[name]} {limit}" for name, limit in limits.items())
+        return f"from {limits['ge']:,} to {limits['le']:,}"
+    return " and ".join(f"{BOUNDS[name]} {limit:,}" for name, limit in limits.items())
 
 
 def descriptions(table: type) -> dict[str, str]:
-    """Get the description of each field of a dataclass: the docstring below the field, there or in a base class."""
+    """Return the description of each field of a dataclass: the docstring below it, there or in a base class."""
     texts: dict[str, str] = {}
     for kind in reversed(table.__mro__):
         if is_dataclass(kind):
@@ -157,10 +157,10 @@ def descriptions(table: type) -> dict[str, str]:
 
 @cache
 def _docstrings(module: str) -> dict[str, dict[str, str]]:
-    """For each class of a module, the docstrings below its fields; empty if the source cannot be read."""
+    """Return the docstrings below the fields of each class of a module; empty if the source cannot be read."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except (OSError, TypeError, KeyError):  # as of a class that was typed at a prompt
+    except (OSError, TypeError, KeyError):  # for example for a class that was typed at a prompt
         return {}
     texts: dict[str, dict[str, str]] = {}
     for kind in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Settings of training: the optimiser, the training loop and processes that train together."""
+"""Training settings: the optimizer, the training loop and processes that train together."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,30 +10,30 @@ from heedful.config.setting import Count, Fixed, FormerValues, Natural, NonNegat
 
 Shardings = Literal["none", "full", "hybrid"]
 
-BEST = Fixed("the best score so far would be of another kind")
+BEST = Fixed("the best score so far could not be compared with the new ones")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig:
-    """Settings of the scores of validation and of tests."""
+    """Validation and test score settings."""
 
     metrics: Annotated[tuple[str, ...], Setting(resume=BEST)] = ()
-    """Names of the metrics that are computed from outputs, those of yours as `module:object`. The first selects the
-    best checkpoint, unless `train.best` does. Empty: those of the task."""
+    """Names of the metrics to compute from outputs; custom ones as `module:object`. The first selects the best
+    checkpoint, unless `train.best` is set. Empty: those of the task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Settings of the optimiser and the learning-rate schedule. Steps are counted from 1."""
+    """Optimizer and learning-rate schedule settings. Steps are counted from 1."""
 
     name: Annotated[
         Literal["adam", "adamw", "muon", "row_sgd"],
-        Setting(aliases=("optim",), resume=Fixed("the state that is kept is that of the old optimiser")),
+        Setting(aliases=("optim",), resume=Fixed("the saved state belongs to the old optimizer")),
     ] = "adam"
-    """Optimiser. `muon` orthogonalises the updates of matrices in the stacks; `row_sgd` is SGD for word vectors."""
+    """Optimizer. `muon` orthogonalises the updates of the matrices in the stacks; `row_sgd` is SGD for word vectors."""
 
     lr: Annotated[Positive, Setting(aliases=("learning_rate",))] = 1.0
-    """Peak learning rate. With `schedule = "noam"`, a factor on the formula of the paper."""
+    """Peak learning rate. With `schedule = "noam"`, a factor on the paper's formula."""
 
     betas: Annotated[tuple[Rate, Rate], Setting(aliases=("adam_betas",))] = (0.9, 0.98)
     """Coefficients of the running averages of the gradient and its square."""
@@ -53,7 +53,7 @@ class OptimizerConfig:
     paper."""
 
     warmup: Annotated[Natural, Setting(aliases=("num_warmup_steps", "warmup_steps", "warmup_updates"))] = 4000
-    """Number of updates in which the learning rate rises."""
+    """Number of updates during which the learning rate rises."""
 
     min_lr: NonNegative = 0.0
     """Learning rate at which `cosine` and `linear` end, when the first limit of the run is reached."""
@@ -61,12 +61,34 @@ class OptimizerConfig:
     clip_norm: Annotated[NonNegative, Setting(aliases=("clip", "grad_clip", "gradient_clip_val", "max_grad_norm"))] = (
         0.0
     )
-    """Largest norm of the gradient; a larger gradient is scaled down. 0 turns clipping off."""
+    """Maximum norm of the gradient; a larger gradient is scaled down. 0 turns clipping off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoraConfig:
+    """LoRA settings (Hu et al. 2022): low-rank updates of the linear layers are trained, not the layers themselves."""
+
+    rank: Annotated[Count, Setting(aliases=("lora_r", "lora_rank", "r"))] = 8
+    """Rank of the update of a layer, and so the number of its trained weights: rank x (inputs + outputs)."""
+
+    alpha: Annotated[Positive, Setting(aliases=("lora_alpha",))] = 16.0
+    """Scale of the updates, which are multiplied by alpha / rank."""
+
+    dropout: Annotated[Rate, Setting(aliases=("lora_dropout",), resume="ask")] = 0.0
+    """Dropout of the inputs of the updates."""
+
+    targets: Annotated[tuple[str, ...], Setting(aliases=("lora_target", "lora_target_modules", "target_modules"))] = ()
+    """Linear layers that get an update, given as parts of their names, such as `q` or `encoder.blocks.0`. Empty: all
+    but the output layer."""
+
+    also: Annotated[tuple[str, ...], Setting(aliases=("modules_to_save",))] = ()
+    """Weights that are trained as well, given as prefixes of their names, such as `backbone.embedding`. Those that the
+    start model lacks, such as a new output layer, are always trained."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Settings of the training loop. Numbers of updates count from the start of the run, also when it is resumed."""
+    """Training loop settings. Updates are counted from the start of the run, even if it is resumed."""
 
     seed: Annotated[Natural, Setting(resume=ORDER)] = 1
     """Random seed."""
@@ -84,19 +106,32 @@ class TrainConfig:
             )
         ),
     ] = None
-    """Model folder or run to start from (warm start). Its shape and tokenizer are used, too."""
+    """Model folder or run to start from (warm start), or `hf:OWNER/NAME` on the Hugging Face Hub. Its shape and
+    tokenizer are used as well."""
 
     start_decoder: str | None = None
     """Language model from which the decoder of an encoder-decoder starts."""
 
+    start_encoder_layers: tuple[Count, ...] = ()
+    """Encoder layers of `start` that the model has, counted from 1. A layer may be listed several times. Empty: all."""
+
+    start_decoder_layers: tuple[Count, ...] = ()
+    """Decoder layers of `start` that the model has, counted from 1. A layer may be listed several times. Empty: all."""
+
     freeze: Annotated[
-        tuple[str, ...], Setting(resume=Fixed("the state that is kept is that of the weights which were trained"))
+        tuple[str, ...], Setting(resume=Fixed("the saved optimizer state belongs to the weights that were trained"))
     ] = ()
-    """Weights that are not trained, as prefixes of their names, such as `backbone.embedding`."""
+    """Weights that are not trained, given as prefixes of their names, such as `backbone.embedding`."""
+
+    lora: Annotated[
+        LoraConfig | None, Setting(resume=Fixed("the saved optimizer state belongs to the weights that were trained"))
+    ] = None
+    """LoRA settings with which the start model is fine-tuned. Not set: all weights are trained."""
 
     vocabulary: Literal["keep", "extend", "remap"] | None = None
-    """What to do if the vocabulary of `start` differs from that of the recipe: use that of the model, or use that of
-    the recipe with the vectors of the model, where `extend` refuses to lose pieces. Not set: an error."""
+    """What to do if the vocabulary of `start` differs from the recipe's: `keep` uses the model's; `extend` and `remap`
+    use the recipe's, with the model's vectors for the tokens that both have. With `extend`, losing tokens is an error.
+    Not set: any difference is an error."""
 
     max_updates: Annotated[
         Count,
@@ -115,7 +150,7 @@ class TrainConfig:
             resume="length",
         ),
     ] = 100_000
-    """Largest number of updates (steps of the optimiser)."""
+    """Maximum number of updates (optimizer steps)."""
 
     max_epochs: Annotated[
         Count | None,
@@ -123,16 +158,16 @@ class TrainConfig:
             aliases=("epoch", "epochs", "max_epoch", "n_epochs", "num_epochs", "num_train_epochs"), resume="length"
         ),
     ] = None
-    """Largest number of passes over the training data."""
+    """Maximum number of passes over the training data."""
 
     max_minutes: Annotated[Positive | None, Setting(aliases=("max_time", "minutes"), resume="length")] = None
-    """Longest training time in minutes, without validation. A slower machine makes fewer updates."""
+    """Maximum training time in minutes, without validation. A slower machine completes fewer updates."""
 
     batch_tokens: Annotated[
         Count,
         Setting(aliases=("batch", "batch_size", "per_device_train_batch_size", "train_batch_size"), resume=ORDER),
     ] = 4096
-    """Largest batch in tokens: sentences x the longest side of the batch, padding included."""
+    """Maximum batch size in tokens: sentences x the longest side of the batch, padding included."""
 
     accumulate: Annotated[
         Count, Setting(aliases=("accum_count", "accumulate_grad_batches", "gradient_accumulation_steps", "update_freq"))
@@ -140,40 +175,41 @@ class TrainConfig:
     """Number of batches whose gradients are accumulated for one update."""
 
     label_smoothing: Annotated[Rate, Setting(aliases=("smoothing",))] = 0.1
-    """Label smoothing. Every loss that is shown includes it; perplexity does not."""
+    """Label smoothing. All reported losses include it; perplexity does not."""
 
     class_weights: Literal["balanced"] | dict[str, float] | None = None
     """Weights of the classes in the loss, by class. `balanced` gives all classes the same total weight."""
 
     precision: Annotated[
-        Literal["auto", "float32", "bfloat16", "autocast"],
+        Literal["auto", "float32", "bfloat16", "autocast", "float16"],
         Setting(
             aliases=("amp", "bf16", "fp16", "mixed_precision"),
-            values={"bf16": "bfloat16", "fp32": "float32", "mixed": "autocast"},
+            values={"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "mixed": "autocast"},
         ),
     ] = "auto"
-    """Number format. `bfloat16` computes in bfloat16 with float32 master weights, `autocast` is mixed precision of
-    PyTorch, and `auto` is bfloat16 where the hardware computes it and float32 elsewhere."""
+    """Number format. `bfloat16` uses bfloat16 with float32 master weights, `autocast` is PyTorch's mixed precision,
+    `float16` the same in float16 with a scaled loss, for GPUs without bfloat16, and `auto` is bfloat16 where the
+    hardware supports it and is faster with it, and float32 elsewhere."""
 
     compile: bool = False
-    """If `true`, the model is compiled with `torch.compile`."""
+    """If `true`, the blocks of the model are compiled with `torch.compile`."""
 
     activation_checkpointing: Annotated[
         bool, Setting(aliases=("checkpoint_activations", "gradient_checkpointing"), resume="free")
     ] = False
-    """If `true`, blocks are computed again in the backward pass: less memory, the same result."""
+    """If `true`, blocks are recomputed in the backward pass: less memory, the same result."""
 
     device: Annotated[str, Setting(aliases=("cuda", "gpu", "no_cuda"), resume="free", per_machine=True)] = "auto"
     """Device to train on: `cpu`, `cuda`, `cuda:1`, `mps`, or `auto` for a GPU if there is one."""
 
     threads: Annotated[Count | None, Setting(aliases=("num_threads",), resume="free", per_machine=True)] = None
-    """CPU threads of each process. Not set: what torch chooses, at most one for each core."""
+    """CPU threads of each process. Not set: torch's choice, at most one per core."""
 
     workers: Annotated[
         Annotated[int, Ge(0), Le(1000)] | None,
         Setting(aliases=("dataloader_num_workers", "num_workers"), resume="free", per_machine=True),
     ] = None
-    """Worker processes that read batches ahead. Not set: for images and audio on a GPU one for each core, else 0."""
+    """Worker processes that read batches ahead. Not set: for images and audio on a GPU one per core, otherwise 0."""
 
     validate_every: Annotated[
         Count,
@@ -189,7 +225,7 @@ class TrainConfig:
     best: Annotated[str | None, Setting(aliases=("best_checkpoint_metric", "metric_for_best_model"), resume=BEST)] = (
         None
     )
-    """Score that selects the best checkpoint. Not set: the first score of the task."""
+    """Score that selects the best checkpoint. Not set: the task's first score."""
 
     patience: Annotated[Count | None, Setting(aliases=("early_stopping", "early_stopping_patience"), resume="free")] = (
         None
@@ -200,24 +236,24 @@ class TrainConfig:
         Count,
         Setting(
             aliases=("save_checkpoint_steps", "save_interval", "save_interval_updates", "save_steps"),
-            resume=Fixed("the checkpoints that the end may average were chosen by it"),
+            resume=Fixed("the checkpoints to average at the end depend on it"),
         ),
     ] = 1000
     """Number of updates between checkpoints."""
 
     save_minutes: Annotated[Positive, Setting(resume="free")] = 10.0
-    """Longest time between checkpoints in minutes."""
+    """Maximum time between checkpoints in minutes."""
 
     keep_last: Annotated[
         Count, Setting(aliases=("keep_checkpoint", "keep_last_epochs", "save_total_limit"), resume="free")
     ] = 3
-    """Number of the latest checkpoints that are kept."""
+    """Number of most recent checkpoints that are kept."""
 
     average_last: Annotated[Count, Setting(aliases=("average_checkpoints",))] = 1
-    """Number of the latest checkpoints whose mean is the final model, unless one of them is clearly better."""
+    """Number of most recent checkpoints whose average is the final model, unless one of them is clearly better."""
 
     log_every: Annotated[Count, Setting(aliases=("log_interval", "logging_steps", "report_every"), resume="free")] = 50
-    """Number of updates between lines of the log."""
+    """Number of updates between log lines."""
 
     tensorboard: Annotated[bool, Setting(resume="free")] = False
     """If `true`, the log is also written for TensorBoard."""
@@ -225,13 +261,13 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelConfig:
-    """Settings of training in several processes, on one machine or on many. No result depends on them."""
+    """Settings for training in several processes, on one or several machines. Results do not depend on them."""
 
     timeout_minutes: Annotated[Positive, Le(1_000_000)] = 10.0
-    """Time in minutes that processes wait for one that does not answer before training ends."""
+    """Time in minutes that processes wait for one that does not respond before training stops."""
 
     shard: Shardings = "none"
-    """Sharding of the model: `full` over all processes (FSDP2), `hybrid` over groups that each hold a copy (HSDP)."""
+    """Sharding of the model: `full` over all processes (FSDP2), `hybrid` over groups that each have a copy (HSDP)."""
 
     shard_processes: Count | None = None
-    """Number of processes that hold a copy together, with `shard = "hybrid"`. Not set: those of one machine."""
+    """Number of processes that share a copy, with `shard = "hybrid"`. Not set: those of one machine."""

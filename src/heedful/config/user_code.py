@@ -1,14 +1,15 @@
-"""Classes of the user's own, which a recipe names: tasks and architectures.
+"""Custom classes that a recipe names: tasks and architectures.
 
-One of an installed package has a name by its entry point. One of any other module is named as "module:Class". Such a
-name may come from a stranger's model folder, so the class is looked for among the modules that the program has
-imported; a module is imported only for a recipe that the user names, or by `heedful --import MODULE`.
+A class in an installed package is named by its entry point, and a class in any other module as "module:Class". Since
+such a name may come from a stranger's model folder, the class is looked up only in modules that the program has already
+imported; a module is imported only for a recipe that the user gives, or by `heedful --import MODULE`.
 """
 
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,14 +17,23 @@ from typing import Any, TypeVar
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.registry import ARCHITECTURES, TASKS, Registry
+from heedful.wording import either
 
 T = TypeVar("T")
 
-REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "task": TASKS}  # by the recipe's key
+REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "task": TASKS}  # by recipe key
+
+
+def check_task_name(name: str) -> None:
+    """Raise an InputError unless a task is built in, comes from an installed package, or is named as "module:Class"."""
+    if name not in TASKS and ":" not in name:
+        near = get_close_matches(name, TASKS)
+        hint = f"did you mean {either(near)}?" if near else f"choose one of {', '.join(TASKS)}"
+        raise InputError(f'task = "{name}": unknown task; {hint}')
 
 
 def find_class(key: str, name: str) -> type | None:
-    """The class of a package, or of an imported module as "module:Class", that a recipe names; None: no such name."""
+    """Find the custom class that a recipe names, from a package or as "module:Class"; None for other names."""
     if ":" in name:
         return find_object(key, name, type, "class")
     entries = REGISTRIES[key].installed().get(name)
@@ -36,12 +46,12 @@ def find_class(key: str, name: str) -> type | None:
 
 
 def find_object(key: str, name: str, kind: type[T], what: str) -> T:
-    """The object of one kind that a recipe names as "module:object"."""
+    """Find the object of a given type that a recipe names as "module:object"."""
     module, _, attribute = name.partition(":")
     imported = sys.modules.get(module)
     if imported is None:
         raise InputError(
-            f'{key} = "{name}": heedful imports no code that a model folder names. If you trust the module {module}, '
+            f'{key} = "{name}": heedful does not import code named by a model folder. If you trust {module}, '
             f"write `heedful --import {module} COMMAND ...`, or in Python `import {module}` before the model is loaded"
         )
     part = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
@@ -51,7 +61,7 @@ def find_object(key: str, name: str, kind: type[T], what: str) -> T:
 
 
 def import_class(name: str, place: str) -> None:
-    """Import the module of a class that a recipe of the user's names as "module:Class"; its code runs."""
+    """Import the module of a class that the user's recipe names as "module:Class"; its code runs."""
     module, colon, _ = name.partition(":")
     if colon:
         try:
@@ -61,9 +71,9 @@ def import_class(name: str, place: str) -> None:
 
 
 def import_user_module(module: str) -> None:
-    """Import a module with classes of the user's own, so that models may name them."""
+    """Import a module with custom classes, so that models may name them."""
     if not all(part.isidentifier() for part in module.split(".")):
-        raise InputError(f'"{module}" is not the name of a module; write it as in an import statement, without .py')
+        raise InputError(f'"{module}" is not a module name; write it as in an import statement, without .py')
     try:
         import_module(module)
     except ImportError as error:
@@ -73,15 +83,15 @@ def import_user_module(module: str) -> None:
 
 
 def own_code(recipe: Recipe) -> dict[str, str]:
-    """The keys of a recipe that name a class that does not come with heedful, and the names."""
+    """Map the recipe keys that name custom classes and metrics to these names."""
     names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
-    own = {key: name for key, name in names.items() if REGISTRIES[key].is_own(name)}
-    return own | {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics if ":" in name}
+    custom = {key: name for key, name in names.items() if REGISTRIES[key].is_custom(name)}
+    return custom | {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics if ":" in name}
 
 
 @contextmanager
 def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
-    """Context manager: an error of a class of the user's own becomes one that names the recipe's key, and the line."""
+    """Turn an error of a custom class in the block into an InputError that names the recipe's key, and the line."""
     own = own_code(recipe)
     try:
         yield
@@ -99,7 +109,7 @@ def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
 
 
 def _described(error: Exception, module: str) -> str:
-    """The error of a module, its last line there, and a remedy where one is known."""
+    """Describe an error raised in a module with the last line reached there, and a remedy if one is known."""
     place = _line_in(error, module)
     text = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
     missing = getattr(error, "obj", None)
@@ -109,14 +119,14 @@ def _described(error: Exception, module: str) -> str:
             "heedful.config.schema.ModelConfig, which has all keys of a Transformer"
         )
     if "meta" in str(error) and isinstance(error, RuntimeError):
-        return f"{text}; the model is first built without values, on the device meta: compute numbers without tensors"
+        return f"{text}; the model is first built without values, on the meta device: compute numbers without tensors"
     return text
 
 
 def _line_in(error: Exception, module: str) -> str:
-    """The last line of a module that an error has come through, as text; empty if there is none."""
+    """Return the last line of a module in the traceback of an error, as text; empty if there is none."""
     if isinstance(error, SyntaxError):
-        return ""  # the error itself names the line
+        return ""  # the error itself gives the line
     file = getattr(sys.modules.get(module), "__file__", None) or f"{module.rpartition('.')[2]}.py"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if Path(frame.filename).name == Path(file).name:

@@ -1,6 +1,7 @@
-"""Conversion of models between heedful and the formats of Hugging Face and CTranslate2, one file for each format.
+"""Conversion of models between heedful and the Hugging Face and CTranslate2 formats, one file for each format.
 
-A new format is a file with a `Format`, a line in `registry.FORMATS`, and its name in `cli.convert`.
+A new format is a file with a `Format` to read it or an `Exporter` to write it, and a line in `registry.FORMATS` or
+`registry.EXPORTERS`.
 """
 
 from typing import TYPE_CHECKING

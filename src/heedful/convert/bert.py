@@ -1,4 +1,4 @@
-"""Read and write BERT in the format of Hugging Face: `BertModel`, `BertForMaskedLM` and `BertForPreTraining`."""
+"""Read and write BERT in the Hugging Face format: `BertModel`, `BertForMaskedLM` and `BertForPreTraining`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,28 +7,33 @@ import torch
 
 from heedful.architectures import MaskedLanguageModel, SentenceEncoder
 from heedful.config.schema import Recipe
+from heedful.convert.exporter import Exporter
 from heedful.convert.model import (
+    DTYPE,
+    PRECISIONS,
     Format,
     Model,
-    expected,
+    converted_recipe,
     heads_note,
     read_tokenizer,
     read_weights,
-    recipe_of,
-    renumbered,
+    renumbering_note,
+    shapes_of,
     write_hugging_face,
 )
 from heedful.convert.sentence_transformers import read_sentence_settings, sentence_files
-from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import reorder, silence
+from heedful.convert.settings import CONFIG, ENCODER_KEYS, Settings, read_config
+from heedful.convert.transformers_check import compare_with_transformers
 from heedful.convert.weights import (
     NOTHING,
     Names,
     Weights,
-    compare,
+    check_weights,
+    reorder_rows,
+    split_by_name,
+    suppress_absent,
     with_prefix,
     with_zero_biases,
-    without,
     without_copies,
 )
 from heedful.errors import InputError
@@ -59,31 +64,26 @@ NAMES = Names(
         "next_sentence.output": "cls.seq_relationship",
     }
 )
-EMBEDDING, BIAS = "backbone.embedding.weight", "output.bias"
+EMBEDDING, SEGMENTS, BIAS = "backbone.embedding.weight", "backbone.segments.table.weight", "output.bias"
+MIN_SEGMENTS = 2  # a BERT tokenizer produces the segment ids 0 and 1
 COPIES = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-SEGMENTS = "backbone.segments.table.weight"
 COMPUTED = r"bert\.embeddings\.position_ids"
 HEADS = r"(?:classifier|qa_outputs)\..*"  # of classifiers, taggers and extractive question answering
 POOLER, PRETRAINING = r"bert\.pooler\..*", r"(?:cls|bert\.pooler)\..*"
+ARCHITECTURES = {  # by a weight that only models with this head have
+    "next_sentence.output.weight": "BertForPreTraining",
+    "transform.dense.weight": "BertForMaskedLM",
+    EMBEDDING: "BertModel",
+}
 
 SETTINGS = Settings(
     model_type="bert",
     classes="Bert",
     tasks=(MaskedLanguageModelling, Ranking),
-    keys={
-        "hidden_size": "d_model",
-        "intermediate_size": "d_ff",
-        "num_attention_heads": "heads",
-        "num_hidden_layers": "encoder_layers",
-        "max_position_embeddings": "max_positions",
-        "type_vocab_size": "segments",
-        "layer_norm_eps": "norm_eps",
-        "hidden_dropout_prob": "dropout",
-        "attention_probs_dropout_prob": "attention_dropout",
-    },
+    keys=ENCODER_KEYS | {"max_position_embeddings": "max_positions", "type_vocab_size": "segments"},
     activation="hidden_act",
     fixed={
         "family": "encoder",
@@ -96,21 +96,26 @@ SETTINGS = Settings(
     },
     needed={"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True},
 )
-PREDICTING = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})  # the only one of heedful's MLM head
+# transformers has one activation for the blocks and the head; heedful's masked-token head always uses GELU.
+MASKED_LM_SETTINGS = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a BERT model folder of Hugging Face: with its head for masked tokens, or without as a sentence encoder."""
+    """Read a Hugging Face BERT: with its masked-token head, or without it as a sentence encoder."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     weights = with_prefix(read_weights(folder), "bert.", rf"(?:bert|cls)\..*|{HEADS}")
     # Files from before 2019 name the weights of norms gamma and beta.
-    names = {name: name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias") for name in weights}
-    theirs = without_copies({names[name]: value for name, value in weights.items()}, COPIES, where)
+    renamed = {
+        name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): value
+        for name, value in weights.items()
+    }
+    theirs = without_copies(renamed, COPIES, where)
     pairs = "cls.seq_relationship.weight" in theirs
     task = task or (MASKED_LM if "cls.predictions.bias" in theirs else RANKING)
+    # Sentence vectors need no head. Masked tokens need the pooler only together with the next-sentence head.
     unused = PRETRAINING if task != MASKED_LM else NOTHING if pairs else POOLER
-    theirs, left_out = without(theirs, f"{COMPUTED}|{HEADS}|{unused}")
+    theirs, left_out = split_by_name(theirs, f"{COMPUTED}|{HEADS}|{unused}")
     notes, data = heads_note(left_out, HEADS), {}
     if task == RANKING:
         sentences = read_sentence_settings(folder)
@@ -118,52 +123,53 @@ def read(folder: Path, task: str | None = None) -> Model:
         data = {"max_length": min(fields["max_positions"], sentences.max_length or fields["max_positions"])}
     if task == MASKED_LM and fields["activation"] != "gelu":
         raise InputError(
-            f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not '
+            f'{where}: in heedful, a head that predicts masked tokens has the activation "gelu", not '
             f'"{fields["activation"]}"'
         )
 
     tokenizers, old_id_of = read_tokenizer(folder, config["vocab_size"])
-    recipe = recipe_of(task, fields, tokenizers, folder, masking={"next_sentence": pairs}, data=data)
-    compare(theirs, NAMES.theirs(_expected(recipe, config["vocab_size"])), where)
-    ours = reorder(NAMES.ours(theirs), old_id_of, (EMBEDDING, BIAS))
+    recipe = converted_recipe(task, fields, tokenizers, folder, masking={"next_sentence": pairs}, data=data)
+    check_weights(theirs, NAMES.theirs(expected_weights(recipe, config["vocab_size"])), where)
+    ours = reorder_rows(NAMES.ours(theirs), old_id_of, (EMBEDDING, BIAS))
     if task == MASKED_LM:
-        ours |= silence(ours[BIAS], old_id_of)
+        ours |= suppress_absent(ours[BIAS], old_id_of)
     return Model(recipe=recipe, tokenizers=tokenizers, weights=ours, left_out=left_out, notes=notes)
 
 
-def write(model: Model, folder: Path) -> int:
+def write(model: Model, folder: Path, precision: str = "float32") -> int:
     """Write a heedful model as a Hugging Face folder: `BertForPreTraining`, `BertForMaskedLM` or `BertModel`.
 
-    Biases that the model lacks become zeros. BERT has embeddings of two segments: a model with one segment gets its
-    embedding twice, a model without segments gets zeros. A sentence encoder also gets the files of Sentence
-    Transformers. Returns the number of values in the weights.
+    Biases that the model lacks become zeros. BERT has embeddings for two segments: if the model has one, it is
+    duplicated; if it has none, both are zeros. A sentence encoder also gets the files of Sentence Transformers.
+    Returns the number of values in the weights.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = recipe.model
     config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, MIN_SEGMENTS))
-    described = PREDICTING if "transform.dense.weight" in model.weights else SETTINGS
-    settings = described.config(replace(recipe, model=config), model.tokenizers.source.config)
-    ours = with_zero_biases(model.weights, _expected(replace(recipe, model=config), rows))
-    # heedful takes the last embedding for unknown segments, so it is repeated where BERT needs more of them.
+    rules = MASKED_LM_SETTINGS if "transform.dense.weight" in model.weights else SETTINGS
+    settings = rules.config(replace(recipe, model=config), model.tokenizers.source.config)
+    ours = with_zero_biases(model.weights, expected_weights(replace(recipe, model=config), rows))
+    # heedful uses the last embedding for unknown segments, so it is repeated if BERT needs more.
     segments = ours.get(SEGMENTS, torch.zeros(1, config.d_model))
     ours[SEGMENTS] = torch.cat([segments, segments[-1:].expand(max(0, MIN_SEGMENTS - len(segments)), -1)])
     settings["architectures"] = [next(name for part, name in ARCHITECTURES.items() if part in ours)]
+    settings[DTYPE] = precision
     files = sentence_files(recipe) if recipe.task == RANKING else None
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, files=files)
 
 
-def _expected(recipe: Recipe, rows: int) -> Weights:
+def expected_weights(recipe: Recipe, rows: int) -> Weights:
     if recipe.task == MASKED_LM:
-        return expected(lambda: MaskedLanguageModel(recipe.model, rows, pairs=recipe.masking.next_sentence))
-    return expected(lambda: SentenceEncoder(recipe.model, rows))
+        return shapes_of(lambda: MaskedLanguageModel(recipe.model, rows, pairs=recipe.masking.next_sentence))
+    return shapes_of(lambda: SentenceEncoder(recipe.model, rows))
 
 
-MIN_SEGMENTS = 2  # a tokenizer of BERT gives the segment ids 0 and 1
-ARCHITECTURES = {
-    "next_sentence.output.weight": "BertForPreTraining",
-    "transform.dense.weight": "BertForMaskedLM",
-    EMBEDDING: "BertModel",
-}
-
-
-FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=renumbered)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("bert",), reader=read, names=NAMES)
+EXPORTER = Exporter(
+    title="Hugging Face",
+    writer=write,
+    precisions=PRECISIONS,
+    compare=compare_with_transformers,
+    engine="transformers",
+    changes=renumbering_note,
+)

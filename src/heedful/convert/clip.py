@@ -1,6 +1,6 @@
-"""Read and write CLIP in the format of Hugging Face: `CLIPModel`, with the settings of its tokenizer and images.
+"""Read and write CLIP in the Hugging Face format: `CLIPModel`, with its tokenizer and image settings.
 
-D model, C channels, P pixels on the side of a patch, S positions of an image.
+D model, C channels, P pixels per patch side, S positions of an image.
 """
 
 import math
@@ -15,31 +15,32 @@ from heedful.architectures.dual_encoder.model import MAX_SCALE, DualEncoder
 from heedful.architectures.dual_encoder.settings import DualEncoderConfig
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
-from heedful.convert.image_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
+from heedful.convert.exporter import Exporter
+from heedful.convert.image_settings import CLIP, PREPROCESSOR, image_settings, preprocessor
 from heedful.convert.model import (
+    DTYPE,
+    PRECISIONS,
     Format,
     Model,
-    expected,
+    converted_recipe,
     read_tokenizer,
     read_weights,
-    recipe_of,
-    renumbered,
+    renumbering_note,
+    shapes_of,
     write_hugging_face,
 )
-from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
-from heedful.convert.vocabulary import reorder
-from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without
+from heedful.convert.settings import CONFIG, Misfit, Settings, misfits_among, read_config
+from heedful.convert.weights import Names, Weights, check_weights, reorder_rows, split_by_name, with_zero_biases
 from heedful.errors import InputError
 from heedful.nn.patches import PatchEmbedding
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval
 from heedful.text.pipeline import BOS, EOS, PAD
 
 TASK = "image_text_retrieval"
-LARGEST_LOG_SCALE = math.log(MAX_SCALE)
+MAX_LOG_SCALE = math.log(MAX_SCALE)
 
 
 def blocks(ours: str, theirs: str) -> dict[str, str]:
-    """The names of the blocks of one encoder."""
     attention = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "out": "out_proj"}
     parts = {
         **{f"self_attention.{name}": f"self_attn.{other}" for name, other in attention.items()},
@@ -51,26 +52,27 @@ def blocks(ours: str, theirs: str) -> dict[str, str]:
     return {f"{ours}.blocks.#.{part}": f"{theirs}.layers.#.{other}" for part, other in parts.items()}
 
 
-CLASS_TOKEN = "pictures.backbone.embedding.class_token"
-PATCHES, PATCH_BIAS = "pictures.backbone.embedding.stem.project.weight", "pictures.backbone.embedding.stem.project.bias"
-POSITIONS = "pictures.backbone.stack.positions.table.weight"
-EMBEDDING = "texts.backbone.embedding.weight"
-SCALE, THEIR_SCALE = "log_scale", "logit_scale"  # single numbers, here in a vector
+IMAGES, TEXTS = "pictures", "texts"  # the encoders in heedful's weight names
+CLASS_TOKEN = f"{IMAGES}.backbone.embedding.class_token"
+PATCHES, PATCH_BIAS = (f"{IMAGES}.backbone.embedding.stem.project.{name}" for name in ("weight", "bias"))
+POSITIONS = f"{IMAGES}.backbone.stack.positions.table.weight"
+EMBEDDING = f"{TEXTS}.backbone.embedding.weight"
+SCALE, THEIR_SCALE = "log_scale", "logit_scale"  # single numbers, stored as vectors here
 
 NAMES = Names(
     {
         CLASS_TOKEN: "vision_model.embeddings.class_embedding",
-        "pictures.backbone.embedding.stem.project": "vision_model.embeddings.patch_embedding",
-        "pictures.backbone.stack.positions.table": "vision_model.embeddings.position_embedding",
-        "pictures.backbone.stack.embedding_norm": "vision_model.pre_layrnorm",  # the format spells it so
-        **blocks("pictures.backbone.stack", "vision_model.encoder"),
-        "pictures.backbone.stack.norm": "vision_model.post_layernorm",
-        "pictures.project": "visual_projection",
-        "texts.backbone.embedding": "text_model.embeddings.token_embedding",
-        "texts.backbone.stack.positions.table": "text_model.embeddings.position_embedding",
-        **blocks("texts.backbone.stack", "text_model.encoder"),
-        "texts.backbone.stack.norm": "text_model.final_layer_norm",
-        "texts.project": "text_projection",
+        f"{IMAGES}.backbone.embedding.stem.project": "vision_model.embeddings.patch_embedding",
+        f"{IMAGES}.backbone.stack.positions.table": "vision_model.embeddings.position_embedding",
+        f"{IMAGES}.backbone.stack.embedding_norm": "vision_model.pre_layrnorm",  # this is the format's spelling
+        **blocks(f"{IMAGES}.backbone.stack", "vision_model.encoder"),
+        f"{IMAGES}.backbone.stack.norm": "vision_model.post_layernorm",
+        f"{IMAGES}.project": "visual_projection",
+        f"{TEXTS}.backbone.embedding": "text_model.embeddings.token_embedding",
+        f"{TEXTS}.backbone.stack.positions.table": "text_model.embeddings.position_embedding",
+        **blocks(f"{TEXTS}.backbone.stack", "text_model.encoder"),
+        f"{TEXTS}.backbone.stack.norm": "text_model.final_layer_norm",
+        f"{TEXTS}.project": "text_projection",
     }
 )
 COMPUTED = r".*\.position_ids"
@@ -86,7 +88,7 @@ SETTINGS = Settings(
         f"{VISION}.intermediate_size": "d_ff",
         f"{VISION}.num_attention_heads": "heads",
         f"{VISION}.num_hidden_layers": "encoder_layers",
-        f"{VISION}.positions": "max_positions",  # follows from the size of an image and of its patches
+        f"{VISION}.positions": "max_positions",  # follows from the image and patch sizes
         f"{TEXT}.hidden_size": "text_d_model",
         f"{TEXT}.intermediate_size": "text_d_ff",
         f"{TEXT}.num_attention_heads": "text_heads",
@@ -109,69 +111,69 @@ SETTINGS = Settings(
     needed={},
     options=DualEncoderConfig,
 )
-DEFAULTS = {  # of settings that a config.json may leave out
+_DEFAULTS = {"num_hidden_layers": 12, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5, "attention_dropout": 0.0}
+DEFAULTS: dict[str, Any] = {  # for settings that a config.json may omit
     "projection_dim": 512,
     VISION: {
+        **_DEFAULTS,
         "hidden_size": 768,
         "intermediate_size": 3072,
         "num_attention_heads": 12,
-        "num_hidden_layers": 12,
         "num_channels": 3,
         "image_size": 224,
         "patch_size": 32,
-        "hidden_act": "quick_gelu",
-        "layer_norm_eps": 1e-5,
-        "attention_dropout": 0.0,
     },
     TEXT: {
+        **_DEFAULTS,
         "vocab_size": 49_408,
         "hidden_size": 512,
         "intermediate_size": 2048,
         "num_attention_heads": 8,
-        "num_hidden_layers": 12,
         "max_position_embeddings": 77,
-        "hidden_act": "quick_gelu",
-        "layer_norm_eps": 1e-5,
-        "attention_dropout": 0.0,
     },
 }
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a CLIP model folder of Hugging Face and convert the model to heedful.
+    """Read a Hugging Face CLIP.
 
-    CLIP has no bias of patches: a bias of zeros is added. It has no <pad> and no <unk> of its own, which get vectors of
-    zeros, and which no text has.
+    CLIP has no patch bias: a bias of zeros is added. It also lacks <pad> and <unk>, which get zero vectors and occur
+    in no text.
     """
     config, where = flat_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     if config[TEXT_ACTIVATION] != config[SETTINGS.activation]:
-        raise InputError(f"{folder / CONFIG}: {SETTINGS.activation} and {TEXT_ACTIVATION} differ, and heedful has one")
+        raise InputError(f"{folder / CONFIG}: {SETTINGS.activation} and {TEXT_ACTIVATION} differ, but heedful has one")
     side = config[f"{VISION}.image_size"]
-    image, notes = picture_settings(folder, (side, side), CLIP)
+    image, notes = image_settings(folder, (side, side), CLIP)
     image |= {"patch": config[f"{VISION}.patch_size"], "channels": config[f"{VISION}.num_channels"]}
     rows = config["vocab_size"]
     tokenizers, old_id_of = read_tokenizer(folder, rows)
     data = {"modality": "image", "max_length": fields["text_max_positions"]}
-    recipe = recipe_of(task or TASK, fields, tokenizers, folder, data=data, image=image, train={"label_smoothing": 0.0})
-    theirs, left_out = without(read_weights(folder), COMPUTED)
-    compare(theirs, to_theirs(expected_weights(recipe, rows), recipe.image), where)
-    ours = reorder(to_ours(theirs), old_id_of, (EMBEDDING,))
+    recipe = converted_recipe(
+        task or TASK, fields, tokenizers, folder, data=data, image=image, train={"label_smoothing": 0.0}
+    )
+    theirs, left_out = split_by_name(read_weights(folder), COMPUTED)
+    check_weights(theirs, to_theirs(expected_weights(recipe, rows), recipe.image), where)
+    scale = theirs.pop(THEIR_SCALE).reshape(1)
+    ours = NAMES.ours(theirs)
+    patches = ours[PATCHES].permute(0, 2, 3, 1).flatten(1).contiguous()  # D C P P to D PPC, channels last
+    ours |= {PATCHES: patches, PATCH_BIAS: torch.zeros(len(patches)), CLASS_TOKEN: ours[CLASS_TOKEN][None]}
+    ours = reorder_rows(ours | {SCALE: scale}, old_id_of, (EMBEDDING,))
     return Model(recipe=recipe, tokenizers=tokenizers, weights=ours, left_out=left_out, notes=notes)
 
 
-def write(model: Model, folder: Path) -> int:
-    """Write a dual encoder of heedful as a Hugging Face folder with a `CLIPModel`.
+def write(model: Model, folder: Path, precision: str = "float32") -> int:
+    """Write a dual encoder as a Hugging Face folder with a `CLIPModel`; biases that it lacks become zeros.
 
-    Biases that the model lacks become zeros. The bias of patches, for which CLIP has no place, is added to the
-    positions of the patches, which does the same. Returns the number of values in the weights.
+    The patch bias, for which CLIP has no place, is added to the patch positions, which is equivalent.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = replace(cast("DualEncoderConfig", recipe.model), attention_bias=True, bias=True)
     whole = replace(recipe, model=own)
     settings = SETTINGS.config(whole, model.tokenizers.source.config, image_misfits(recipe))
 
-    # The keys of the two encoders are in tables of their own, with the types that transformers gives them.
+    # Each encoder has its own table, with the type that transformers expects.
     config: dict[str, Any] = {VISION: {"model_type": "clip_vision_model"}, TEXT: {"model_type": "clip_text_model"}}
     for key, value in settings.items():
         part, _, name = key.rpartition(".")
@@ -181,58 +183,54 @@ def write(model: Model, folder: Path) -> int:
     config[TEXT] |= {"vocab_size": rows, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     for part in (VISION, TEXT):
         config[part] |= {"hidden_act": settings[SETTINGS.activation], "projection_dim": own.projection}
-    config |= {"architectures": ["CLIPModel"]}
+    config |= {"architectures": ["CLIPModel"], DTYPE: precision}
     ours = with_zero_biases(model.weights, expected_weights(whole, rows))
     files = {PREPROCESSOR: preprocessor(recipe.image)}
     return write_hugging_face(model, to_theirs(ours, recipe.image), config, folder, files=files, segments=False)
 
 
 def expected_weights(recipe: Recipe, rows: int) -> Weights:
-    """Shapes of the weights of a recipe's dual encoder with a vocabulary of so many rows, without values."""
+    """Return the weights of a recipe's dual encoder, with a vocabulary of `rows` tokens, as shapes without values."""
     config = cast("DualEncoderConfig", recipe.model)
-    return expected(lambda: DualEncoder(config, PatchEmbedding(recipe.image, config.d_model), rows))
+    return shapes_of(lambda: DualEncoder(config, PatchEmbedding(recipe.image, config.d_model), rows))
 
 
 def to_theirs(ours: Mapping[str, torch.Tensor], image: ImageConfig) -> Weights:
-    """Give heedful's weights the names and the shapes of CLIP's, and add the bias of patches to their positions."""
+    """Give heedful's weights CLIP's names and shapes, and add the patch bias to the patch positions."""
     weights = dict(ours)
     bias = weights.pop(PATCH_BIAS)
     positions = weights[POSITIONS][: image.tokens].clone()
+    # Position 0 belongs to the class token, which has no patch.
     positions[1:] += bias
+    # (D, P P C) -> (D, P, P, C) -> (D, C, P, P)
     patches = weights[PATCHES].unflatten(1, (image.patch, image.patch, image.channels)).permute(0, 3, 1, 2)
-    scale = weights.pop(SCALE).clamp(max=LARGEST_LOG_SCALE)
+    # heedful limits the scale where it is used, but transformers does not.
+    scale = weights.pop(SCALE).clamp(max=MAX_LOG_SCALE)
     shaped = {POSITIONS: positions, PATCHES: patches, CLASS_TOKEN: weights[CLASS_TOKEN][0]}
     return NAMES.theirs({**weights, **shaped}) | {THEIR_SCALE: scale[0]}
 
 
-def to_ours(theirs: Mapping[str, torch.Tensor]) -> Weights:
-    """Give CLIP's weights the names and the shapes of heedful's, with a bias of patches that is zero."""
-    weights = NAMES.ours({name: value for name, value in theirs.items() if name != THEIR_SCALE})
-    patches = weights[PATCHES].permute(0, 2, 3, 1).flatten(1).contiguous()
-    shaped = {PATCHES: patches, CLASS_TOKEN: weights[CLASS_TOKEN][None], SCALE: theirs[THEIR_SCALE].reshape(1)}
-    return {**weights, **shaped, PATCH_BIAS: torch.zeros(len(patches))}
-
-
 def flat_config(folder: Path) -> dict[str, Any]:
-    """Read config.json with defaults filled in, and with dotted names for the keys of its two encoders."""
+    """Read config.json, fill in defaults, and give the keys of its two encoders dotted names."""
     config = read_config(folder)
     flat = {**DEFAULTS, **config}
     for part in (VISION, TEXT):
         table = flat.pop(part)
         if not isinstance(table, dict):
-            raise InputError(f"{folder / CONFIG}: {part} has no keys; download it again")
+            raise InputError(f"{folder / CONFIG}: {part} is not a JSON object; download it again")
         flat |= {f"{part}.{key}": value for key, value in {**DEFAULTS[part], **table}.items()}
     try:
         side = flat[f"{VISION}.image_size"] // flat[f"{VISION}.patch_size"]
     except (TypeError, ZeroDivisionError) as error:
-        raise InputError(f"{folder / CONFIG}: image_size and patch_size are no sizes of pictures; mend them") from error
+        raise InputError(f"{folder / CONFIG}: image_size and patch_size are not valid sizes; fix them") from error
+    # One position for each patch, and one for the class token.
     return {**flat, f"{VISION}.positions": side**2 + 1, "vocab_size": flat[f"{TEXT}.vocab_size"]}
 
 
 def image_misfits(recipe: Recipe) -> list[Misfit]:
-    """List the settings by which images are not read as CLIP reads them."""
+    """List the settings that make image preprocessing differ from CLIP's."""
     image, side = recipe.image, recipe.image.size[0]
-    fitting = {
+    supported = {
         "image.size": (list(image.size), ([side, side],)),
         "image.stem": (image.stem, ("linear",)),
         "image.class_token": (image.class_token, (True,)),
@@ -241,9 +239,14 @@ def image_misfits(recipe: Recipe) -> list[Misfit]:
         "image.resize": (image.resize, ("crop", "squash")),
         "model.pooling": (recipe.model.pooling or "first", ("first",)),
     }
-    return [Misfit(key=key, value=own, fitting=those) for key, (own, those) in fitting.items() if own not in those]
+    return misfits_among(supported)
 
 
-FORMAT = Format(
-    reader=read, tasks=SETTINGS.tasks, writer=write, architecture=DualEncoderConfig.architecture, changes=renumbered
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("clip",), reader=read, names=NAMES)
+EXPORTER = Exporter(
+    title="Hugging Face",
+    writer=write,
+    precisions=PRECISIONS,
+    architecture=DualEncoderConfig.architecture,
+    changes=renumbering_note,
 )

@@ -1,21 +1,43 @@
-"""Read Whisper models in the format of CTranslate2, as faster-whisper uses them; writing is not supported."""
+"""Reading and writing of Whisper models in CTranslate2's format, as used by faster-whisper."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from heedful.convert.ctranslate2 import read_ctranslate2
-from heedful.convert.model import Format, Model
-from heedful.convert.opennmt import BLOCKS, count_layers, dotted
-from heedful.convert.weights import Names, Weights, without, without_copies
-from heedful.convert.whisper import MULTILINGUAL, TASKS, Description, converted
+from heedful.checkpoint.load import LoadedModel
+from heedful.convert.ctranslate2 import MODEL_BIN, read_ctranslate2
+from heedful.convert.ctranslate2_export import MISSING, TITLE, as_variables, fill, vocabulary
+from heedful.convert.exporter import Agreement
+from heedful.convert.model import Format, Model, count_values
+from heedful.convert.opennmt import BLOCKS, count_layers, torch_name
+from heedful.convert.weights import Names, split_by_name, without_copies
+from heedful.convert.whisper import (
+    EMBEDDING,
+    MULTILINGUAL,
+    PREPROCESSOR,
+    TASKS,
+    Description,
+    audio_settings,
+    convert_whisper,
+    preprocessor,
+    tokenizer_json,
+    whisper_layout,
+    whisper_order,
+)
 from heedful.errors import InputError
-
-__all__ = ["TASKS", "read"]
+from heedful.predictors.ctranslate2_transcriber import CTranslate2Transcriber, SpeechModel
+from heedful.predictors.speech import SpeechRules
+from heedful.predictors.transcriber import Transcriber
+from heedful.predictors.word_times import alignment_heads
+from heedful.storage.atomic import atomic_folder, named_write_errors
+from heedful.text.pipeline import PAD, UNK
+from heedful.text.speech_tokens import WITHOUT_TIMES, SpeechTokens
 
 SPEC = "WhisperSpec"
-GELU = 3  # the number of the activation in CTranslate2
+GELU = 3  # CTranslate2's number for this activation
 NAMES = Names(
     {
         "source_embedding.first": "encoder.conv1",
@@ -35,16 +57,27 @@ NEEDED += ("encoder.layer_0.ffn.linear_0.weight", "decoder.embeddings.weight", "
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Whisper in the format of CTranslate2 and convert the model to heedful; weights become float32."""
-    model, where = read_ctranslate2(folder), str(folder / "model.bin")
+    """Read a Whisper model in CTranslate2's format; weights become float32."""
+    model, where = read_ctranslate2(folder), str(folder / MODEL_BIN)
     if model.binary.spec != SPEC:
-        raise InputError(f"{where}: holds a {model.binary.spec}, and no {SPEC}")
-    theirs = {dotted(name): torch.from_numpy(value) for name, value in model.binary.variables.items()}
+        raise InputError(f"{where}: contains a {model.binary.spec}, not a {SPEC}")
+    theirs = {torch_name(name): torch.from_numpy(value) for name, value in model.binary.variables.items()}
     if missing := [name for name in NEEDED if name not in theirs]:
-        raise InputError(f"{where}: has no {' and no '.join(missing)}; is it whole?")
-    check_settings(theirs, where)
+        raise InputError(f"{where}: has no {' and no '.join(missing)}; is it complete?")
+    # Scalars are settings of the layers: with a different value, the weights would be converted without an error but
+    # give different results. heedful has one number of heads for both stacks.
+    fitting = SETTINGS | {"num_heads": int(theirs["encoder.num_heads"])}
+    misfits = []
+    for name, value in theirs.items():
+        key = name.partition(".")[2]  # after the name of the stack
+        if value.ndim == 0 and int(value) != fitting.get(key, int(value)):
+            misfits.append(f"{name} is {int(value)}, but should be {fitting[key]}")
+    if misfits:
+        raise InputError(f"{where}: not a Whisper model: {'; '.join(sorted(misfits))}")
     embedding = theirs["decoder.embeddings.weight"]
     languages = [model.target_vocabulary[i].strip("<|>") for i in _ids(model.config.get("lang_ids"))]
+    # The files of OpenAI's English models list languages as well.
+    is_english = len(embedding) == MULTILINGUAL - 1 or (not languages and len(embedding) < MULTILINGUAL)
     description = Description(
         fields={
             "d_model": embedding.shape[1],
@@ -57,36 +90,103 @@ def read(folder: Path, task: str | None = None) -> Model:
         },
         rows=len(embedding),
         names=model.target_vocabulary,
-        languages=(languages or None) if len(embedding) >= MULTILINGUAL else (),
+        languages=() if is_english else languages or None,
         suppress=_ids(model.config.get("suppress_ids")),
         suppress_first=_ids(model.config.get("suppress_ids_begin")),
         alignment_heads=model.config.get("alignment_heads") or (),
-        audio={"mels": theirs["encoder.conv1.weight"].shape[1]},
+        audio=audio_settings(folder, theirs["encoder.conv1.weight"].shape[1]),
     )
     theirs = without_copies({name: value for name, value in theirs.items() if value.ndim}, COPIES, where)
-    theirs, _ = without(theirs, r"decoder\.alignment_heads")
+    theirs, _ = split_by_name(theirs, r"decoder\.alignment_heads")
     try:
         ours = NAMES.ours(theirs)
     except KeyError as error:
-        raise InputError(f"{where}: heedful's model has no place for the weight {error}") from error
-    return converted(folder, description, ours, task)
+        raise InputError(f"{where}: heedful cannot represent the weight {error}") from error
+    return convert_whisper(folder, description, ours, task)
 
 
-def check_settings(theirs: Weights, where: str) -> None:
-    """Check that the settings in model.bin are those of a Whisper."""
-    fitting = SETTINGS | {"num_heads": int(theirs["encoder.num_heads"])}
-    others = []
-    for name, value in theirs.items():
-        key = name.partition(".")[2]  # after the name of the stack
-        if value.ndim == 0 and int(value) != fitting.get(key, int(value)):
-            others.append(f"{name} is {int(value)}, and should be {fitting[key]}")
-    if others:
-        raise InputError(f"{where}: this is no Whisper: {'; '.join(sorted(others))}")
+def write(model: Model, folder: Path, precision: str = "float32") -> int:
+    """Write a speech model as a folder that `ctranslate2.models.Whisper` and faster-whisper open.
+
+    Returns the number of values in the weights. Tokens that heedful never writes are among the suppressed ones.
+
+    Raises:
+        InputError: The model differs from a Whisper model, or ctranslate2 is not installed.
+    """
+    try:
+        spec, order = specification(model)
+    except InputError as error:
+        raise InputError(f"CTranslate2 supports audio models in Whisper's layout only: {error}") from error
+    recipe, tokenizer = model.recipe, model.tokenizers.target
+    new_ids = {old: new for new, old in enumerate(order)}
+    tokens = SpeechTokens.of(tokenizer)
+    rules = SpeechRules.of(tokens, recipe.transcribe, tokens.times, len(tokenizer))
+    heads = recipe.model.heads
+    spec.config.suppress_ids = [new for new, old in enumerate(order) if rules.never[old]]
+    spec.config.suppress_ids_begin = sorted(new_ids[i] for i in recipe.transcribe.suppress_first)
+    spec.config.lang_ids = [new_ids[tokens.languages[code]] for code in recipe.transcribe.languages]
+    # heedful numbers the heads of all layers consecutively; CTranslate2 uses pairs of a layer and a head in it.
+    spec.config.alignment_heads = [list(divmod(head, heads)) for head in alignment_heads(recipe)]
+    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
+        for name, contents in {
+            "tokenizer.json": tokenizer_json(tokenizer, new_ids),
+            PREPROCESSOR: preprocessor(recipe.audio),
+        }.items():
+            writer.write(name, [json.dumps(contents, ensure_ascii=False, indent=2).encode("utf-8")])
+        # Read from the tokenizer.json above, so that both files list the tokens in the same order.
+        spec.register_vocabulary(vocabulary(writer.path))
+        spec.validate()
+        spec.optimize(quantization=None if precision == "float32" else precision)
+        spec.save(str(writer.path))
+    return count_values(model.weights)
 
 
-def _ids(listed: Any) -> list[int]:
-    """The ids in a list of config.json; those below zero stand for others, and are left out."""
-    return [i for i in listed or [] if isinstance(i, int) and i >= 0]
+def specification(model: Model) -> tuple[Any, list[int]]:
+    """Build CTranslate2's specification of a Whisper, and list heedful's ids in the order of its vocabulary."""
+    _, ours, absent = whisper_layout(model)
+    tokens = SpeechTokens.of(model.tokenizers.target)
+    # CTranslate2 takes all tokens after this one for timestamps.
+    after = range(len(model.tokenizers.target))[-len(tokens.times) :] if tokens.times else range(0)
+    if after != tokens.times or tokens.without_times != max(tokens.controls - set(after), default=0):
+        raise InputError(
+            f'the tokenizer of the model "{model.recipe.name}" has no {WITHOUT_TIMES}, or tokens after it that are not '
+            "timestamps; train with the tokenizer of a Whisper (tokenizer.path, or train.start)"
+        )
+    try:
+        from ctranslate2.specs.whisper_spec import WhisperSpec
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    config = model.recipe.model
+    order = [i for i in (PAD, UNK) if i not in absent] + whisper_order(len(model.tokenizers.target), tokens)
+    ours[EMBEDDING] = ours[EMBEDDING][order]
+    spec = WhisperSpec(config.encoder_layers, config.heads, config.decoder_layers, config.heads)
+    variables = as_variables(NAMES.theirs(ours))
+    # The specification has an output matrix; Whisper's is tied to the embeddings.
+    fill(spec, variables | {"decoder.projection.weight": variables["decoder.embeddings.weight"]})
+    return spec, order
 
 
-FORMAT = Format(reader=read, tasks=TASKS)
+def compare_outputs(loaded: LoadedModel, folder: Path, files: Sequence[str]) -> Agreement:
+    """Compare the greedy transcripts of the first window of audio files with those of an export in float32."""
+    options = {"beam": 1, "penalty": "average", "alpha": 1.0}  # scores are the mean log-probability of a token
+    here = loaded.use_as(Transcriber).with_options(**options)
+    model = SpeechModel(folder, folder, loaded.recipe, "float32", lambda: here)
+    there = CTranslate2Transcriber(model, loaded.tokenizers, None)
+    # The same settings on both sides, so that only the computation can differ.
+    there.settings, there.config = here.settings, here.config
+    equal, differences = 0, []
+    for file in files:
+        reading = here.begin(file)
+        if not reading.finished:  # the language detected here is used there
+            [[(ours, _)]], [[(theirs, _)]] = (list(each.search_windows([[reading]])) for each in (here, there))
+            equal += ours.tokens == theirs.tokens
+            differences.append(abs(ours.score - theirs.score))
+    return Agreement(inputs=len(differences), equal=equal, difference=max(differences, default=0.0), program=TITLE)
+
+
+def _ids(values: Any) -> list[int]:
+    """Return the ids in a list of config.json, without negative ones, which are placeholders."""
+    return [i for i in values or [] if isinstance(i, int) and i >= 0]
+
+
+FORMAT = Format(tasks=TASKS, file=MODEL_BIN, kinds=(SPEC,), reader=read)

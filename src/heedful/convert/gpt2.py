@@ -1,4 +1,4 @@
-"""Read and write GPT-2 in the format of Hugging Face: `GPT2LMHeadModel`, and read `GPT2Model`.
+"""Read and write GPT-2 in the Hugging Face format: `GPT2LMHeadModel`, and read `GPT2Model`.
 
 V tokens, D model.
 """
@@ -11,20 +11,34 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.architectures import LanguageModel
+from heedful.convert.exporter import Exporter
 from heedful.convert.model import (
+    DTYPE,
+    PRECISIONS,
     Format,
     Model,
-    expected,
+    converted_recipe,
     heads_note,
     read_tokenizer,
     read_weights,
-    recipe_of,
-    renumbered,
+    renumbering_note,
+    shapes_of,
     write_hugging_face,
 )
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import lacking, reorder, silence
-from heedful.convert.weights import Names, Weights, compare, with_prefix, with_zero_biases, without, without_copies
+from heedful.convert.transformers_check import compare_with_transformers
+from heedful.convert.weights import (
+    Names,
+    Weights,
+    absent_tokens,
+    check_weights,
+    reorder_rows,
+    split_by_name,
+    suppress_absent,
+    with_prefix,
+    with_zero_biases,
+    without_copies,
+)
 from heedful.nn.embedding import only_silences
 from heedful.tasks.language_model import CausalLanguageModelling
 
@@ -82,62 +96,67 @@ SETTINGS = Settings(
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a GPT-2 model folder of Hugging Face and convert the model to heedful.
+    """Read a Hugging Face GPT-2.
 
-    GPT-2 has no <pad>, no <unk>, and one token for both ends of a text. A token that GPT-2 lacks gets an embedding of
-    zeros and an output bias that gives it probability 0, so that all other tokens keep their probabilities.
+    GPT-2 has no <pad>, no <unk>, and a single token for both ends of a text. A token that GPT-2 lacks gets a zero
+    embedding and an output bias that gives it probability 0, so that all other tokens keep their probabilities.
     """
     config, where = read_config(folder), str(folder)
+    # As in transformers, where null means four times the model size.
     if config.get("n_inner") is None:
         config["n_inner"] = 4 * config.get("n_embd", 0)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     weights = with_prefix(read_weights(folder), "transformer.", rf"transformer\..*|lm_head\..*|{HEADS}")
-    theirs, left_out = without(weights, rf"{MASKS}|{HEADS}")
+    theirs, left_out = split_by_name(weights, rf"{MASKS}|{HEADS}")
     if config.get("tie_word_embeddings", True):
         theirs = without_copies(theirs, COPIES, where)
     else:
         fields["tie"] = "none"
 
     tokenizers, old_id_of = read_tokenizer(folder, config["vocab_size"])
-    bias = silence(None, old_id_of)
-    recipe = recipe_of(task or TASK, fields | {"output_bias": bool(bias)}, tokenizers, folder)
+    # GPT-2 has no output bias. One is added only if tokens are added, to give these probability 0.
+    bias = suppress_absent(None, old_id_of)
+    recipe = converted_recipe(task or TASK, fields | {"output_bias": bool(bias)}, tokenizers, folder)
+    # Check the weights in their original form, without that bias and with the file's rows.
     original = replace(recipe.model, output_bias=False)
-    compare(theirs, NAMES.theirs(expected(lambda: LanguageModel(original, config["vocab_size"]))), where)
-    ours = reorder(NAMES.ours(theirs), old_id_of, (EMBEDDING, OUTPUT)) | bias
-    notes = heads_note(left_out, HEADS)
-    return Model(recipe=recipe, tokenizers=tokenizers, weights=ours, left_out=left_out, notes=notes)
+    check_weights(theirs, NAMES.theirs(shapes_of(lambda: LanguageModel(original, config["vocab_size"]))), where)
+    ours = reorder_rows(NAMES.ours(theirs), old_id_of, (EMBEDDING, OUTPUT)) | bias
+    return Model(
+        recipe=recipe, tokenizers=tokenizers, weights=ours, left_out=left_out, notes=heads_note(left_out, HEADS)
+    )
 
 
-def write(model: Model, folder: Path) -> int:
-    """Write a language model of heedful as a Hugging Face folder with a `GPT2LMHeadModel`.
+def write(model: Model, folder: Path, precision: str = "float32") -> int:
+    """Write a language model as a Hugging Face folder with a `GPT2LMHeadModel`.
 
     Biases that the model lacks become zeros. Special tokens that `read` added to a GPT-2 are left out again; any other
-    output bias is folded into a separate output matrix. Returns the number of values in the weights.
+    output bias is folded into a separate output matrix.
     """
     own, rows = model.recipe.model, len(model.tokenizers.source)
     config = replace(own, attention_bias=True, bias=True, output_bias=False, tie="all")
     settings = SETTINGS.config(replace(model.recipe, model=config), model.tokenizers.source.config)
     settings |= {"embd_pdrop": own.dropout}
-    ours = with_zero_biases(model.weights, expected(lambda: LanguageModel(config, rows)))
+    ours = with_zero_biases(model.weights, shapes_of(lambda: LanguageModel(config, rows)))
     bias = ours.pop(BIAS, torch.zeros(rows))
-    absent = lacking(bias)
+    absent = absent_tokens(bias)
     present = [i for i in range(rows) if i not in absent]
     ours |= {name: ours[name][present] for name in (EMBEDDING, OUTPUT) if name in ours}
+    # A bias that only silences added tokens is gone with their rows; any other needs a place.
     if bias[present].any():
         ours |= with_bias(ours, bias[present])
-    settings |= {"architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": OUTPUT not in ours}
+    settings |= {"architectures": ["GPT2LMHeadModel"], DTYPE: precision, "tie_word_embeddings": OUTPUT not in ours}
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, absent)
 
 
 def changes(model: Model) -> tuple[str, ...]:
-    """Sentences about what `write` changes in the form of a model; none of them changes an output."""
+    """Return notes about changes to the structure of a model that `write` makes without changing its outputs."""
     bias = model.weights.get(BIAS)
     if bias is None or only_silences(bias) or not bias.any():
-        return renumbered(model)
+        return renumbering_note(model)
     return (
-        *renumbered(model),
-        "a GPT-2 has no output bias: that of this model is folded into an output matrix, which is not tied to the "
-        "embeddings any more (lm_head.weight)",
+        *renumbering_note(model),
+        "a GPT-2 has no output bias: this model's bias is folded into an output matrix, which is no longer tied to the "
+        "embeddings (lm_head.weight)",
     )
 
 
@@ -146,9 +165,10 @@ def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
 
     Layer norm subtracts the mean, so the last dimension is minus the sum of the other dimensions, and its column of
     the output matrix can be subtracted from the other columns. Scale and shift of the norm go into the matrix too. The
-    last dimension is then free: the norm sets it to 1, and its column holds the bias.
+    last dimension is then free: the norm sets it to 1, and its column contains the bias.
     """
     scale, shift, output = (ours[name].double() for name in (SCALE, SHIFT, OUTPUT if OUTPUT in ours else EMBEDDING))
+    # (scale * x + shift) W^T + b, with x_D = -(x_1 + ... + x_(D-1)) for the normalised x.
     columns = output * scale
     columns = torch.cat([columns[:, :-1] - columns[:, -1:], (output @ shift + bias)[:, None]], dim=1)
     last = torch.zeros_like(ours[SHIFT])
@@ -156,4 +176,12 @@ def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
     return {OUTPUT: columns.float(), SCALE: 1.0 - last, SHIFT: last}
 
 
-FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=changes)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("gpt2",), reader=read, names=NAMES)
+EXPORTER = Exporter(
+    title="Hugging Face",
+    writer=write,
+    precisions=PRECISIONS,
+    compare=compare_with_transformers,
+    engine="transformers",
+    changes=changes,
+)

@@ -1,4 +1,4 @@
-"""Read and write Marian's translation models in the format of Hugging Face: `MarianMTModel`."""
+"""Read and write Marian's translation models in the Hugging Face format: `MarianMTModel`."""
 
 import re
 from dataclasses import replace
@@ -9,10 +9,31 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.architectures import EncoderDecoder
-from heedful.convert.model import Format, Model, expected, read_weights, recipe_of, renumbered, write_hugging_face
-from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, reorder, silence
-from heedful.convert.weights import Names, Weights, compare, with_zero_biases, without, without_copies
+from heedful.convert.exporter import Exporter
+from heedful.convert.model import (
+    DTYPE,
+    PRECISIONS,
+    Format,
+    Model,
+    converted_recipe,
+    read_weights,
+    renumbering_note,
+    shapes_of,
+    write_hugging_face,
+)
+from heedful.convert.settings import CONFIG, ENCODER_DECODER_KEYS, Settings, read_config
+from heedful.convert.transformers_check import compare_with_transformers
+from heedful.convert.weights import (
+    Names,
+    Weights,
+    check_rows,
+    check_weights,
+    reorder_rows,
+    split_by_name,
+    suppress_absent,
+    with_zero_biases,
+    without_copies,
+)
 from heedful.errors import InputError
 from heedful.nn.positions import sinusoids
 from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
@@ -38,8 +59,11 @@ BLOCK = {
 }
 NAMES = Names(
     {"source_embedding": "model.shared", "output.bias": "final_logits_bias"}
-    | {f"encoder.blocks.#.{ours}": f"model.encoder.layers.#.{theirs}" for ours, theirs in BLOCK.items()}
-    | {f"decoder.blocks.#.{ours}": f"model.decoder.layers.#.{theirs}" for ours, theirs in BLOCK.items()}
+    | {
+        f"{side}.blocks.#.{ours}": f"model.{side}.layers.#.{theirs}"
+        for side in ("encoder", "decoder")
+        for ours, theirs in BLOCK.items()
+    }
 )
 EMBEDDING, BIAS = "source_embedding.weight", "output.bias"
 COPIES = {
@@ -48,26 +72,13 @@ COPIES = {
     "model.decoder.embed_tokens.weight": "model.shared.weight",
 }
 POSITIONS = r"model\.(?:en|de)coder\.embed_positions\.weight"
-HALF_PRECISION = 1e-3  # tolerance for sines that were stored in 16 bits
+HALF_PRECISION = 1e-3  # tolerance for sines stored in 16 bits
 
 SETTINGS = Settings(
     model_type="marian",
     classes="Marian",
     tasks=(Dialogue, Summarisation, TextToText, Translation),
-    keys={
-        "d_model": "d_model",
-        "encoder_ffn_dim": "d_ff",
-        "decoder_ffn_dim": "d_ff",
-        "encoder_attention_heads": "heads",
-        "decoder_attention_heads": "heads",
-        "encoder_layers": "encoder_layers",
-        "decoder_layers": "decoder_layers",
-        "max_position_embeddings": "max_positions",
-        "scale_embedding": "scale_embeddings",
-        "dropout": "dropout",
-        "attention_dropout": "attention_dropout",
-        "activation_dropout": "activation_dropout",
-    },
+    keys=ENCODER_DECODER_KEYS | {"max_position_embeddings": "max_positions"},
     activation="activation_function",
     fixed={"output_bias": True},
     needed={
@@ -79,7 +90,7 @@ SETTINGS = Settings(
         "tie_word_embeddings": True,
     },
 )
-# The axis of a parameter that has the d_model dimensions of the hidden states.
+# The axis of each parameter that contains the d_model dimensions of the hidden states.
 AXES = {
     r".*embedding\.weight|.*\.(?:q|k|v|up)\.weight": 1,
     r".*\.(?:out|down)\.(?:weight|bias)|.*norm\.(?:weight|bias)": 0,
@@ -87,66 +98,74 @@ AXES = {
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Marian model folder of Hugging Face and convert the model to heedful.
+    """Read a Hugging Face Marian model.
 
-    Marian's decoder starts with <pad> or another piece, whose embedding heedful's <bos> gets too. Marian's sinusoidal
+    Marian's decoder starts with <pad> or another piece, whose embedding heedful's <bos> also gets. Marian's sinusoidal
     positions have all sines before all cosines; heedful interleaves sines and cosines, so the d_model dimensions of
     all weights are reordered.
     """
     config, where = read_config(folder), str(folder)
     fields, vocab = SETTINGS.fields(config, str(folder / CONFIG)), config["vocab_size"]
-    theirs, computed = without(read_weights(folder), POSITIONS)
-    check_positions(computed, where)
+    theirs, computed = split_by_name(read_weights(folder), POSITIONS)
+    for name, table in computed.items():
+        # Sinusoids in Marian's order: all sines before all cosines.
+        fits = table.ndim == 2 and table.numel() > 0 and table.size(1) % 2 == 0
+        if fits:
+            order = interleaving(table.size(1)).argsort()
+            fits = torch.allclose(table, sinusoids(*table.shape)[:, order], rtol=0, atol=HALF_PRECISION)
+        if not fits:
+            raise InputError(f"{where}: {name} does not contain sinusoids, the only positions that heedful reads")
     theirs = without_copies(theirs, COPIES, where)
 
     tokenizers, old_id_of = pair_from_hugging_face(folder)
     check_rows(old_id_of, vocab, where)
-    recipe = recipe_of(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
-    compare(theirs, _theirs(expected(lambda: EncoderDecoder(recipe.model, vocab, vocab))), where)
-    ours = _arranged(NAMES.ours(theirs), in_turn(fields["d_model"]))
-    ours = reorder(ours | {BIAS: ours[BIAS][0]}, old_id_of, (EMBEDDING, BIAS))
-    ours |= silence(ours[BIAS], old_id_of)
+    recipe = converted_recipe(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
+    check_weights(theirs, _theirs(shapes_of(lambda: EncoderDecoder(recipe.model, vocab, vocab))), where)
+    ours = _reorder_dimensions(NAMES.ours(theirs), interleaving(fields["d_model"]))
+    # (1, V) -> (V,)
+    ours = reorder_rows(ours | {BIAS: ours[BIAS][0]}, old_id_of, (EMBEDDING, BIAS))
+    ours |= suppress_absent(ours[BIAS], old_id_of)
     return Model(recipe=recipe, tokenizers=tokenizers, weights=ours)
 
 
-def write(model: Model, folder: Path) -> int:
-    """Write an encoder-decoder of heedful as a Hugging Face folder with a `MarianMTModel`.
-
-    Biases that the model lacks become zeros. Returns the number of values in the weights.
-    """
+def write(model: Model, folder: Path, precision: str = "float32") -> int:
+    """Write an encoder-decoder as a Hugging Face folder with a `MarianMTModel`; biases that it lacks become zeros."""
     rows = len(model.tokenizers.target)
     config = replace(model.recipe.model, attention_bias=True, bias=True, output_bias=True)
     settings = SETTINGS.config(replace(model.recipe, model=config), model.tokenizers.source.config)
-    ours = with_zero_biases(model.weights, expected(lambda: EncoderDecoder(config, rows, rows)))
-    extra = {"architectures": ["MarianMTModel"], "decoder_start_token_id": BOS, "forced_eos_token_id": None}
+    ours = with_zero_biases(model.weights, shapes_of(lambda: EncoderDecoder(config, rows, rows)))
+    extra = {
+        "architectures": ["MarianMTModel"],
+        DTYPE: precision,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": None,
+    }
     return write_hugging_face(model, _theirs(ours), settings | extra, folder)
 
 
-def check_positions(tables: Weights, where: str) -> None:
-    """Check that stored tables of positions hold sinusoids in Marian's order: all sines before all cosines."""
-    for name, table in tables.items():
-        fits = table.ndim == 2 and table.numel() > 0 and table.size(1) % 2 == 0
-        if fits:
-            order = in_turn(table.size(1)).argsort()
-            fits = torch.allclose(table, sinusoids(*table.shape)[:, order], rtol=0, atol=HALF_PRECISION)
-        if not fits:
-            raise InputError(f"{where}: {name} holds no sinusoids, and heedful reads Marian's with sinusoids only")
-
-
-def in_turn(d_model: int) -> Int[Tensor, " D"]:
-    """Permutation of dimensions that interleaves sines and cosines, given all sines before all cosines."""
+def interleaving(d_model: int) -> Int[Tensor, " D"]:
+    """Return the permutation of dimensions that interleaves sines and cosines, given all sines before all cosines."""
+    # (2, D/2) -> (D/2, 2): sine and cosine of one frequency become neighbours.
     return torch.arange(d_model).view(2, -1).T.flatten()
 
 
 def _theirs(ours: Weights) -> Weights:
-    arranged = _arranged(ours, in_turn(ours[EMBEDDING].size(1)).argsort())
-    return NAMES.theirs(arranged | {BIAS: ours[BIAS][None]})
+    reordered = _reorder_dimensions(ours, interleaving(ours[EMBEDDING].size(1)).argsort())
+    return NAMES.theirs(reordered | {BIAS: ours[BIAS][None]})
 
 
-def _arranged(weights: Weights, order: Int[Tensor, " D"]) -> Weights:
-    """Reorder the d_model dimensions in all weights of a model; the model computes what it did before."""
+def _reorder_dimensions(weights: Weights, order: Int[Tensor, " D"]) -> Weights:
+    """Reorder the d_model dimensions in all weights of a model without changing its outputs."""
     axes = {name: axis for name in weights for pattern, axis in AXES.items() if re.fullmatch(pattern, name)}
     return weights | {name: weights[name].index_select(axis, order) for name, axis in axes.items()}
 
 
-FORMAT = Format(reader=read, tasks=SETTINGS.tasks, writer=write, changes=renumbered)
+FORMAT = Format(tasks=SETTINGS.tasks, kinds=("marian",), reader=read)
+EXPORTER = Exporter(
+    title="Hugging Face",
+    writer=write,
+    precisions=PRECISIONS,
+    compare=compare_with_transformers,
+    engine="transformers",
+    changes=renumbering_note,
+)

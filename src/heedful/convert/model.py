@@ -1,4 +1,4 @@
-"""Converted models: model formats, recipes of converted models, and model folders in the Hugging Face layout."""
+"""Shared code of the converters: formats, recipes of converted models, and model folders in the Hugging Face layout."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -7,21 +7,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.architectures import weights
 from heedful.architectures.model import wrong_types
+from heedful.config.defaults import merge
 from heedful.config.families import FAMILIES
-from heedful.config.load import merge, recipe_from_dict
+from heedful.config.load import recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.settings import CONFIG, names_of
-from heedful.convert.vocabulary import check_rows
-from heedful.convert.weights import SINGLE, Weights, compare, read_safetensors, without, write_safetensors
+from heedful.convert.weights import (
+    SINGLE,
+    Names,
+    Weights,
+    check_rows,
+    check_weights,
+    read_safetensors,
+    split_by_name,
+    write_safetensors,
+)
 from heedful.errors import InputError
 from heedful.machine import is_out_of_memory
+from heedful.nn.lora import Adapter
 from heedful.nn.meta_device import meta_device
-from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
+from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
@@ -31,8 +42,10 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 NUMBERS = r".*(?:\.position_ids|\.attn\.(?:masked_)?bias)"  # positions and masks, which other toolkits store as well
 GENERATION = "generation_config.json"
+DTYPE = "torch_dtype"  # the key in config.json
+PRECISIONS = ("float32", "bfloat16", "float16")  # of weights in safetensors
 
-# What settings of a wrong type or size, and weights of a wrong shape, end in where no check names them.
+# Errors raised by settings of the wrong type or size, or weights of the wrong shape, that no check catches earlier.
 BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
@@ -43,51 +56,38 @@ class Model:
     recipe: Recipe
     tokenizers: TokenizerPair
     weights: Weights  # by heedful's names
-    left_out: Weights = field(default_factory=dict)  # weights without a use in heedful, by the other format's names
+    left_out: Weights = field(default_factory=dict)  # weights that heedful does not use, by the other format's names
     notes: tuple[str, ...] = ()  # sentences for the user about limits of the conversion
+    adapter: Adapter | None = None  # the LoRA updates, which are merged into the weights
+    card: str = ""  # README.md of the exported model
 
 
-def read_only(_model: Model, folder: Path) -> int:
-    """Stand-in writer for model formats that heedful can only read; always raises an InputError."""
-    raise InputError(f"{folder}: models of this format can be read only; choose another format")
-
-
-def renumbered(model: Model) -> tuple[str, ...]:
-    """Sentence about the ids of a converted model that goes out again: conversion has put special tokens first."""
+def renumbering_note(model: Model) -> tuple[str, ...]:
+    """Return a note if the token ids of a converted model differ from the original's: special tokens come first."""
     if model.tokenizers.source.config.kind != "foreign":
         return ()
     return (
-        "tokens have other ids than in the model that came in, special tokens first: use the tokenizer of this folder",
+        "token ids differ from those of the original model, as special tokens come first: use this folder's tokenizer",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """Model format of another toolkit: reads its models into heedful, and writes heedful's models in the format.
+    """Model format of another toolkit that heedful reads.
 
     Attributes:
-        reader: Reads a model folder in the format, for a task; None: for the one that the model was made for.
         tasks: Tasks that a converted model can have.
-        writer: Writes a Transformer to a folder in the format, and returns the number of values in the weights.
-        architecture: The architecture of the models in heedful.
-        changes: Gives sentences about what writing changes in the form of a model.
+        file: The file in a model folder that gives the type of the model.
+        kinds: The types in that file that identify the format, such as "bert" for model_type.
+        reader: Reads a model folder in the format, for a task; None: the task in the model's files.
+        names: Names of the modules of a Hugging Face model, for adapters; None: they differ from those of its weights.
     """
 
-    reader: Callable[[Path, str | None], Model]
     tasks: tuple[type[Task], ...]
-    writer: Callable[[Model, Path], int] = read_only
-    architecture: str = ModelConfig.architecture
-    changes: Callable[[Model], tuple[str, ...]] = lambda _: ()
-
-    def write(self, model: Model, folder: Path) -> int:
-        """Write a model of heedful to a folder in the format, and return the number of values in the weights."""
-        architecture = model.recipe.model.architecture
-        if architecture != self.architecture:
-            raise InputError(
-                f'the model "{model.recipe.name}" cannot be converted: its architecture is "{architecture}", and '
-                f'models of this format have the architecture "{self.architecture}"'
-            )
-        return self.writer(model, folder)
+    file: str = CONFIG
+    kinds: tuple[str, ...]
+    reader: Callable[[Path, str | None], Model]
+    names: Names | None = None
 
     def read(self, folder: Path, task: str | None = None) -> Model:
         """Read a model folder, convert the model to heedful, and check its weights.
@@ -96,35 +96,35 @@ class Format:
             InputError: The folder cannot be read, or the model does not fit heedful's; all differences are listed.
         """
         if not folder.is_dir():
-            raise InputError(no_folder(folder, "name the one that holds the files of a model"))
+            raise InputError(no_folder(folder, "give the folder with the files of a model"))
         if task is not None and not issubclass(find_task(task), self.tasks):
             raise InputError(
-                f'{folder}: this model can be for {names_of(self.tasks)}, and not for "{task}"; for another task train '
-                "one that begins with the converted model, by train.start"
+                f'{folder}: this model can be converted for {names_of(self.tasks)}, not for "{task}"; for another '
+                "task, train a model that starts from the converted one, with train.start"
             )
         try:
             model = self.reader(folder, task)
             recipe = model.recipe
-            build = find_task(recipe.task).build
-            weights = expected(lambda: build(recipe, model.tokenizers))
+            shapes = shapes_of(lambda: find_task(recipe.task).build(recipe, model.tokenizers))
         except BROKEN as error:
+            # torch.OutOfMemoryError is a RuntimeError as well, but is not caused by the folder.
             if is_out_of_memory(error):
                 raise
             raise InputError(
-                f"{folder}: a setting or a weight of it makes no sense ({type(error).__name__}: {error}); get "
-                "its files again"
+                f"{folder}: has an invalid setting or weight ({type(error).__name__}: {error}); download it again"
             ) from error
-        compare(model.weights, weights, f'{folder}, for task = "{recipe.task}"')
+        check_weights(model.weights, shapes, f'{folder}, for task = "{recipe.task}"')
         return model
 
 
-def recipe_of(
+def converted_recipe(
     task: str, fields: Mapping[str, Any], tokenizers: TokenizerPair, folder: Path, **tables: Mapping[str, Any]
 ) -> Recipe:
-    """Build the recipe of a converted model."""
     length = fields.get("max_positions", ModelConfig.max_positions)
-    positions = length if isinstance(length, int) else 0  # what is no number is refused below
+    positions = length if isinstance(length, int) else 0  # other types are rejected by `recipe_from_dict`
+    # If all matrices are tied, the vocabulary is shared, even if two tokenizers split the texts, as in Marian.
     joint = tokenizers.joint or fields.get("tie", "all") == "all"
+    # The recipe has to pass all checks, so the longest text must fit into a batch: `batch_tokens` >= `positions`.
     values = {
         "name": folder.resolve().name,
         "task": task,
@@ -139,29 +139,29 @@ def recipe_of(
 def read_weights(folder: Path) -> Weights:
     """Read the safetensors weights of a model folder as float32 tensors by name."""
     tensors = read_safetensors(folder)
-    if problem := wrong_types(without(tensors, NUMBERS)[0]):
-        raise InputError(f"{folder}: {problem}; quantised models are not read: get the weights that it was made from")
+    if problem := wrong_types(split_by_name(tensors, NUMBERS)[0]):
+        raise InputError(f"{folder}: {problem}; quantised models cannot be converted: use the original weights")
     return {name: value.float() for name, value in tensors.items()}
 
 
-def read_tokenizer(folder: Path, rows: int) -> tuple[TokenizerPair, NDArray[np.int64]]:
-    """Read a tokenizer of Hugging Face, for embeddings of so many rows, and the row of each of heedful's ids, or -1."""
-    tokenizer, old_id_of = from_hugging_face(folder)
+def read_tokenizer(folder: Path, rows: int, *, begins: bool = True) -> tuple[TokenizerPair, NDArray[np.int64]]:
+    """Read a Hugging Face tokenizer for embeddings with `rows` rows, and the row of each of heedful's ids, or -1."""
+    tokenizer, old_id_of = from_hugging_face(folder, begins=begins)
     check_rows(old_id_of, rows, str(folder))
     return TokenizerPair(tokenizer, tokenizer), old_id_of
 
 
 def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:
-    """Note for the user if weights left out of a conversion belong to a task head (names matching `heads`)."""
-    if not without(left_out, heads)[1]:
+    """Return a note for the user if weights left out of a conversion belong to a task head (names matching `heads`)."""
+    if not split_by_name(left_out, heads)[1]:
         return ()
     return (
-        "of heads only those that predict tokens are read: for classes, tags or answers fine-tune the converted "
-        "model, with train.start",
+        "only heads that predict tokens are read: for classes, tags or answers, fine-tune the converted model, with "
+        "train.start",
     )
 
 
-def expected(build: Callable[[], nn.Module]) -> Weights:
+def shapes_of(build: Callable[[], nn.Module]) -> Weights:
     """Build a model on the meta device and return its weights by name: shapes only, without memory for values."""
     with meta_device():
         return weights(build())
@@ -179,66 +179,72 @@ def write_hugging_face(
 ) -> int:
     """Write a model folder that Hugging Face `transformers` loads: weights, config.json and tokenizer.
 
-    heedful never generates <pad> and <bos>; bad_words_ids forbids both in `generate` of transformers too.
-
-    Source and target share one vocabulary. If their tokenizers cut text in two ways, the source tokenizer is written
-    beside the weights, and decodes any output of the model too; the target tokenizer goes into the subfolder "target".
+    Source and target share one vocabulary. If their tokenizers split text differently, the source tokenizer is written
+    next to the weights, and also decodes any output of the model; the target tokenizer is in the subfolder "target".
 
     Args:
-        model: A model of heedful.
+        model: A heedful model.
         tensors: Weights of the model, by the names of the other format.
-        config: Contents of config.json, without vocabulary size and ids of special tokens.
+        config: Contents of config.json, with the data type of the weights but without vocabulary size and special
+            tokens.
         folder: The folder to write, new or empty.
         absent: Special tokens that have no row in `tensors`, as in `to_hugging_face`.
         files: Further JSON files: their names and contents.
-        segments: False for an encoder that does not read which segment a token belongs to.
+        segments: False for an encoder that ignores which segment a token belongs to.
 
     Returns:
         The number of values in the weights.
     """
-    check_empty(folder)
-    family, recipe = model.recipe.model.family, model.recipe
-    length = recipe.model.max_positions if FAMILIES[family].pairs else recipe.data.max_length
-    present = [i for i in range(len(model.tokenizers.source)) if i not in absent]
-    special = {"pad_token_id": PAD, "bos_token_id": EOS if BOS in absent else BOS, "eos_token_id": EOS}
+    family, tokenizers = FAMILIES[model.recipe.model.family], model.tokenizers
+    length = model.recipe.model.max_positions if family.pairs else model.recipe.data.max_length
+    # Ids after an absent token move up, in config.json as well as in the tokenizer and the rows of `tensors`.
+    present = [i for i in range(len(tokenizers.source)) if i not in absent]
+    begin = EOS if BOS in absent or family.causal else BOS  # a GPT has no <bos>: its texts follow an <eos>
+    special = {"pad_token_id": PAD, "bos_token_id": begin, "eos_token_id": EOS}
     ids = {key: present.index(i) for key, i in special.items() if i in present}
-    never = [[present.index(i)] for i in (PAD, BOS) if i in present]
-    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
-        to_hugging_face(model.tokenizers.source, writer.path, family, length, absent, segments=segments)
-        if not model.tokenizers.joint:
-            to_hugging_face(model.tokenizers.target, writer.path / "target", family, length)
-        write_safetensors(writer.path / SINGLE, tensors)
-        _write(writer, CONFIG, {**config, **ids, "vocab_size": len(present)})
-        if FAMILIES[family].writes:
-            generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
-            _write(writer, GENERATION, generation)
-        for name, contents in (files or {}).items():
-            _write(writer, name, contents)
-    return count(tensors)
+    contents: dict[str, Any] = {CONFIG: {**config, **ids, "vocab_size": len(present)}}
+    if family.writes:
+        # heedful never generates <pad> and <bos>; bad_words_ids forbids both in `generate` of transformers too.
+        never = [[present.index(i)] for i in (PAD, BOS) if i in present]
+        start = {"decoder_start_token_id": ids["bos_token_id"]} if family.pairs else {}
+        contents[GENERATION] = {**ids, **start, "bad_words_ids": never or None}
+
+    def write_tokenizers(path: Path) -> None:
+        name = model.recipe.model.family
+        to_hugging_face(tokenizers.source, path, name, length, absent, segments=segments)
+        if not tokenizers.joint:
+            to_hugging_face(tokenizers.target, path / "target", name, length)
+
+    return write_files(tensors, contents | dict(files or {}), folder, write_tokenizers)
 
 
 def write_files(
-    tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder: Path, *, ensure_ascii: bool = True
+    tensors: Mapping[str, Tensor],
+    files: Mapping[str, Any],
+    folder: Path,
+    write_others: Callable[[Path], None] = lambda _: None,
+    *,
+    ensure_ascii: bool = True,
 ) -> int:
-    """Write a new model folder with weights and JSON files; returns the number of values in the weights."""
+    """Write a new model folder with weights, JSON files and others; return the number of values in the weights.
+
+    The weights get the data type given in config.json.
+    """
     check_empty(folder)
+    dtype = getattr(torch, files[CONFIG][DTYPE])
+    tensors = {name: value.to(dtype) for name, value in tensors.items()}
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
+        write_others(writer.path)
         write_safetensors(writer.path / SINGLE, tensors)
         for name, contents in files.items():
-            _write(writer, name, contents, ensure_ascii=ensure_ascii)
-    return count(tensors)
+            writer.write(name, [(json.dumps(contents, indent=2, ensure_ascii=ensure_ascii) + "\n").encode("utf-8")])
+    return count_values(tensors)
 
 
 def check_empty(folder: Path) -> None:
-    """Check that a folder to write is new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already: name a folder that is new or empty")
+        raise InputError(f"{folder}: already exists; choose a folder that is new or empty")
 
 
-def count(tensors: Mapping[str, Tensor]) -> int:
-    """Number of values in all weight tensors together."""
+def count_values(tensors: Mapping[str, Tensor]) -> int:
     return sum(value.numel() for value in tensors.values())
-
-
-def _write(writer: FolderWriter, name: str, contents: Any, *, ensure_ascii: bool = True) -> None:
-    writer.write(name, [(json.dumps(contents, indent=2, ensure_ascii=ensure_ascii) + "\n").encode("utf-8")])

@@ -1,22 +1,20 @@
-"""Read OpenNMT's Transformer translation models in the format of CTranslate2; writing is not supported."""
+"""Reading of OpenNMT's translation Transformers in CTranslate2's format."""
 
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.architectures import EncoderDecoder
 from heedful.config.schema import ModelConfig
-from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
-from heedful.convert.model import Format, Model, expected, recipe_of
-from heedful.convert.vocabulary import check_rows, reorder, silence
-from heedful.convert.weights import Names, Weights, compare
+from heedful.convert.ctranslate2 import MODEL_BIN, read_ctranslate2
+from heedful.convert.model import Format, Model, converted_recipe, shapes_of
+from heedful.convert.settings import CONFIG
+from heedful.convert.weights import Names, Weights, check_rows, check_weights, reorder_rows, suppress_absent
 from heedful.errors import InputError
 from heedful.tasks.text_to_text import Dialogue, Summarisation, TextToText, Translation
 from heedful.text.hugging_face import from_words
@@ -25,7 +23,7 @@ from heedful.text.tokenizer import BOS, EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "translation", (Dialogue, Summarisation, TextToText, Translation)
-HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # attention heads: model.bin of these specifications lacks them
+HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # attention heads, a number that model.bin lacks in these
 
 FEED_FORWARD = {
     "feed_residual.norm": "ffn.layer_norm",
@@ -59,15 +57,15 @@ SOURCE, TARGET = ("source_embedding.weight",), ("target_embedding.weight", "outp
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read an OpenNMT model folder in CTranslate2's format and convert the model to heedful.
+    """Read an OpenNMT model in CTranslate2's format.
 
     OpenNMT's sinusoidal positions differ from the paper's, so they become a table of learned positions, which further
     training can change.
     """
-    files, where = read_ctranslate2(folder), str(folder / "model.bin")
+    files, where = read_ctranslate2(folder), str(folder / MODEL_BIN)
     if files.binary.spec not in HEADS:
-        raise InputError(f"{where}: holds a {files.binary.spec}, and heedful reads {' and '.join(HEADS)}")
-    theirs = {dotted(name): torch.from_numpy(value) for name, value in files.binary.variables.items()}
+        raise InputError(f"{where}: contains a {files.binary.spec}, but heedful reads only {' and '.join(HEADS)}")
+    theirs = {torch_name(name): torch.from_numpy(value) for name, value in files.binary.variables.items()}
     fields = _fields(theirs, HEADS[files.binary.spec], where)
     rows = [len(theirs[f"{stack}.embeddings.weight"]) for stack in BLOCKS]
     source, source_id_of = from_words(files.source_vocabulary, rows[0])
@@ -76,33 +74,29 @@ def read(folder: Path, task: str | None = None) -> Model:
     check_rows(target_id_of, rows[1], where)
     if missing := [name for name, i in {"<s>": BOS, "</s>": EOS}.items() if target_id_of[i] == ABSENT]:
         raise InputError(
-            f"{folder}: the vocabulary of the target has no {' and no '.join(missing)}, between which a translation "
-            "stands; does each of its lines end in a line feed alone?"
+            f"{folder}: the target vocabulary has no {' and no '.join(missing)}, which begin and end each "
+            "translation; does each of its lines end in a single line feed?"
         )
-    fields["source_eos"] = check_frame(files, target_id_of, folder / "config.json")
+    # <s> and </s> have to be used as in heedful; only the </s> of sources may be missing.
+    frame = {"add_source_bos": False, "decoder_start_token": files.target_vocabulary[target_id_of[BOS]]}
+    their_frame = {key: files.config.get(key, value) for key, value in frame.items()}
+    if their_frame != frame:
+        raise InputError(f"{folder / CONFIG}: {json.dumps(their_frame)}, but heedful supports only {json.dumps(frame)}")
+    # A model trained on sources without </s> does not attend to it: heedful masks the <eos> of its sources.
+    fields["source_eos"] = bool(files.config.get("add_source_eos", False))
     tokenizers = TokenizerPair(source, target)
-    recipe = recipe_of(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
-    model = expected(lambda: EncoderDecoder(recipe.model, *rows))
-    compare(theirs, NAMES.theirs({name: value for name, value in model.items() if name not in POSITIONS}), where)
-    ours = reorder(reorder(NAMES.ours(theirs), source_id_of, SOURCE), target_id_of, TARGET)
-    ours |= silence(ours["output.bias"], target_id_of)
+    recipe = converted_recipe(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
+    # model.bin has no position tables, which OpenNMT computes; they are added below.
+    model = shapes_of(lambda: EncoderDecoder(recipe.model, *rows))
+    check_weights(theirs, NAMES.theirs({name: value for name, value in model.items() if name not in POSITIONS}), where)
+    ours = reorder_rows(reorder_rows(NAMES.ours(theirs), source_id_of, SOURCE), target_id_of, TARGET)
+    ours |= suppress_absent(ours["output.bias"], target_id_of)
     ours |= dict.fromkeys(POSITIONS, positions(ModelConfig.max_positions, fields["d_model"]))
     return Model(recipe=recipe, tokenizers=tokenizers, weights=ours)
 
 
-def check_frame(model: Ctranslate2Model, target_id_of: NDArray[np.int64], path: Path) -> bool:
-    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens."""
-    config, first = model.config, target_id_of[BOS]
-    begin = model.target_vocabulary[first] if first != ABSENT else None
-    ours = {"add_source_bos": False, "decoder_start_token": begin}
-    theirs = {key: config.get(key, value) for key, value in ours.items()}
-    if theirs != ours:
-        raise InputError(f"{path}: {json.dumps(theirs)}, and heedful's model would be {json.dumps(ours)}")
-    return bool(config.get("add_source_eos", False))
-
-
 def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
-    """Fields of `ModelConfig` for an OpenNMT model, from the names and shapes of its weights."""
+    """Derive the fields of `ModelConfig` from the names and shapes of an OpenNMT model's weights."""
     up, embedding = "encoder.layer_0.ffn.linear_0.weight", "encoder.embeddings.weight"
     if missing := [name for name in (up, embedding, "decoder.embeddings.weight") if name not in theirs]:
         raise InputError(f"{where}: has no {' and no '.join(missing)}; is it an encoder-decoder?")
@@ -121,13 +115,14 @@ def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
 
 
 def count_layers(theirs: Weights, stack: str) -> int:
-    """Count the layers of a stack by the names of their weights, such as "encoder.layer_0.ffn.linear_0.weight"."""
+    """Count the layers of a stack from weight names such as "encoder.layer_0.ffn.linear_0.weight"."""
     parts = {name.split(".")[1] for name in theirs if name.startswith(f"{stack}.layer_")}
+    # The final norm, "encoder.layer_norm", has the same prefix as the layers.
     return len(parts - {"layer_norm"})
 
 
 def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
-    """Sinusoidal position table of OpenNMT.
+    """Compute OpenNMT's sinusoidal position table.
 
     Row p, counted from 1, is sin(p r_i) for all i < D/2, then cos(p r_i), with r_i = 10000^(-i / (D/2 - 1)).
     """
@@ -137,9 +132,9 @@ def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
     return torch.cat([angle.sin(), angle.cos()], dim=1).float()
 
 
-def dotted(name: str) -> str:
-    """Convert a parameter name of CTranslate2 to the style of PyTorch: dots, and weight and bias of norms."""
+def torch_name(name: str) -> str:
+    """Convert a CTranslate2 parameter name to PyTorch style: dots, and weight and bias for norms."""
     return name.replace("/", ".").replace("_norm.gamma", "_norm.weight").replace("_norm.beta", "_norm.bias")
 
 
-FORMAT = Format(reader=read, tasks=TASKS)
+FORMAT = Format(tasks=TASKS, file=MODEL_BIN, kinds=tuple(HEADS), reader=read)

@@ -1,4 +1,4 @@
-"""Read and write the settings files of Sentence Transformers: pooling and maximum length; prompts are only reported."""
+"""Settings files of Sentence Transformers: pooling and maximum length are read and written, prompts are reported."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LENGTHS = {"sentence_bert_config.json": "max_seq_length", "tokenizer_config.json
 SETTINGS = "sentence_bert_config.json"
 NO_MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": ""}  # modules of heedful's sentence encoders
 WITHOUT_EFFECT = {"Dropout"}
-POOLINGS = {  # "pooling_mode_..." is the spelling of files from before 2026
+POOLINGS = {  # "pooling_mode_..." is the spelling in files from before 2026
     "cls": "first",
     "mean": "mean",
     "lasttoken": "last",
@@ -28,12 +28,12 @@ POOLINGS = {  # "pooling_mode_..." is the spelling of files from before 2026
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceSettings:
-    """Settings of a sentence encoder, as read from the files of Sentence Transformers.
+    """Sentence encoder settings, as read from the files of Sentence Transformers.
 
     Attributes:
         pooling: Pooling of the hidden states, a value of `model.pooling`.
-        max_length: Most tokens of a text, special tokens included; None if no file gives a number.
-        notes: Sentences for the user about what Sentence Transformers does and heedful does not.
+        max_length: Maximum number of tokens in a text, special tokens included; None if no file gives a number.
+        notes: Sentences for the user about what Sentence Transformers does but heedful does not.
     """
 
     pooling: str
@@ -42,45 +42,52 @@ class SentenceSettings:
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings:
-    """Read the settings of a sentence encoder from the files of Sentence Transformers in a model folder.
+    """Read sentence encoder settings from the files of Sentence Transformers in a model folder.
 
     A folder without these files gets mean pooling.
-
-    Raises:
-        InputError: A file is damaged, or has settings that heedful's sentence encoders do not support.
     """
     has_modules = (folder / MODULES).is_file()
     modules = _modules(folder) if has_modules else NO_MODULES
-    pooling = folder / modules["Pooling"] / "config.json"
     files = {name: read_config(folder, name) for name in LENGTHS if (folder / name).is_file()}
     lengths = (files[name].get(LENGTHS[name]) for name in files)
-    notes = [_prompt_note(folder)]
+    notes = []
+    settings = read_config(folder, PROMPTS) if (folder / PROMPTS).is_file() else {}
+    if prompts := {name: prompt for name, prompt in (settings.get("prompts") or {}).items() if prompt}:
+        choices = ", ".join(f"{prompt!r} for {name!r}" for name, prompt in prompts.items())
+        default = settings.get("default_prompt_name")
+        automatic = f"; Sentence Transformers adds {default!r} by default" if default in prompts else ""
+        notes.append(f"made for texts that begin with a prompt, {choices}{automatic}: put it in front of your texts")
+    # Sentence Transformers lowercases texts before the tokenizer, but heedful does not. No note is needed if the
+    # tokenizer lowercases them itself.
     lower = files.get(SETTINGS, {}).get("do_lower_case")
     if lower and not any(file.get("do_lower_case") for name, file in files.items() if name != SETTINGS):
-        notes.append("made for texts in lower case, which its tokenizer does not see to: write yours in lower case")
-    if not pooling.is_file():
-        notes.append("no file says how states become the vector of a text: their mean is taken, of length 1")
+        notes.append("made for texts in lower case, but its tokenizer keeps capitals: write your texts in lower case")
+    pooling, path = "mean", folder / modules["Pooling"] / "config.json"
+    if path.is_file():
+        pooling = _pooling(path)
+    else:
+        notes.append("no file specifies the pooling: a text's vector is the mean of its states, scaled to length 1")
     if "Normalize" not in modules:
         notes.append(
-            f"{MODULES} has no Normalize: there vectors have lengths of their own, in heedful all have length 1; "
-            "cosines are the same, dot products and distances are not"
+            f"{MODULES} has no Normalize: there, vectors have any length, but in heedful all have length 1; cosines "
+            "are the same, but dot products and distances are not"
         )
     return SentenceSettings(
-        pooling=_pooling(pooling) if pooling.is_file() else "mean",
+        pooling=pooling,
         max_length=next((length for length in lengths if isinstance(length, int)), None) if has_modules else None,
-        notes=tuple(filter(None, notes)),
+        notes=tuple(notes),
     )
 
 
 def sentence_files(recipe: Recipe) -> dict[str, Any]:
-    """Files of Sentence Transformers for a sentence encoder of heedful: file names and JSON contents."""
+    """Build the files of Sentence Transformers for a sentence encoder: file names and JSON contents."""
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
     modules = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (path, kind) in enumerate(kinds.items())
     ]
     ours = recipe.model.pooling or "mean"
-    ours = "mean" if ours == "sum" else ours  # of the same direction, and all vectors have length 1
+    ours = "mean" if ours == "sum" else ours  # in the same direction, and all vectors have length 1
     modes = {mode: ours == pooling for mode, pooling in POOLINGS.items() if mode.startswith("pooling_mode_")}
     return {
         MODULES: modules,
@@ -91,40 +98,30 @@ def sentence_files(recipe: Recipe) -> dict[str, Any]:
 
 
 def _modules(folder: Path) -> Mapping[str, str]:
-    """Kinds of the modules in modules.json of Sentence Transformers, in their order, each with its folder."""
+    """Read the kinds of the modules in modules.json, in order, each with its folder."""
     try:
         kinds = [(entry["type"].rpartition(".")[2], entry["path"]) for entry in read_json(folder / MODULES)]
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder / MODULES}: is no list of modules ({error!r}); download it again") from error
+        raise InputError(f"{folder / MODULES}: is not a list of modules ({error!r}); download it again") from error
     modules = {kind: path for kind, path in kinds if kind not in WITHOUT_EFFECT}
     if list(modules) not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise InputError(
-            f"{folder / MODULES}: the vector of a text goes through {', '.join(kind for kind, _ in kinds)}; heedful's "
-            "sentence encoders have Transformer, Pooling and Normalize, and without the others the vectors would be "
-            f"others. To convert the model without them, take them out of {MODULES}"
+            f"{folder / MODULES}: the vector of a text passes through {', '.join(kind for kind, _ in kinds)}; "
+            "heedful's sentence encoders have only Transformer, Pooling and Normalize; without the others the vectors "
+            f"differ. To convert the model without them, remove them from {MODULES}"
         )
     return modules
 
 
 def _pooling(path: Path) -> str:
     settings = read_config(path.parent, path.name)
-    named = settings.get("pooling_mode", [])
-    modes = [named] if isinstance(named, str) else list(named)
+    # Files from before 2026 have a flag for each pooling; the vectors of several are concatenated, which heedful cannot
+    # do.
+    mode = settings.get("pooling_mode", [])
+    modes = [mode] if isinstance(mode, str) else list(mode)
     modes += [key for key, on in settings.items() if key.startswith("pooling_mode_") and on is True]
     if len(modes) != 1 or modes[0] not in POOLINGS:
         raise InputError(
-            f"{path}: asks for {' and '.join(modes) or 'no pooling_mode'}, and heedful has one of {', '.join(POOLINGS)}"
+            f"{path}: asks for {' and '.join(modes) or 'no pooling_mode'}, but heedful has one of {', '.join(POOLINGS)}"
         )
     return POOLINGS[modes[0]]
-
-
-def _prompt_note(folder: Path) -> str | None:
-    """Note for the user about the prompts that a sentence encoder expects before texts; None without prompts."""
-    settings = read_config(folder, PROMPTS) if (folder / PROMPTS).is_file() else {}
-    prompts = {name: prompt for name, prompt in (settings.get("prompts") or {}).items() if prompt}
-    if not prompts:
-        return None
-    listed = ", ".join(f"{prompt!r} for {name!r}" for name, prompt in prompts.items())
-    default = settings.get("default_prompt_name")
-    automatic = f"; {default!r} is put there without being asked for" if default in prompts else ""
-    return f"made for texts that begin with a prompt, {listed}{automatic}: write it before yours"

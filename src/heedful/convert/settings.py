@@ -1,8 +1,8 @@
-"""Convert between config.json of Hugging Face and `ModelConfig`, for each type of model."""
+"""Conversion between Hugging Face's config.json and `ModelConfig`, for each type of model."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from heedful.storage.disk import read_small
 from heedful.tasks import TASKS, find_task
 from heedful.tasks.task import Task
 from heedful.text.hugging_face import has_counterpart
-from heedful.text.tokenizer import LARGEST
+from heedful.text.tokenizer import MAX_FILE
+from heedful.wording import either
 
 CONFIG = "config.json"
 
-# Hugging Face's name -> heedful's. Of two names for one function, the first is written to config.json.
+# Hugging Face's name -> heedful's. If a function has two names, the first is written to config.json.
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -27,10 +28,34 @@ ACTIVATIONS = {
     "swish": "silu",
     "quick_gelu": "quick_gelu",
 }
-WRITTEN = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
 
-# Fields that do not change what a trained model computes.
-FREE = (
+# Keys of config.json -> fields of `ModelConfig`, in BERT and ViT.
+ENCODER_KEYS = {
+    "hidden_size": "d_model",
+    "intermediate_size": "d_ff",
+    "num_attention_heads": "heads",
+    "num_hidden_layers": "encoder_layers",
+    "layer_norm_eps": "norm_eps",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+# The same in Marian and Whisper.
+ENCODER_DECODER_KEYS = {
+    "d_model": "d_model",
+    "encoder_ffn_dim": "d_ff",
+    "decoder_ffn_dim": "d_ff",
+    "encoder_attention_heads": "heads",
+    "decoder_attention_heads": "heads",
+    "encoder_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "scale_embedding": "scale_embeddings",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+    "activation_dropout": "activation_dropout",
+}
+
+# Fields that do not change the outputs of a trained model.
+FREE_FIELDS = (
     "init",
     "dropout",
     "attention_dropout",
@@ -50,7 +75,7 @@ class Misfit:
     Attributes:
         key: The key with its table, such as "model.norm".
         value: The value in the recipe.
-        fitting: The values that the format supports; None stands for a key that is left out.
+        fitting: The values that the format supports; None means that the key is left out.
     """
 
     key: str
@@ -58,13 +83,18 @@ class Misfit:
     fitting: tuple[Any, ...]
 
     def __str__(self) -> str:
-        choice = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
+        choice = "left out" if self.fitting == (None,) else f"= {either(map(json.dumps, self.fitting))}"
         return f"{self.key} {choice}, not {json.dumps(self.value)}"
+
+
+def misfits_among(settings: Mapping[str, tuple[Any, tuple[Any, ...]]]) -> list[Misfit]:
+    """List the misfits among settings, each given as a value and the values that another format supports."""
+    return [Misfit(key=key, value=own, fitting=those) for key, (own, those) in settings.items() if own not in those]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Rules to convert the config.json of one type of Hugging Face models to `ModelConfig` and back.
+    """Rules to convert the config.json of one type of Hugging Face model to `ModelConfig` and back.
 
     Attributes:
         model_type: The value of model_type in config.json, such as "bert".
@@ -75,7 +105,8 @@ class Settings:
         fixed: Fields of `ModelConfig` that have the same value in all models of the type, if not the default.
         needed: Keys in config.json that must have this value, or be absent, for heedful to read the model.
         also: Further keys that config.json must have.
-        options: The class of the options of heedful's models of the type.
+        options: The options class of heedful's models of the type.
+        activations: Activation in config.json -> activation in heedful.
     """
 
     model_type: str
@@ -87,6 +118,7 @@ class Settings:
     needed: Mapping[str, Any]
     also: tuple[str, ...] = ("vocab_size",)
     options: type[TransformerSettings] = ModelConfig
+    activations: Mapping[str, str] = field(default_factory=lambda: ACTIVATIONS)
 
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`."""
@@ -94,74 +126,74 @@ class Settings:
         are_of_type = isinstance(names, list) and all(str(name).startswith(self.classes) for name in names)
         if kind != self.model_type or not are_of_type:
             raise InputError(
-                f"{where}: model_type is {json.dumps(kind)} and architectures are {json.dumps(names)}: that is no "
-                f'"{self.model_type}" with an architecture such as {self.classes}Model, and read as one it would '
-                "compute something else"
+                f"{where}: model_type is {json.dumps(kind)} and architectures are {json.dumps(names)}; read as a "
+                f'"{self.model_type}" with an architecture such as {self.classes}Model, the model would give '
+                "different results"
             )
-        problems = [f"has no {key}" for key in (*self.keys, self.activation, *self.also) if key not in config]
+        missing = sorted({key for key in (*self.keys, self.activation, *self.also) if key not in config})
+        problems = [f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
         problems += [
-            f"{key} is {json.dumps(config[key])}, and heedful reads {json.dumps(value)} only"
+            f"{key} is {json.dumps(config[key])}, but heedful supports only {json.dumps(value)}"
             for key, value in self.needed.items()
             if config.get(key, value) != value
         ]
-        if not problems and str(config[self.activation]) not in ACTIVATIONS:
-            problems = [f"{self.activation} is {config[self.activation]!r}, and heedful has {', '.join(ACTIVATIONS)}"]
+        if not problems and str(config[self.activation]) not in self.activations:
+            choices = ", ".join(self.activations)
+            problems = [f"{self.activation} is {config[self.activation]!r}, but heedful has only {choices}"]
         fields: dict[str, Any] = {}
+        # Several keys may map to one field, such as the heads of encoder and decoder; then they have to agree.
         for key in self.keys.keys() & config.keys():
             if fields.setdefault(self.keys[key], config[key]) != config[key]:
                 alike = [other for other in self.keys if self.keys[other] == self.keys[key]]
                 problems.append(f"{' and '.join(alike)} differ")
         if problems:
             raise InputError(f"{where}: this model cannot be converted: {'; '.join(sorted(set(problems)))}")
-        return {**self.fixed, **fields, "activation": ACTIVATIONS[config[self.activation]]}
+        return {**self.fixed, **fields, "activation": self.activations[config[self.activation]]}
 
     def config(
         self, recipe: Recipe, tokenizer: TokenizerConfig | None, further: Sequence[Misfit] = ()
     ) -> dict[str, Any]:
-        """Convert a recipe of heedful to the contents of a Hugging Face config.json."""
-        refused = f'the model "{recipe.name}" cannot become a {self.model_type} model of Hugging Face'
+        """Convert a heedful recipe to the contents of a Hugging Face config.json."""
+        refused = f'the model "{recipe.name}" cannot be converted to a Hugging Face {self.model_type} model'
         if not issubclass(find_task(recipe.task), self.tasks):
             raise InputError(
-                f'{refused}: it is for the task "{recipe.task}", and such a model is for {names_of(self.tasks)}'
+                f'{refused}: it is for the task "{recipe.task}", but this format needs {names_of(self.tasks)}'
             )
-        if misfits := [*self._misfits(recipe, tokenizer), *further]:
-            listed = "\n  ".join(map(str, misfits))
-            raise InputError(
-                f"{refused}, and what it has learned cannot be changed afterwards. A model that is to be converted has "
-                f"to be trained with\n  {listed}"
-            )
-        values = {key: getattr(recipe.model, field) for key, field in self.keys.items()}
-        values[self.activation] = WRITTEN[recipe.model.activation]
-        return {"model_type": self.model_type, **self.needed, **values}
-
-    def _misfits(self, recipe: Recipe, tokenizer: TokenizerConfig | None) -> list[Misfit]:
-        # What config.json has no key for must be as it is in all models of the type.
+        # Fields without a key in config.json must have the value that all models of the type have.
+        theirs_of = {ours: theirs for theirs, ours in reversed([*self.activations.items()])}
         own = asdict(plain(recipe.model))
         theirs = asdict(self.options(**self.fixed, **{field: own[field] for field in self.keys.values()}))
-        fitting: dict[str, tuple[Any, ...]] = {field: (value,) for field, value in theirs.items() if field not in FREE}
+        fitting: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in theirs.items()}
         if "activation" not in self.fixed:
-            fitting["activation"] = tuple(WRITTEN)
-        misfits = [
-            Misfit(key=f"model.{field}", value=own[field], fitting=values)
-            for field, values in fitting.items()
-            if own[field] not in values
-        ]
+            fitting["activation"] = tuple(theirs_of)
+        misfits = misfits_among(
+            {f"model.{name}": (own[name], values) for name, values in fitting.items() if name not in FREE_FIELDS}
+        )
         if FAMILIES[recipe.model.family].pairs and not recipe.tokenizer.joint:
             misfits.append(Misfit(key="tokenizer.joint", value=False, fitting=(True,)))
         if tokenizer is not None and not has_counterpart(tokenizer):
             misfits.append(Misfit(key="tokenizer.byte_fallback", value=True, fitting=(False,)))
-        return misfits
+        if misfits or further:
+            changes = "\n  ".join(map(str, [*misfits, *further]))
+            raise InputError(
+                f"{refused}: {self.classes} requires different settings; to export to {self.classes}, train a model "
+                f"with:\n  {changes}"
+            )
+        values = {key: getattr(recipe.model, field) for key, field in self.keys.items()}
+        values[self.activation] = theirs_of[recipe.model.activation]
+        return {"model_type": self.model_type, **self.needed, **values}
 
 
 def names_of(tasks: tuple[type[Task], ...]) -> str:
-    """Names of all tasks that are subclasses of `tasks`, quoted and joined with "or" for an error message."""
-    return " or ".join(f'"{name}"' for name, task in TASKS.items() if issubclass(task, tasks))
+    """Return the names of all tasks that are subclasses of `tasks`, quoted and joined with "or" for a message."""
+    return either(f'"{name}"' for name, task in TASKS.items() if issubclass(task, tasks))
 
 
 def plain(model: ModelConfig) -> ModelConfig:
-    """Replace redundant values of a `ModelConfig` with the defaults that mean the same, to compare configs."""
+    """Replace redundant values of a `ModelConfig` with equivalent defaults, so that configurations can be compared."""
     d_k = model.d_k or model.d_model // model.heads
     family = FAMILIES[model.family]
+    # The number of layers in a stack that the family lacks has no effect, whatever the recipe says.
     unused = {key: getattr(ModelConfig, key) for key in FAMILIES[ModelConfig.family].layers if key not in family.layers}
     return replace(
         model,
@@ -169,23 +201,25 @@ def plain(model: ModelConfig) -> ModelConfig:
         d_k=None if d_k * model.heads == model.d_model else d_k,
         d_v=None if model.d_v == d_k else model.d_v,
         tie="all" if not family.pairs and model.tie == "output" else model.tie,
+        rope_theta=model.rope_theta if model.positions == "rotary" else ModelConfig.rope_theta,
         **unused,
     )
 
 
 def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
-    """Read config.json in a model folder, or another JSON file with keys."""
+    """Read config.json, or another JSON file with keys, in a model folder."""
     config = read_json(folder / name)
     if not isinstance(config, dict):
-        raise InputError(f"{folder / name}: has no keys; download it again")
+        raise InputError(f"{folder / name}: is not a JSON object; download it again")
     return config
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file."""
     try:
-        return json.loads(read_small(path, LARGEST))
+        return json.loads(read_small(path, MAX_FILE))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); is it the folder of a model?") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check that {path.parent} is a model folder"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); download it again") from error

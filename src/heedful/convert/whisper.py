@@ -1,4 +1,4 @@
-"""Read and write Whisper in the format of Hugging Face, with the recipe and the tokens that all its formats share."""
+"""Read and write Whisper in the Hugging Face format, with the recipe and the tokens that all its formats share."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,25 +14,31 @@ from torch import Tensor
 from heedful.architectures.input_layers import media_to_text
 from heedful.config.modalities import AudioConfig
 from heedful.config.schema import EXTRA, FilterConfig, Recipe
+from heedful.convert.exporter import Exporter
 from heedful.convert.marian import BLOCK
 from heedful.convert.model import (
+    DTYPE,
     GENERATION,
+    PRECISIONS,
     Format,
     Model,
-    expected,
+    converted_recipe,
     read_weights,
-    recipe_of,
+    shapes_of,
     write_files,
     write_hugging_face,
 )
-from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
+from heedful.convert.settings import CONFIG, ENCODER_DECODER_KEYS, Settings, read_config
 from heedful.convert.weights import (
     Names,
     Weights,
-    compare,
+    absent_tokens,
+    check_rows,
+    check_weights,
+    reorder_rows,
+    split_by_name,
+    suppress_absent,
     with_zero_biases,
-    without,
     without_copies,
 )
 from heedful.errors import InputError
@@ -44,8 +50,8 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "speech_recognition", (SpeechRecognition,)
 EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
-MULTILINGUAL = 51_865  # rows from which OpenAI's vocabularies are those of models of several languages
-WHOLE_WINDOW = 30.0  # seconds that all Whispers of OpenAI read at once; others need not be of natural speech
+MULTILINGUAL = 51_865  # tokens from which on an OpenAI vocabulary is multilingual
+WHOLE_WINDOW = 30.0  # seconds of audio in one input of OpenAI's Whisper models, which were trained on natural speech
 FIXED = {
     "positions": "learned",
     "norm": "pre",
@@ -58,16 +64,15 @@ FIXED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """Description of a Whisper in its files, beside the weights; ids are those of its own vocabulary.
+    """Description of a Whisper model in its files, apart from the weights; ids refer to the original vocabulary.
 
     Attributes:
-        fields: fields of `ModelConfig` beside those that all Whispers share.
+        fields: fields of `ModelConfig` in addition to those that all Whispers share.
         rows: the number of rows of the embeddings.
         names: the names of all tokens; None: those of tokenizer.json.
-        languages: the codes of the languages that it tells apart; empty: it writes English only; None: it tells
-            languages apart, and they are those of its vocabulary.
-        suppress: tokens that are never written.
-        suppress_first: tokens that are not written first.
+        languages: the codes of its languages; empty: English only; None: several, named only by its vocabulary.
+        suppress: tokens that are never generated.
+        suppress_first: tokens that are never generated first.
         alignment_heads: pairs of a layer and a head whose cross-attention follows the speech.
         audio: values of [audio] that differ from the defaults, without lengths.
     """
@@ -82,44 +87,48 @@ class Description:
     audio: Mapping[str, Any] = field(default_factory=dict)
 
 
-def converted(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
-    """Build the model of a Whisper from its weights under heedful's names, with the rows of its vocabulary."""
+def convert_whisper(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
+    """Build a model from Whisper weights with heedful's names and the rows of the original vocabulary."""
     tokenizer, old_id_of = speech_tokenizer(folder, description.rows, description.names)
     check_rows(old_id_of, description.rows, str(folder))
     tokenizers = TokenizerPair(tokenizer, tokenizer)
-    bias = silence(None, old_id_of)
+    bias = suppress_absent(None, old_id_of)
     fields = FIXED | {"output_bias": bool(bias)} | dict(description.fields)
-    tables = tables_of(description, SpeechTokens.of(tokenizer), old_id_of)
-    recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
-    # heedful's projections to keys have biases, which change no attention weight.
+    tables = recipe_tables(description, SpeechTokens.of(tokenizer), old_id_of)
+    recipe = converted_recipe(task or TASK, fields, tokenizers, folder, **tables)
+    # A key bias adds the same number to all scores of a query, which the softmax cancels: Whisper has none, and zeros
+    # are exact.
     keys = [name for name in ours if name.endswith("attention.k.weight")]
     ours = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys} | ours
-    shapes = expected(lambda: media_to_text(recipe, description.rows))
+    shapes = shapes_of(lambda: media_to_text(recipe, description.rows))
+    # The bias that silences added tokens is not in the files; it is added below.
     shapes.pop(OUTPUT_BIAS, None)
-    compare(ours, shapes, str(folder))
-    guess = "no file of the model names its languages: they are taken from the vocabulary"
+    check_weights(ours, shapes, str(folder))
     return Model(
         recipe=recipe,
         tokenizers=tokenizers,
-        weights=reorder(ours, old_id_of, (EMBEDDING,)) | bias,
-        notes=(guess,) if description.languages is None else (),
+        weights=reorder_rows(ours, old_id_of, (EMBEDDING,)) | bias,
+        notes=("no file of the model lists its languages: they are taken from the vocabulary",)
+        if description.languages is None
+        else (),
     )
 
 
-def tables_of(
+def recipe_tables(
     description: Description, tokens: SpeechTokens, old_id_of: NDArray[np.int64]
 ) -> dict[str, dict[str, Any]]:
-    """Build the tables of the recipe, beside [model], of a converted Whisper."""
+    """Build the tables of a converted Whisper's recipe, except [model]."""
     new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
     named = tokens.languages if description.languages is None else description.languages
     languages = [code for code in named if code in tokens.languages]
     audio = AudioConfig(**description.audio)
-    seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate  # the encoder reads no less
+    # The encoder has a fixed input length.
+    seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate
     room = description.fields["max_target_positions"]
     extra = min(EXTRA, room // 2)
     english = {} if languages else {"source_language": "en", "target_language": "en"}
     filters = {"max_tokens": min(FilterConfig.max_tokens, room - extra)}
-    # heedful numbers the heads through the layers; some files name heads that the model does not have.
+    # heedful numbers the heads of all layers consecutively. Some files list heads that the model does not have.
     heads, layers = description.fields["heads"], description.fields["decoder_layers"]
     alignment = [(layer, head) for layer, head in description.alignment_heads if 0 <= layer < layers]
     return {
@@ -137,7 +146,7 @@ def tables_of(
 
 
 def whisper_order(rows: int, tokens: SpeechTokens) -> list[int]:
-    """List heedful's ids in the order of OpenAI: text, <eos>, <bos>, then what else is no text."""
+    """List heedful's ids in OpenAI's order: text, <eos>, <bos>, then all other tokens."""
     text = [i for i in range(rows) if i not in (PAD, UNK, BOS, EOS) and i not in tokens.controls]
     return [*text, EOS, BOS, *sorted(tokens.controls)]
 
@@ -149,17 +158,34 @@ def write_whisper_folder(
     files: Mapping[str, Mapping[str, Any]],
     folder: Path,
 ) -> int:
-    """Write a model folder that transformers loads as a Whisper, with its tokenizer and settings for generating."""
-    tokenizer = model.tokenizers.target
+    """Write a model folder that transformers loads as a Whisper model, with its tokenizer and generation settings."""
+    recipe, transcribe, tokenizer = model.recipe, model.recipe.transcribe, model.tokenizers.target
     tokens = SpeechTokens.of(tokenizer)
     order = whisper_order(len(tokenizer), tokens)
     new_ids = {old: new for new, old in enumerate(order)}
     end, begin = new_ids[EOS], new_ids[BOS]
+    # In the settings of OpenAI's models, one token has all roles except that of the decoder's start token.
     special = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end, "decoder_start_token_id": begin}
-    length = model.recipe.model.learned_target_positions
+    length = recipe.model.learned_target_positions
+    generation: dict[str, Any] = {
+        **special,
+        "max_length": length,
+        "suppress_tokens": sorted(new_ids[i] for i in transcribe.suppress),
+        "begin_suppress_tokens": sorted(new_ids[i] for i in transcribe.suppress_first),
+        "is_multilingual": bool(transcribe.languages),
+        "return_timestamps": False,
+    }
+    if transcribe.alignment_heads:
+        generation["alignment_heads"] = [list(divmod(head, recipe.model.heads)) for head in transcribe.alignment_heads]
+    if tokens.without_times is not None:
+        generation["no_timestamps_token_id"] = new_ids[tokens.without_times]
+    if transcribe.languages:
+        generation["lang_to_id"] = {f"<|{code}|>": new_ids[tokens.languages[code]] for code in transcribe.languages}
+    if transcribe.languages and tokens.transcribe is not None:
+        generation["task_to_id"] = {TRANSCRIBE.strip("<|>"): new_ids[tokens.transcribe]}
     contents = {
         CONFIG: {**config, **special, "vocab_size": len(order)},
-        GENERATION: {**special, "max_length": length, **generation(model.recipe, tokens, new_ids)},
+        GENERATION: generation,
         "tokenizer.json": tokenizer_json(tokenizer, new_ids),
         "tokenizer_config.json": {
             "tokenizer_class": "WhisperTokenizer",
@@ -171,28 +197,8 @@ def write_whisper_folder(
     return write_files(tensors, contents, folder, ensure_ascii=False)
 
 
-def generation(recipe: Recipe, tokens: SpeechTokens, new_ids: Mapping[int, int]) -> dict[str, Any]:
-    """Make the settings for generating that are Whisper's own."""
-    transcribe = recipe.transcribe
-    settings: dict[str, Any] = {
-        "suppress_tokens": sorted(new_ids[i] for i in transcribe.suppress),
-        "begin_suppress_tokens": sorted(new_ids[i] for i in transcribe.suppress_first),
-        "is_multilingual": bool(transcribe.languages),
-        "return_timestamps": False,
-    }
-    if transcribe.alignment_heads:
-        settings["alignment_heads"] = [list(divmod(head, recipe.model.heads)) for head in transcribe.alignment_heads]
-    if tokens.without_times is not None:
-        settings["no_timestamps_token_id"] = new_ids[tokens.without_times]
-    if transcribe.languages:
-        settings["lang_to_id"] = {f"<|{code}|>": new_ids[tokens.languages[code]] for code in transcribe.languages}
-    if transcribe.languages and tokens.transcribe is not None:
-        settings["task_to_id"] = {TRANSCRIBE.strip("<|>"): new_ids[tokens.transcribe]}
-    return settings
-
-
 def tokenizer_json(tokenizer: Tokenizer, new_ids: Mapping[int, int]) -> dict[str, Any]:
-    """Make a tokenizer.json with Whisper's names and ids, without the tokens that it lacks."""
+    """Build a tokenizer.json with Whisper's names and ids, without the tokens that it lacks."""
     definition = json.loads(tokenizer.definition)
     names = {SPECIALS[BOS]: BEGIN, SPECIALS[EOS]: END}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -230,21 +236,8 @@ SETTINGS = Settings(
     model_type="whisper",
     classes="Whisper",
     tasks=TASKS,
-    keys={
-        "d_model": "d_model",
-        "encoder_ffn_dim": "d_ff",
-        "decoder_ffn_dim": "d_ff",
-        "encoder_attention_heads": "heads",
-        "decoder_attention_heads": "heads",
-        "encoder_layers": "encoder_layers",
-        "decoder_layers": "decoder_layers",
-        "max_source_positions": "max_positions",
-        "max_target_positions": "max_target_positions",
-        "scale_embedding": "scale_embeddings",
-        "dropout": "dropout",
-        "attention_dropout": "attention_dropout",
-        "activation_dropout": "activation_dropout",
-    },
+    keys=ENCODER_DECODER_KEYS
+    | {"max_source_positions": "max_positions", "max_target_positions": "max_target_positions"},
     activation="activation_function",
     fixed={key: value for key, value in FIXED.items() if key not in IN_SETTINGS},
     needed={"tie_word_embeddings": True},
@@ -253,15 +246,10 @@ AUDIO = {"sampling_rate": "rate", "hop_length": "hop", "n_fft": "window", "featu
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """Read a Whisper of Hugging Face and convert the model to heedful."""
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
+    # Older files have the generation settings in config.json.
     generation = config | (read_config(folder, GENERATION) if (folder / GENERATION).is_file() else {})
-    sound = read_config(folder, PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else {}
-    mels = config.get("num_mel_bins", AudioConfig.mels)
-    audio = {"mels": mels} | {ours: sound[theirs] for theirs, ours in AUDIO.items() if theirs in sound}
-    if audio["mels"] != mels:
-        raise InputError(f"{folder / PREPROCESSOR}: feature_size is {audio['mels']}, and {CONFIG} says {mels}")
     description = Description(
         fields=fields,
         rows=config["vocab_size"],
@@ -269,52 +257,66 @@ def read(folder: Path, task: str | None = None) -> Model:
         suppress=generation.get("suppress_tokens") or (),
         suppress_first=generation.get("begin_suppress_tokens") or (),
         alignment_heads=generation.get("alignment_heads") or (),
-        audio=audio,
+        audio=audio_settings(folder, config.get("num_mel_bins", AudioConfig.mels)),
     )
-    theirs, _ = without(without_copies(read_weights(folder), COPIES, where), r".*\.k_proj\.bias")
+    # A key bias does not change attention weights, so it can be dropped.
+    theirs, _ = split_by_name(without_copies(read_weights(folder), COPIES, where), r".*\.k_proj\.bias")
     try:
-        return converted(folder, description, NAMES.ours(theirs), task)
+        return convert_whisper(folder, description, NAMES.ours(theirs), task)
     except KeyError as error:
-        raise InputError(f"{where}: heedful's model has no place for the weight {error}") from error
+        raise InputError(f"{where}: heedful cannot represent the weight {error}") from error
 
 
 def languages(generation: Mapping[str, Any], rows: int) -> list[str] | None:
-    """The codes of the languages that a Whisper tells apart; None if it does and its files do not name them."""
-    if named := generation.get("lang_to_id"):
-        return [name.strip("<|>") for name in named]
-    return None if generation.get("is_multilingual", rows >= MULTILINGUAL) else []
+    """Return the language codes of a Whisper model; None if it has several but its files do not list them."""
+    codes = [name.strip("<|>") for name in generation.get("lang_to_id") or {}]
+    return None if not codes and generation.get("is_multilingual", rows >= MULTILINGUAL) else codes
 
 
-def write(model: Model, folder: Path) -> int:
-    """Write a model of speech as a Hugging Face folder with a `WhisperForConditionalGeneration`.
+def write(model: Model, folder: Path, precision: str = "float32") -> int:
+    """Write a speech model as a Hugging Face folder with a `WhisperForConditionalGeneration`.
 
-    The biases of keys, which change no attention weight, are left out; other biases that the model lacks become zeros.
-    A Whisper that was read gets its own vocabulary back. Returns the number of values in the weights.
+    Key biases, which do not change attention weights, are left out; other biases that the model lacks become zeros. A
+    Whisper model that was read gets its original vocabulary back.
+    """
+    settings, ours, absent = whisper_layout(model)
+    settings |= {"architectures": ["WhisperForConditionalGeneration"], "num_mel_bins": model.recipe.audio.mels}
+    settings[DTYPE] = precision
+    ours, _ = split_by_name(ours, KEY_BIASES)
+    files = {PREPROCESSOR: preprocessor(model.recipe.audio)}
+    # Only a Whisper model that was read has absent tokens: it gets OpenAI's id order back.
+    if not absent:
+        return write_hugging_face(model, NAMES.theirs(ours), settings, folder, files=files)
+    tokens = SpeechTokens.of(model.tokenizers.target)
+    ours[EMBEDDING] = ours[EMBEDDING][whisper_order(len(ours[EMBEDDING]), tokens)]
+    return write_whisper_folder(model, NAMES.theirs(ours), settings, files, folder)
+
+
+def whisper_layout(model: Model) -> tuple[dict[str, Any], Weights, tuple[int, ...]]:
+    """Return the settings of a model as a Whisper, its weights with all biases, and the tokens that it lacks as one.
+
+    Raises:
+        InputError: The model differs from a Whisper model; all differences are listed.
     """
     recipe, rows = model.recipe, len(model.tokenizers.target)
-    check_sound(recipe)
-    room = recipe.model.learned_target_positions
-    own = replace(recipe.model, attention_bias=True, bias=True, output_bias=False, max_target_positions=room)
+    positions = recipe.model.learned_target_positions
+    own = replace(recipe.model, attention_bias=True, bias=True, output_bias=False, max_target_positions=positions)
     whole = replace(recipe, model=own)
     settings = SETTINGS.config(whole, model.tokenizers.target.config)
-    settings |= {"architectures": ["WhisperForConditionalGeneration"], "num_mel_bins": recipe.audio.mels}
-    ours = with_zero_biases(model.weights, expected(lambda: media_to_text(whole, rows)))
-    ours, _ = without(ours, KEY_BIASES)
+    check_audio_settings(recipe)
+    ours = with_zero_biases(model.weights, shapes_of(lambda: media_to_text(whole, rows)))
     bias = ours.pop(OUTPUT_BIAS, torch.zeros(rows))
-    tokens = SpeechTokens.of(model.tokenizers.target)
-    absent = lacking(bias) if tokens.controls else ()  # without them a text begins with <bos>
+    # Without the special tokens that conversion added, a text begins with <bos>.
+    absent = absent_tokens(bias) if SpeechTokens.of(model.tokenizers.target).controls else ()
     if bias[[i for i in range(rows) if i not in absent]].any():
-        raise InputError(f'the model "{recipe.name}" has a trained output bias, and a Whisper has none')
-    if not absent or not tokens.controls:
-        files = {PREPROCESSOR: preprocessor(recipe.audio)}
-        return write_hugging_face(model, NAMES.theirs(ours), settings, folder, absent, files)
-    ours[EMBEDDING] = ours[EMBEDDING][whisper_order(rows, tokens)]
-    return write_whisper_folder(model, NAMES.theirs(ours), settings, {PREPROCESSOR: preprocessor(recipe.audio)}, folder)
+        raise InputError(f'the model "{recipe.name}" has a trained output bias, which Whisper models do not have')
+    return settings, ours, absent
 
 
-def check_sound(recipe: Recipe) -> None:
-    """Check that a model reads audio as a Whisper does."""
+def check_audio_settings(recipe: Recipe) -> None:
+    """Check that a model reads audio as Whisper does."""
     audio, positions = recipe.audio, recipe.model.learned_positions or 0
+    # Whisper reads windows of one length, which fill its position table.
     fitting = {
         "features": "log_mel",
         "stem": "convolutional",
@@ -323,16 +325,24 @@ def check_sound(recipe: Recipe) -> None:
     misfits = [f"audio.{key} = {value}" for key, value in fitting.items() if getattr(audio, key) != value]
     if misfits:
         raise InputError(
-            f'the model "{recipe.name}" cannot become a whisper model of Hugging Face, which reads sound with '
+            f'the model "{recipe.name}" cannot be converted to a Hugging Face Whisper model, which reads audio with '
             f"{', '.join(misfits)}"
         )
 
 
+def audio_settings(folder: Path, mels: int) -> dict[str, Any]:
+    """Read how a model with this number of mel bands reads audio; without a file, like OpenAI's Whisper models."""
+    features = read_config(folder, PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else {}
+    audio = {"mels": mels} | {ours: features[theirs] for theirs, ours in AUDIO.items() if theirs in features}
+    if audio["mels"] != mels:
+        raise InputError(f"{folder / PREPROCESSOR}: feature_size is {audio['mels']}, but the model reads {mels}")
+    return audio
+
+
 def preprocessor(audio: AudioConfig) -> Mapping[str, Any]:
-    """Make the contents of preprocessor_config.json."""
     samples = round(audio.pad_seconds * audio.rate)
     settings = {theirs: getattr(audio, ours) for theirs, ours in AUDIO.items()}
-    seconds = samples / audio.rate  # transformers reads whole numbers only
+    seconds = samples / audio.rate  # transformers reads only whole numbers
     chunk = int(seconds) if seconds.is_integer() else seconds
     lengths = {"chunk_length": chunk, "n_samples": samples, "nb_max_frames": samples // audio.hop}
     kind = {"feature_extractor_type": "WhisperFeatureExtractor", "processor_class": "WhisperProcessor"}
@@ -340,4 +350,5 @@ def preprocessor(audio: AudioConfig) -> Mapping[str, Any]:
     return {**kind, **settings, **lengths, **padding}
 
 
-FORMAT = Format(reader=read, tasks=TASKS, writer=write)
+FORMAT = Format(tasks=TASKS, kinds=("whisper",), reader=read, names=NAMES)
+EXPORTER = Exporter(title="Hugging Face", writer=write, precisions=PRECISIONS)

@@ -1,7 +1,7 @@
 """Data loader: batches of training examples of similar length, planned for each epoch.
 
-The plan is a pure function of lengths, weights, batch size, seed and epoch. Nothing is remembered from batch to batch,
-so a run continues anywhere by computing the epoch's plan again.
+The plan is a pure function of lengths, weights, batch size, seed and epoch. It has no state, so a run resumes anywhere
+by recomputing the epoch's plan.
 """
 
 import math
@@ -15,21 +15,21 @@ from heedful.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
-BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough to sort fast
-JITTER = 3  # tokens by which the sort within one length is blurred, so that epochs do not repeat their batches
+BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough for fast sorting
+JITTER = 3  # tokens of noise in the sort within one length, so that epochs do not repeat their batches
 
 
 class BatchPlan:
     """Plans the batches of each epoch: shuffled examples, bucketed by length.
 
-    A pair is named by one number: its row, plus the sizes of all corpora before its own.
+    The id of a pair is its row plus the sizes of all corpora before its own.
 
     Args:
-        lengths: For each corpus the tokens of source and target, shape (n, 2), of n pairs.
-        weights: How often each epoch shows each corpus. With 2.25, every pair comes twice and a quarter of them once
-            more, another quarter in each epoch, so that four epochs in a row show all.
-        tokens: The largest size of a batch, sentences x its longest side. A longer sentence is a batch alone.
-        seed: Another seed gives another order.
+        lengths: For each corpus of n pairs, the source and target lengths in tokens, shape (n, 2).
+        weights: How often each epoch shows each corpus. With 2.25, every pair comes twice, and a quarter of them once
+            more, a different quarter in each epoch, so that four epochs in a row show them all.
+        tokens: Maximum batch size, sentences x longest side. A longer sentence is a batch by itself.
+        seed: A different seed gives a different order.
     """
 
     def __init__(self, lengths: Sequence[np.ndarray], weights: Sequence[float], tokens: int, seed: int) -> None:
@@ -41,46 +41,48 @@ class BatchPlan:
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch in order, each the ids of its pairs, int64, shape (B,)."""
+        # Shuffled before the stable sort by length, so that sentences of equal length meet others in each epoch.
         order = shuffled(self._draw(epoch), self.seed, ORDER, epoch)
-        # A block is sorted by length at a time, as sorting all pairs of a large corpus takes long.
-        blocks = np.array_split(order, math.ceil(len(order) / BLOCK))
-        return [batch for number, block in enumerate(blocks) for batch in self._batches(block, epoch, number)]
+        # Blocks are sorted by length separately, because sorting all pairs of a large corpus takes long.
+        batches: list[np.ndarray] = []
+        for number, block in enumerate(np.array_split(order, math.ceil(len(order) / BLOCK))):
+            blur = draw(len(block), self.seed, BLUR, epoch, number) % JITTER
+            cuts = _cut(block, self.lengths[block], blur.astype(np.int64), self.tokens)
+            # The batches of a block are sorted by length: in this order, training would go from short to long
+            # sentences.
+            batches += [cuts[i] for i in shuffled(np.arange(len(cuts)), self.seed, BATCHES, epoch, number)]
+        return batches
 
     def cells(self, ids: np.ndarray) -> int:
         """Return the size of a batch: its pairs x the tokens of its longest side."""
         return len(ids) * int(self.lengths[ids].max())
 
     def _draw(self, epoch: int) -> np.ndarray:
-        """Return the ids that the epoch shows, each as often as its corpus' weight says."""
+        """Return the ids that the epoch shows, each as often as the weight of its corpus says."""
         parts, first = [], 0
         for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
             ids = np.arange(first, first + size)
             parts.append(np.tile(ids, int(weight)))
             if fraction := weight % 1:
-                # The next part of a circle of all pairs, so that 1 / fraction epochs in a row show each of them once.
+                # The next part of a circle of all pairs, so that 1 / fraction epochs in a row show each pair once.
                 share = max(1, round(fraction * size))
                 circle = shuffled(ids, self.seed, SHARE, corpus)
                 parts.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
             first += size
         return np.concatenate(parts)
 
-    def _batches(self, ids: np.ndarray, epoch: int, block: int) -> list[np.ndarray]:
-        blur = draw(len(ids), self.seed, BLUR, epoch, block) % JITTER
-        batches = _cut(ids, self.lengths[ids], blur.astype(np.int64), self.tokens)
-        return [batches[i] for i in shuffled(np.arange(len(batches)), self.seed, BATCHES, epoch, block)]
-
 
 def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the source ids (B, S) and target ids (B, T) of a batch, int64, padded at the end with <pad>.
 
-    `stores` are the corpora of the `BatchPlan`, in its order, and `ids` the pairs of one of its batches, (B,).
+    `stores` are the corpora of the `BatchPlan`, in order, and `ids` the pairs of one of its batches, (B,).
     """
-    # From the ids, which count through all corpora, to the corpus of each pair and its row there.
+    # From the ids, which count across all corpora, to the corpus of each pair and its row there.
     first = np.cumsum([0, *map(len, stores)])
     corpus_of = np.searchsorted(first, ids, side="right") - 1
     rows = ids - first[corpus_of]
 
-    # A target row follows its source row, so that one offset finds both.
+    # A target row follows its source row, so one offset finds both.
     lengths, begins = np.empty((len(ids), 2), np.int64), np.empty(len(ids), np.int64)
     parts = [(store, corpus_of == corpus) for corpus, store in enumerate(stores)]
     for store, mine in parts:
@@ -93,9 +95,9 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
 def encode_with_bpe_dropout(
     rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random, longest: float = math.inf
 ) -> np.ndarray:
-    """Encode padded rows of token ids, shape (B, S), again with BPE dropout; they decode to the same texts as before.
+    """Encode padded rows of token ids, shape (B, S), again with BPE dropout; they decode to the same texts.
 
-    A row with <unk> stays as it is: what it stands for is not known. So does one that would become too long.
+    A row with <unk> is left unchanged, because its text is unknown, and so is one that would become too long.
 
     Args:
         rows: Ids padded at the end, each row ending in <eos>.
@@ -105,31 +107,34 @@ def encode_with_bpe_dropout(
         longest: The number of tokens that a row may have, <eos> included.
     """
 
-    def spelled(row: np.ndarray) -> list[int]:
+    def encode_again(row: np.ndarray) -> list[int]:
         ids = row[row != PAD]
         if UNK in ids:
             return ids.tolist()
-        spelling = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
-        return spelling if len(spelling) <= longest else ids.tolist()
+        # Merges are skipped inside the words of the text (Provilkov et al. 2020), so the ids, which are already merged,
+        # must become text first.
+        subwords = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
+        return subwords if len(subwords) <= longest else ids.tolist()
 
-    return pad([spelled(row) for row in rows])[0]
+    return pad([encode_again(row) for row in rows])[0]
 
 
 def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Gather rows that begin at `begins` and are `lengths` long; each store comes with the mask of its rows."""
+    """Gather rows that begin at `begins` and are `lengths` long; each store comes with a mask of its rows."""
     column = np.arange(lengths.max())
     padded = np.full((len(lengths), len(column)), PAD, np.int64)
     for store, mine in parts:
+        # (B, L): one gather for all rows of a store, since a loop over the rows of a batch is slow in Python.
         inside = mine[:, None] & (column < lengths[:, None])
         padded[inside] = store.ids[(begins[:, None] + column)[inside]]
     return padded
 
 
 def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """Sort pairs by their longest side and cut them into batches of at most `tokens`, padding included.
+    """Sort pairs by their longest side and split them into batches of at most `tokens` tokens, padding included.
 
-    Among equal longest sides, pairs with a similar difference of both come together, which halves the padding of the
-    other side; `blur` is added to that difference.
+    Among equal longest sides, pairs with a similar difference between the sides are neighbours, which halves the
+    padding of the other side; `blur` is added to that difference.
     """
     source, target = lengths.T
     longest = np.maximum(source, target)
@@ -137,7 +142,7 @@ def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) ->
     longest = longest[by_length]
     cuts, begin = [], 0
     while begin < len(longest):
-        # Sizes of batches that begin here, by their number of pairs: the last, longest pair decides how much is padded.
+        # Sizes of batches that begin here, by number of pairs: the last, longest pair determines the padding.
         candidates = longest[begin : begin + max(1, tokens // longest[begin])]
         sizes = candidates * np.arange(1, len(candidates) + 1)
         begin += max(1, int(np.searchsorted(sizes, tokens, side="right")))

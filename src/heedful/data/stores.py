@@ -1,13 +1,12 @@
-"""Stores of prepared data: folders of memory-mapped arrays, written as a whole or not at all, and never changed.
+"""Stores of prepared data: folders of memory-mapped arrays, written completely or not at all, and never changed.
 
-Such a folder holds `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.npy` files, perhaps `contents.bin` with
-the bytes of other files, and their manifest (`heedful.storage.manifest`), with which all bytes are compared when the
-folder is opened (about 3 GB a second). `PairStore` holds encoded pairs, `MediaStore` the bytes of images, audio or
-videos with their targets.
+Such a folder contains `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.npy` files, possibly `contents.bin`
+with the bytes of other files, and a manifest (`heedful.storage.complete_folder`). Opening the folder compares all bytes
+with the manifest, at about 3 GB per second. `PairStore` contains encoded pairs, `MediaStore` the bytes of images, audio
+or videos with their targets.
 
-The files stay open while a training reads them. A memory map shows whatever another process writes into the file, and
-ends the process with SIGBUS where the file has become shorter. So the state of each file is compared before and after
-it is read.
+The files stay open during training. A memory map shows whatever another process writes to the file, and ends the
+process with SIGBUS if the file becomes shorter. So the state of each file is compared before and after it is read.
 """
 
 import os
@@ -15,30 +14,30 @@ import weakref
 import zlib
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
-from heedful.storage.manifest import BLOCK, DamagedError, Entry, read_manifest
+from heedful.storage.complete_folder import BLOCK, DamagedError, Entry, read_manifest
 
 IDS = "ids.bin"
 LENGTHS, OFFSETS, BOUNDS = "lengths.npy", "offsets.npy", "bounds.npy"
-CONTENTS = "contents.bin"  # files as they are, one after another
+CONTENTS = "contents.bin"  # files unchanged, one after another
 SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
-CHUNK = 1 << 17  # tokens that are converted and written at a time, plus the rest of the last row
-REMEDY = "the same command prepares the data again, and goes on from the last checkpoint"
+CHUNK = 1 << 17  # tokens converted and written at a time, plus the rest of the last row
+REMEDY = "the same command prepares the data again, and resumes from the last checkpoint"
 
 
 class MappedFile:
-    """Open file of a data folder, verified against its entry of the manifest, whose bytes it must keep."""
+    """Open file of a data folder, verified against its manifest entry, whose bytes it must keep."""
 
     def __init__(self, path: Path, entry: Entry) -> None:
         self.path = path
@@ -49,10 +48,12 @@ class MappedFile:
 
     def array(self, dtype: str | None = None) -> np.ndarray:
         """Map the array of the file into memory: an .npy file, or a flat row of a given type."""
+        # A duplicate: `fdopen` closes its descriptor, and `check` needs the original later.
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
             file.seek(0)
             if dtype is not None:
                 return np.memmap(file, dtype=dtype, mode="r")
+            # `np.load` maps only by path, and the path may now be a different file; so the header is read here.
             np.lib.format.read_magic(file)
             shape, _, kind = np.lib.format.read_array_header_1_0(file)
             if kind.hasobject:
@@ -66,15 +67,16 @@ class MappedFile:
             if state == self._state:
                 return
             changed = state[0] != self.entry.bytes
+            # Dates can change without the bytes, as after copying the folder: the checksum decides.
             if not changed:
                 content, checksum = self.array("u1"), 0
                 for begin in range(0, len(content), BLOCK):
                     checksum = zlib.crc32(content[begin : begin + BLOCK].data, checksum)
                 changed = f"{checksum:08x}" != self.entry.crc32
         except OSError as error:
-            raise RunError(f"{self.path} cannot be read any more ({error.strerror}): {REMEDY}") from error
+            raise RunError(f"{self.path} can no longer be read ({error.strerror}): {REMEDY}") from error
         if changed:
-            raise RunError(f"{self.path} was changed while training reads it: {REMEDY}")
+            raise RunError(f"{self.path} was changed during training: {REMEDY}")
         self._state = state
 
     def _current_state(self) -> tuple[int, int, int]:
@@ -83,8 +85,12 @@ class MappedFile:
 
 
 class MappedStore(ABC):
-    """Base class of what `open_arrays` opened: it is sent to another process as its folder, and opened there again."""
+    """Base class of stores: a field for each of its `FILES`, and the open files.
 
+    A store is sent to another process as its folder, and opened again there.
+    """
+
+    FILES: ClassVar[tuple[str, ...]]
     files: tuple[MappedFile, ...]
 
     def __reduce__(self) -> tuple[Callable[[Path], Self], tuple[Path]]:
@@ -94,21 +100,22 @@ class MappedStore(ABC):
     def __len__(self) -> int: ...
 
     @classmethod
-    @abstractmethod
     def open(cls, folder: Path) -> Self:
         """Open a folder after comparing all bytes with the manifest."""
+        arrays, _, files = open_arrays(folder, cls.FILES)
+        return cast("Callable[..., Self]", cls)(*arrays, files)
 
 
 def id_type(vocab_size: int) -> str:
-    """Return numpy's name of the smallest unsigned integer type for token ids below `vocab_size`."""
+    """Return numpy's name for the smallest unsigned integer type for token ids below `vocab_size`."""
     return "<u2" if vocab_size <= SMALL_VOCABULARY else "<u4"
 
 
 @contextmanager
 def new_store(folder: Path) -> Iterator[FolderWriter]:
-    """Write a data folder, which appears as a whole or not at all, where nothing may be yet."""
+    """Write a data folder atomically, under a name that does not exist yet."""
     if folder.exists():
-        raise RunError(f"{folder}: cannot be written, as something is there already; name another folder")
+        raise RunError(f"{folder}: cannot be written, because it already exists; choose another folder")
     with named_write_errors(folder), atomic_folder(folder) as writer:
         yield writer
 
@@ -120,6 +127,7 @@ def write_ids(writer: FolderWriter, rows: Iterable[list[int]], vocab_size: int) 
     def encoded(chunk: list[list[int]]) -> memoryview:
         lengths.extend(map(len, chunk))
         ids = np.fromiter(chain.from_iterable(chunk), np.int64)
+        # An id that is too large would wrap around in 16 bits and silently become a different token.
         if not 0 <= ids.min() <= ids.max() < vocab_size:
             raise ValueError(f"ids from {ids.min()} to {ids.max()} in a vocabulary of {vocab_size}")
         return _bytes(ids.astype(id_type(vocab_size)))
@@ -139,38 +147,37 @@ def write_ids(writer: FolderWriter, rows: Iterable[list[int]], vocab_size: int) 
     return np.array(lengths, dtype=np.int32)
 
 
-def seal(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_size: int, facts: dict[str, Any]) -> None:
-    """Complete a data folder: write arrays as .npy files beside `ids.bin`, and the manifest with the given facts."""
+def complete_store(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_size: int, facts: dict[str, Any]) -> None:
+    """Write arrays as .npy files next to `ids.bin`, and the manifest with the given facts."""
     for name, values in arrays.items():
+        # Only the header goes through `BytesIO`, so that the array has no second copy in memory.
         header = BytesIO()
         np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))
         writer.write(name, [header.getvalue(), _bytes(values)])
     writer.seal({"kind": "data", "dtype": id_type(vocab_size), **facts})
 
 
-def open_arrays(
-    folder: Path, names: Collection[str]
-) -> tuple[dict[str, np.ndarray], dict[str, Any], tuple[MappedFile, ...]]:
-    """Memory-map `ids.bin` and further named files of a data folder, all bytes of which are compared with the manifest.
+def open_arrays(folder: Path, names: Sequence[str]) -> tuple[list[np.ndarray], dict[str, Any], tuple[MappedFile, ...]]:
+    """Memory-map the files of a data folder, and compare all bytes with the manifest.
 
-    Returns the arrays by file name, the facts of the manifest about the whole folder, and the open files.
+    Returns the arrays in the order of `names`, the facts of the manifest about the whole folder, and the open files.
     """
     try:
         manifest = read_manifest(folder)
-        if manifest.files.keys() != {IDS, *names}:
-            raise ValueError(f"it holds {', '.join(sorted(manifest.files))}: data of another kind")
+        if manifest.files.keys() != set(names):
+            raise ValueError(f"it contains {', '.join(sorted(manifest.files))}: data of a different kind")
         # Opened after they were verified, and compared with their state from then on.
-        files = {name: MappedFile(manifest.verified(name), manifest.files[name]) for name in (*names, IDS)}
+        files = [MappedFile(manifest.verify(name), manifest.files[name]) for name in names]
         types = {IDS: manifest.facts["dtype"], CONTENTS: "u1"}
-        arrays = {name: files[name].array(types.get(name)) for name in files}
+        arrays = [file.array(types.get(name)) for name, file in zip(names, files, strict=True)]
     except (DamagedError, OSError, ValueError, KeyError, TypeError) as error:
         reason = error.reason if isinstance(error, DamagedError) else error
-        raise InputError(f"{folder}: no sound prepared data ({reason}); prepare it again") from error
-    return arrays, manifest.facts, tuple(files.values())
+        raise InputError(f"{folder}: no valid prepared data ({reason}); prepare it again") from error
+    return arrays, manifest.facts, tuple(files)
 
 
 def _bytes(values: np.ndarray) -> memoryview:
-    """The bytes of an array in memory, without a copy if it is contiguous."""
+    """Return the bytes of an array, without a copy if it is contiguous."""
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
 
 
@@ -179,7 +186,9 @@ Rows = tuple[list[int], list[int]]  # the ids of a source and of its target
 
 @dataclass(frozen=True)
 class PairStore(MappedStore):
-    """Store of encoded sentence pairs, read-only: both rows of a pair end in <eos>, and none begins with <bos>."""
+    """Store of encoded sentence pairs, read-only: both rows of a pair end in <eos>, and neither begins with <bos>."""
+
+    FILES = (IDS, LENGTHS, OFFSETS)
 
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
     lengths: np.ndarray  # (n, 2) int32, mapped: tokens of source and target
@@ -188,9 +197,9 @@ class PairStore(MappedStore):
 
     @classmethod
     def write(cls, folder: Path, pairs: Iterable[Rows], vocab_size: int) -> Self:
-        """Write a store of encoded sentence pairs, which appears as a whole or not at all, and open it.
+        """Write a store of encoded sentence pairs atomically, and open it.
 
-        Memory: one chunk of rows, and 8 bytes a pair for the lengths.
+        Memory: one chunk of rows, and 8 bytes per pair for the lengths.
         """
         with new_store(folder) as writer:
             lengths = write_ids(writer, chain.from_iterable(pairs), vocab_size).reshape(-1, 2)
@@ -198,20 +207,16 @@ class PairStore(MappedStore):
                 raise ValueError("a store needs at least one pair")
             sizes = lengths.sum(axis=1, dtype=np.int64)
             arrays = {LENGTHS: lengths, OFFSETS: np.cumsum(sizes) - sizes}
-            seal(writer, arrays, vocab_size, {"pairs": len(sizes), "tokens": int(sizes.sum())})
+            complete_store(writer, arrays, vocab_size, {"pairs": len(sizes), "tokens": int(sizes.sum())})
         return cls.open(folder)
-
-    @classmethod
-    def open(cls, folder: Path) -> Self:
-        arrays, _, files = open_arrays(folder, (LENGTHS, OFFSETS))
-        return cls(arrays[IDS], arrays[LENGTHS], arrays[OFFSETS], files)
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     @property
     def targets(self) -> np.ndarray:
-        """The target ids of all pairs, one after the other, (all target tokens,) uint16 or uint32."""
+        """The target ids of all pairs, one after another, (all target tokens,) uint16 or uint32."""
+        # (n pairs,) -> (2 n rows,): source and target rows alternate, as in `ids`.
         sides = np.tile([False, True], len(self))
         return self.ids[np.repeat(sides, self.lengths.ravel())]
 
@@ -227,7 +232,7 @@ class PairStore(MappedStore):
 
 
 class MediaExample(NamedTuple):
-    """A file of an image or sound: its bytes, its number of positions in the stack, and its targets."""
+    """An image or audio file: its bytes, its number of positions in the stack, and its targets."""
 
     content: bytes
     tokens: int
@@ -236,7 +241,9 @@ class MediaExample(NamedTuple):
 
 @dataclass(frozen=True)
 class MediaStore(MappedStore):
-    """Store of the bytes of images or sounds with their targets, read-only."""
+    """Store of the bytes of images or audio files with their targets, read-only."""
+
+    FILES = (CONTENTS, BOUNDS, IDS, LENGTHS, OFFSETS)
 
     contents: np.ndarray  # (all bytes,) uint8, mapped
     bounds: np.ndarray  # (n + 1,) int64, mapped: where the bytes of each file begin, and where the last ends
@@ -247,7 +254,8 @@ class MediaStore(MappedStore):
 
     @classmethod
     def write(cls, folder: Path, examples: Iterable[MediaExample], vocab_size: int) -> Self:
-        """Write a store, which appears as a whole or not at all, and open it; one file is in memory at a time."""
+        """Write a store atomically, and open it; one file is in memory at a time."""
+        # Contents are written first, so that only the sizes and targets of all files are in memory, not the files.
         bounds, tokens, targets = array("q", [0]), array("i"), []
 
         def contents() -> Iterator[bytes]:
@@ -263,27 +271,22 @@ class MediaStore(MappedStore):
             lengths = np.stack([np.array(tokens, np.int32), counts], axis=1)
             offsets = np.cumsum(counts, dtype=np.int64) - counts
             arrays = {BOUNDS: np.array(bounds, np.int64), LENGTHS: lengths, OFFSETS: offsets}
-            seal(writer, arrays, vocab_size, {"files": len(lengths)})
+            complete_store(writer, arrays, vocab_size, {"files": len(lengths)})
         return cls.open(folder)
-
-    @classmethod
-    def open(cls, folder: Path) -> Self:
-        arrays, _, files = open_arrays(folder, (BOUNDS, LENGTHS, OFFSETS, CONTENTS))
-        return cls(arrays[CONTENTS], arrays[BOUNDS], arrays[IDS], arrays[LENGTHS], arrays[OFFSETS], files)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     @property
     def targets(self) -> np.ndarray:
-        """The targets of all files, one after the other, (all targets,) uint16 or uint32."""
+        """The targets of all files, one after another, (all targets,) uint16 or uint32."""
         return self.ids
 
     def content(self, index: int) -> bytes:
-        """The bytes of file `index`."""
+        """Return the bytes of file `index`."""
         return self.contents[self.bounds[index] : self.bounds[index + 1]].tobytes()
 
     def target(self, index: int) -> np.ndarray:
-        """The targets of file `index`, int64: its class, or its text with <eos>."""
+        """Return the targets of file `index`, int64: its class, or its text with <eos>."""
         begin = self.offsets[index]
         return self.ids[begin : begin + self.lengths[index, 1]].astype(np.int64)

@@ -1,9 +1,9 @@
-"""Token stream for language models: documents stored as one row of ids, and the windows of it that training reads.
+"""Token stream for language models: documents stored as one row of ids, and the windows that training reads.
 
-A stream is a folder, kept as `heedful.data.stores` keeps its folders: `ids.bin` (the tokens of each document and
+A stream is a folder as in `heedful.data.stores`: `ids.bin` (the tokens of each document and
 its <eos>) and `offsets.npy` (where each document begins, and the end).
 
-Position -1 of a stream is an <eos> that is not stored: every document, the first as well, comes after an <eos>, from
+Position -1 of a stream is an <eos> that is not stored: every document, including the first, comes after an <eos>, from
 which its first token is predicted.
 """
 
@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.stores import IDS, MappedFile, MappedStore, new_store, open_arrays, seal, write_ids
+from heedful.data.stores import IDS, MappedFile, MappedStore, complete_store, new_store, open_arrays, write_ids
 from heedful.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.text.tokenizer import EOS, PAD
 
@@ -34,9 +34,9 @@ class TokenStream(MappedStore):
 
     @classmethod
     def write(cls, folder: Path, documents: Iterable[Encoded], vocab_size: int) -> Self:
-        """Write a token stream, which appears as a whole or not at all, and open it.
+        """Write a token stream atomically, and open it.
 
-        Memory: a chunk of documents, and 8 bytes for each.
+        Memory: a chunk of documents, and 8 bytes per document.
         """
         size = 0
 
@@ -52,16 +52,16 @@ class TokenStream(MappedStore):
                 raise ValueError("a stream needs at least one document")
             offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
             facts = {"documents": len(lengths), "tokens": int(offsets[-1]), "bytes": size}
-            seal(writer, {OFFSETS: offsets}, vocab_size, facts)
+            complete_store(writer, {OFFSETS: offsets}, vocab_size, facts)
         return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        arrays, facts, files = open_arrays(folder, (OFFSETS,))
-        return cls(arrays[IDS], arrays[OFFSETS], facts["bytes"], files)
+        (ids, offsets), facts, files = open_arrays(folder, (IDS, OFFSETS))
+        return cls(ids, offsets, facts["bytes"], files)
 
     def __len__(self) -> int:
-        """The number of tokens of the stream, each <eos> included."""
+        """The number of tokens in the stream, <eos> included."""
         return len(self.ids)
 
 
@@ -75,21 +75,21 @@ class WindowPlan:
     """
 
     stream: TokenStream
-    length: int  # tokens that are read, and as many that are predicted
-    batch_tokens: int  # the largest size of a batch, windows x length; a longer window is a batch alone
+    length: int  # tokens that are read, and the same number that are predicted
+    batch_tokens: int  # maximum batch size, windows x length; a longer window is a batch by itself
     seed: int
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch of training in order, each the start positions of windows, int64, shape (B,).
 
-        All windows are full. They are laid from a random phase on, so that each epoch cuts elsewhere; fewer than
-        `length` tokens at either end of the stream are not predicted, other ones each time. A stream shorter than one
+        All windows are full. They begin at a random phase, so that each epoch splits elsewhere; fewer than `length`
+        tokens at either end of the stream are not predicted, different ones each time. A stream shorter than one
         window gives one window, which is padded.
         """
         slack = len(self.stream) - self.length
         if slack < 0:
             return self.cover()
-        # Small enough that one window at least is left.
+        # Small enough that at least one window fits.
         phase = int(draw(1, self.seed, PHASE, epoch)[0]) % min(self.length, slack + 1)
         count = (len(self.stream) - phase) // self.length
         # The token before the phase is the first input, from which the first token is predicted; at -1 it is an <eos>.
@@ -99,9 +99,13 @@ class WindowPlan:
     def cover(self) -> list[np.ndarray]:
         """Return the batches of windows that predict each token of the stream once, in order: for validation.
 
-        The last window may be shorter than the others and is padded then.
+        The last window may be shorter than the others; then it is padded.
         """
         return self._batches(np.arange(-1, len(self.stream) - 1, self.length))
+
+    def cells(self, starts: np.ndarray) -> int:
+        """Return the size of a batch: its windows x the tokens that each reads."""
+        return len(starts) * self.length
 
     def _batches(self, starts: np.ndarray) -> list[np.ndarray]:
         rows = max(1, self.batch_tokens // self.length)
@@ -111,15 +115,17 @@ class WindowPlan:
 def windows(stream: TokenStream, starts: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the token ids of windows of a stream, and the document number of each token, int64, (B, length + 1) both.
 
-    An <eos> counts to the document that follows it, whose first token is predicted from it: attention that stays within
-    a number lets no token see the document before, and every token sees something. Positions after the end of the
-    stream are <pad>, of another document. `starts` is a batch of a `WindowPlan`, shape (B,), and `length` the plan's.
+    An <eos> belongs to the document that follows it, whose first token is predicted from it: with attention within a
+    document, no token sees the previous document, and every token sees something. Positions after the end of the stream
+    are <pad>, which belongs to a separate document. `starts` is a batch of a `WindowPlan`, shape (B,), and `length` the
+    plan's.
     """
-    # (B, length + 1): the inputs of a window, and one more token, as targets are the inputs one place further.
+    # (B, length + 1): the inputs of a window, and one more token, because targets are the inputs shifted by one.
     places = starts[:, None] + np.arange(length + 1)
     inside = (places >= 0) & (places < len(stream))
     ids = np.where(places < 0, EOS, PAD)
     ids[inside] = stream.ids[places[inside]]
+    # The document of the next token, so that an <eos> counts as part of the document that follows it.
     documents = np.searchsorted(stream.offsets, places + 1, side="right") - 1
     documents[places >= len(stream)] = len(stream.offsets)
     return ids, documents

@@ -14,9 +14,9 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from heedful.distributed.reducer import LAUNCHED_BY
 
-SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # that all processes get from the one that starts them
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # that the launcher passes on to all processes
 
-GRACE = "120"  # seconds for a process to finish an update and save after a signal; before torch 2.12 they are 30
+GRACE = "120"  # seconds for a process to finish an update and save after a signal; 30 before torch 2.12
 
 
 def launch(command: Sequence[str], processes: int) -> int:
@@ -25,12 +25,14 @@ def launch(command: Sequence[str], processes: int) -> int:
     A signal such as SIGTERM or Ctrl-C reaches all processes; if one of them fails, the others are stopped.
     """
     for name in logging.root.manager.loggerDict:
-        if name.startswith("torch.distributed.elastic"):  # each process speaks for itself
+        if name.startswith("torch.distributed.elastic"):  # each process reports its own errors
             logging.getLogger(name).setLevel(logging.CRITICAL)
     # A process finishes its update and saves after a signal, which may take longer than torchrun would wait.
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
     program, *arguments = command
-    with handlers_kept() as signals, named_to_processes(), TemporaryDirectory() as logs:
+    with restored_handlers() as signals, named_launcher(), TemporaryDirectory() as logs:
+        # Port 0 is any free port, so that several runs can train on one machine. Restarts are off, since the same
+        # command resumes the run.
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -48,17 +50,18 @@ def launch(command: Sequence[str], processes: int) -> int:
             return 128 + error.sigval
         except ChildFailedError as error:
             rank, failure = error.get_first_failure()
+            # A negative exit code is a signal number, for which a shell expects 128 + number.
             if failure.exitcode > 0:
                 return failure.exitcode
             name = signal.Signals(-failure.exitcode).name
-            sys.stderr.write(f"heedful: process {rank} was ended by {name}; the same command goes on\n")
+            sys.stderr.write(f"heedful: process {rank} was ended by {name}; the same command resumes\n")
             return 128 - failure.exitcode
     return 0
 
 
 @contextmanager
-def named_to_processes() -> Iterator[None]:
-    """Name this process as the launcher to those that are started in the block."""
+def named_launcher() -> Iterator[None]:
+    """Pass the id of this process, as the launcher, to the processes that are started in the block."""
     before = os.environ.get(LAUNCHED_BY)
     os.environ[LAUNCHED_BY] = str(os.getpid())
     try:
@@ -69,8 +72,8 @@ def named_to_processes() -> Iterator[None]:
 
 
 @contextmanager
-def handlers_kept() -> Iterator[list[str]]:
-    """Restore the handlers of signals at the end; give the names of those signals that are not ignored, as by nohup."""
+def restored_handlers() -> Iterator[list[str]]:
+    """Restore the handlers of signals at the end; yield the names of signals that are not ignored, as under nohup."""
     before = {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS if hasattr(signal, name)}
     try:
         yield [name for name, handler in before.items() if handler is not signal.SIG_IGN]

@@ -1,4 +1,4 @@
-"""Tensors of which each process holds some rows: DTensors of torch.distributed, as FSDP2 makes them of the weights.
+"""Sharded tensors, of which each process has some rows: DTensors of torch.distributed, which FSDP2 makes from weights.
 
 Every function takes whole tensors as well. torch.distributed.tensor, which takes seconds to import, is not needed here.
 """
@@ -17,32 +17,33 @@ class Sharded(Protocol):
     device_mesh: Any
     shape: torch.Size
 
-    def full_tensor(self) -> Tensor: ...  # gathers the rows of all processes, which all must call it
+    def full_tensor(self) -> Tensor: ...  # gathers the rows of all processes, all of which must call it
 
     def to_local(self) -> Tensor: ...  # the rows of this process
 
 
 class Rows(NamedTuple):
-    """Rows of a tensor that one process holds: rows `begin` to `end` of all."""
+    """Rows of a tensor that one process has: rows `begin` to `end` of all."""
 
     begin: int
     end: int
     all: int
-    first_copy: bool  # True in one of the processes that hold the same rows
+    first_copy: bool  # True in one of the processes that have the same rows
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Gather all rows of a tensor; all processes that hold some must call this."""
+    """Gather all rows of a tensor; all processes that have some of them must call this."""
     return tensor.full_tensor() if isinstance(tensor, Sharded) else tensor
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Return the rows of a tensor that this process holds: what is done to them in place is done to the tensor."""
+    """Return the rows of a tensor that this process has, which share memory with it."""
     return tensor.to_local() if isinstance(tensor, Sharded) else tensor
 
 
 def rows_of(tensor: Sharded) -> Rows:
-    """Compute which rows of a tensor this process holds: as `torch.chunk` would split it."""
+    """Compute which rows of a tensor this process has: as `torch.chunk` would split it."""
+    # With HSDP, the mesh is (copies, processes of a copy).
     *copy, place = tensor.device_mesh.get_coordinate()
     count = tensor.shape[0]
     size = -(-count // tensor.device_mesh.shape[-1])
@@ -51,7 +52,7 @@ def rows_of(tensor: Sharded) -> Rows:
 
 @torch.no_grad()
 def copy_into(tensor: Tensor, value: Tensor) -> None:
-    """Copy a whole value into a tensor, of which each process takes its own rows."""
+    """Copy a full tensor into a sharded one, of which each process keeps its own rows."""
     if isinstance(tensor, Sharded):
         rows = rows_of(tensor)
         value = value[rows.begin : rows.end]

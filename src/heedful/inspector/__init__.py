@@ -1,6 +1,6 @@
 """Inspector: records the tensors of a model's forward pass over a text, analyses them and shows them on a page.
 
 `capture` records the tensors of a forward pass, `measures` analyses tensors and beam searches, `look` combines both
-with the model's outputs, `experiments` holds ablations and minimal pairs, `overview` and `page` build the HTML page,
-and `plots` draws with matplotlib.
+with the model's outputs, `experiments` contains ablations and minimal pairs, `overview` and `page` build the HTML page,
+and `plots` plots with matplotlib.
 """

@@ -43,7 +43,7 @@ class Run:
     """Log and checkpoints of a training run."""
 
     folder: Path
-    steps: list[int]  # updates of the checkpoints that are on disk
+    steps: list[int]  # updates of the checkpoints on disk
     best: int | None  # update of the checkpoint with the best validation score
     curves: Curves  # by name of the logged value, such as "loss" and "valid_bleu": pairs of update and value
 
@@ -57,7 +57,7 @@ class Snapshot:
 
 
 def run_of(model: Path) -> Path | None:
-    """Find the training run folder that contains a model folder or checkpoint; None if there is no log of a run."""
+    """Return the run folder that contains a model folder or checkpoint; None if it does not have a log."""
     return next((folder for folder in (model.parent, model.parent.parent) if (folder / LOG).is_file()), None)
 
 
@@ -72,6 +72,7 @@ def curves(log: Path) -> Curves:
     """Read the training curves from a log: every finite number by name, with its update; skip an unfinished line."""
     points: Curves = {}
     try:
+        # A run that is still training may have written half of the last line.
         *whole, _ = log.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{log}: cannot be read as text ({error})") from error
@@ -81,7 +82,7 @@ def curves(log: Path) -> Curves:
             update = int(record.pop("update"))
             values = {name: float(value) for name, value in record.items() if value is not None}
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise InputError(f"{log}, line {number}: is no record of a run ({error})") from error
+            raise InputError(f"{log}, line {number}: not a record of a run ({error})") from error
         for name, value in values.items():
             if isfinite(value):
                 points.setdefault(name, []).append((update, value))
@@ -93,31 +94,28 @@ def snapshots(
 ) -> Iterator[Snapshot]:
     """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
 
-    A checkpoint that is deleted meanwhile or damaged is left out.
+    Checkpoints that are damaged, or deleted meanwhile, are left out.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
-        if (model := loaded_if_there(checkpoints.path(step))) is not None:
-            watch(model)
-            yield Snapshot(step, measured(model, text, target))
+        path = checkpoints.path(step)
+        try:
+            model = load_model(path)
+        except (DamagedError, OSError):
+            continue
+        except InputError:
+            # A checkpoint that the training deleted meanwhile is left out; an error in one that exists is reported.
+            if path.is_dir():
+                raise
+            continue
+        watch(model)
+        yield Snapshot(step, head_measures(model, text, target))
 
 
-def loaded_if_there(path: Path) -> LoadedModel | None:
-    """Load the model of a checkpoint; None if the checkpoint is deleted or damaged."""
-    try:
-        return load_model(path)
-    except (DamagedError, OSError):
-        return None
-    except InputError:
-        if path.is_dir():
-            raise
-        return None
-
-
-def measured(loaded: LoadedModel, value: Input, target: str | None) -> HeadMeasures:
+def head_measures(loaded: LoadedModel, value: Input, target: str | None) -> HeadMeasures:
     """Compute the measures of all attention heads of one model on an input, by block and measure."""
     subject = loaded.use()
-    forward = replace(reading(subject, value, target), steps=None)  # decoding token by token would only check the pass
+    forward = replace(reading(subject, value, target), steps=None)  # no check by decoding token by token
     of_blocks = measures(traced(forward, ["*.attn"]), forward.media)
     if isinstance(subject, Translator) and (gold := list(gold_alignment(loaded.recipe))):
         for block, errors in alignment(subject, gold).items():
@@ -125,10 +123,10 @@ def measured(loaded: LoadedModel, value: Input, target: str | None) -> HeadMeasu
     return of_blocks
 
 
-def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
-    """Read validation pairs with gold word alignment, as in the corpora of `heedful scenes`; none without the files.
+def gold_alignment(recipe: Recipe, limit: int = SENTENCES) -> Iterator[Aligned]:
+    """Yield validation pairs with gold word alignment, as in corpora of `heedful scenes`; none without the files.
 
-    Line i of `valid.align`, `valid.words.en` and `valid.words.de` is about line i of `valid.en` and `valid.de`.
+    Line i of `valid.align`, `valid.words.en` and `valid.words.de` belongs to line i of `valid.en` and `valid.de`.
     """
     valid = recipe.data.valid
     if valid is None or valid.target is None:
@@ -138,33 +136,29 @@ def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
     if not all(path.is_file() for path in (*sides, *others)):
         return
     lines = list(zip(*map(read_lines, others), strict=False))
-    for pair in islice(read_pairs(valid, recipe.data), most):
+    for pair in islice(read_pairs(valid, recipe.data), limit):
         if pair.line <= len(lines):
             links, source_words, target_words = (line.split() for line in lines[pair.line - 1])
             sizes = len(source_words), len(target_words)
-            numbers = [link_of(link, sizes, f"{others[0]}, line {pair.line}") for link in links]
-            yield Aligned(pair.source, pair.target, source_words, target_words, numbers)
-
-
-def link_of(text: str, sizes: tuple[int, int], place: str) -> tuple[int, int]:
-    """Parse a link of a word alignment, such as "2-3", to (source word, target word), from 0.
-
-    `sizes` are the numbers of words of source and target, `place` is the file and line for the message.
-    """
-    link = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
-    source, target = map(int, link.groups()) if link else sizes
-    if source >= sizes[0] or target >= sizes[1]:
-        raise InputError(
-            f"{place}: {text!r} is no link between two of {sizes[0]} and {sizes[1]} words, counted from 0, such as 0-0"
-        )
-    return source, target
+            pairs = []
+            for link in links:
+                match = re.fullmatch(r"(\d{1,9})-(\d{1,9})", link)
+                # A malformed link becomes one outside of the sentences, which is rejected below.
+                source, target = map(int, match.groups()) if match else sizes
+                if source >= sizes[0] or target >= sizes[1]:
+                    raise InputError(
+                        f"{others[0]}, line {pair.line}: {link!r} is not a link between {sizes[0]} and {sizes[1]} "
+                        "words, counted from 0, such as 0-0"
+                    )
+                pairs.append((source, target))
+            yield Aligned(pair.source, pair.target, source_words, target_words, pairs)
 
 
 def alignment(subject: Translator, gold: list[Aligned]) -> dict[str, list[float]]:
-    """Alignment error rate of each cross-attention head, by block: the mean over all sentences.
+    """Compute the alignment error rate of each cross-attention head, by block: the mean over all sentences.
 
-    A sentence whose words in the tokenizer differ from the words of the gold alignment is left out. The result is empty
-    if no sentence is left.
+    Sentences that the tokenizer splits into words other than those of the gold alignment are left out. The result is
+    empty if all are.
     """
     errors, layers = [], []
     for pair in gold:

@@ -1,9 +1,5 @@
-"""Overview of a look as JSON for the inspector page: all data that the page shows before it loads tensors.
+"""Overview of an inspection as JSON for the inspector page: all data that the page shows before it loads tensors."""
 
-T tokens, L blocks, K likeliest tokens.
-"""
-
-from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -26,7 +22,7 @@ from heedful.text.tokenizer import Tokenizer
 
 Json = dict[str, Any]
 
-SHAPE = {  # of a Transformer on the page: the attribute of its configuration, and what other models have
+SHAPE = {  # of a Transformer on the page: attribute of its configuration, and the value for other models
     "heads": ("heads", 0),
     "d_k": ("head_size", 0),
     "d_ff": ("d_ff", 0),
@@ -36,12 +32,12 @@ SHAPE = {  # of a Transformer on the page: the attribute of its configuration, a
 
 
 def facts(name: str, recipe: Recipe, model: Model) -> Json:
-    """Facts about a model for the inspector page, as JSON: name, task, dimensions and search settings."""
+    """Return a model's name, task, dimensions and search settings as JSON for the inspector page."""
     shape = recipe.model
     return {
         "name": name,
         "task": recipe.task,
-        "command": find_task(recipe.task).command,
+        "command": find_task(recipe.task).spec.command,
         "modality": recipe.data.modality,
         "languages": [recipe.data.source_language, recipe.data.target_language],
         "stacks": [
@@ -57,7 +53,7 @@ def facts(name: str, recipe: Recipe, model: Model) -> Json:
 
 
 def overview(inspection: Inspection) -> Json:
-    """Overview of a look as JSON for the inspector page: all of the look except the values of the tensors."""
+    """Return an inspection as JSON for the inspector page, without the values of the tensors."""
     trace, forward = inspection.trace, inspection.forward
     lens = log = reference = None
     if (tokenizer := forward.tokenizer) is not None:
@@ -70,7 +66,7 @@ def overview(inspection: Inspection) -> Json:
         "question": inspection.question.as_json(),
         "media": forward.media and forward.media.described(),
         "lines": {name: asdict(line) for name, line in trace.lines.items()},
-        "blocks": list(blocks(trace)),
+        "blocks": blocks(trace),
         "tensors": {name: {"axes": trace.axes[name], "shape": trace.tensors[name].shape} for name in trace},
         "heads": measures(trace, forward.media),
         "stream": stream(trace, forward.model),
@@ -83,19 +79,21 @@ def overview(inspection: Inspection) -> Json:
     }
 
 
-def blocks(trace: Trace) -> Iterator[Json]:
+def blocks(trace: Trace) -> list[Json]:
     """List the attention sublayers of a trace as JSON: name, number of heads, query tokens and key tokens."""
+    sublayers = []
     for name in trace:
         if name.endswith(".attn"):
             _, queries, keys = trace.axes[name]
-            block = name.removesuffix(".attn")
-            yield {"name": block, "heads": len(trace.tensors[name]), "queries": queries.line, "keys": keys.line}
+            block, heads = name.removesuffix(".attn"), len(trace.tensors[name])
+            sublayers.append({"name": block, "heads": heads, "queries": queries.line, "keys": keys.line})
+    return sublayers
 
 
 def measures(trace: Trace, media: MediaInput | None = None) -> Json:
     """Compute the measures of all attention heads in a trace as JSON, by attention sublayer and measure.
 
-    For an image or audio the distance is measured too, where its patches or frames attend to each other.
+    For an image or audio, they include the distance if its patches or frames attend to each other.
     """
     of_blocks = {}
     for name, values in trace.tensors.items():
@@ -103,6 +101,7 @@ def measures(trace: Trace, media: MediaInput | None = None) -> Json:
             block, weights = name.removesuffix(".attn"), torch.from_numpy(values)
             kinds = MEASURES[block.rpartition(".")[2]]
             _, queries, keys = trace.axes[name]
+            # Only between positions of the source: a target token has no place in an image or audio.
             if media is not None and {queries.line, keys.line} <= {"src.said", "src.read"}:
                 kinds = kinds | {"distance": partial(distance, places=torch.from_numpy(media.places))}
             of_blocks[block] = {kind: numbers(measure(weights).numpy()) for kind, measure in kinds.items()}
@@ -110,7 +109,7 @@ def measures(trace: Trace, media: MediaInput | None = None) -> Json:
 
 
 def stream(trace: Trace, model: Model) -> Json:
-    """Statistics of the residual stream as JSON, for each sublayer and token.
+    """Compute statistics of the residual stream as JSON, for each sublayer and token.
 
     Euclidean norms of the stream before the sublayer, of the sublayer output, of the stream after, and of the
     normalised stream; then mean and standard deviation of the input to the norm.
@@ -122,8 +121,11 @@ def stream(trace: Trace, model: Model) -> Json:
         sublayer, _, place = name.rpartition(".")
         if place == "resid":
             tensors = {kind: trace.tensors[f"{sublayer}.{tap}"] for kind, tap in parts.items()}
-            post = isinstance(model_taps[f"{sublayer}.in"].module, PostNorm)
-            normed = tensors["before"] + tensors["added"] if post else tensors["before"]
+            # A post-norm normalises the result of the residual connection, a pre-norm the input of the sublayer.
+            residual = model_taps[f"{sublayer}.in"].module
+            normed = tensors["before"]
+            if isinstance(residual, PostNorm):
+                normed = normed + tensors["added"] if residual.adds else tensors["added"]
             lengths = {kind: numbers(np.linalg.norm(values, axis=-1)) for kind, values in tensors.items()}
             moments = {"mean": numbers(normed.mean(-1)), "deviation": numbers(normed.std(-1))}
             of_sublayers[sublayer] = lengths | moments
@@ -131,7 +133,6 @@ def stream(trace: Trace, model: Model) -> Json:
 
 
 def lens_json(lens: Lens, tokenizer: Tokenizer) -> Json:
-    """Convert a logit lens to JSON, with the pieces of all its tokens."""
     ids = sorted({int(token) for token in lens.tokens.flatten()})
     return {
         "tokens": lens.tokens.tolist(),

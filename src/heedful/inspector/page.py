@@ -1,4 +1,4 @@
-"""HTML page of a look: one file, for the server, as a standalone file, or displayed in a notebook (`heedful.look`)."""
+"""HTML page of an inspection: a single file for the server, for export or for a notebook (`heedful.look`)."""
 
 import base64
 import gzip
@@ -26,7 +26,7 @@ from heedful.wording import shown_name
 BUILT = Path(str(files("heedful"))) / "inspector" / "page" / "index.html"
 INLINE = re.compile(r"<(script|style)\b[^>]*>(.*?)</\1>", re.DOTALL)
 NONE = "'none'"
-CONNECT = "connect-src 'self'"  # left out of an exported file, which has no server
+CONNECT = "connect-src 'self'"  # removed from an exported file, which works without a server
 CLOSED = (f"base-uri {NONE}", f"form-action {NONE}")
 STATE = re.compile(r"(enc|dec)\.\d+\.(hidden|\w+_gate)")
 EXACT = ("q", "k", "v", "score", "bias", "attn", "z")
@@ -41,18 +41,19 @@ class Page:
 
     @classmethod
     def built(cls, path: Path = BUILT) -> "Page":
-        """Read the inspector page that `make page` built."""
+        """Read the inspector page, built by `make page`."""
         try:
             return cls(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise InputError(
-                f"{path} is not there: this is a source tree whose page was not built; run `make page`, which needs "
+                f"{path} is missing: the page of this source tree has not been built; run `make page`, which needs "
                 "Node.js 20 or newer, or install heedful from a wheel"
             ) from error
 
     @property
     def policy(self) -> str:
-        """Content-Security-Policy that allows only the page's own scripts, styles, data images and server."""
+        """Content-Security-Policy that allows only the page's scripts, styles, `data:` images and server."""
+        # The browser runs only scripts with these hashes, and blocks any that a user's text adds to the page.
         hashes: dict[str, list[str]] = {"script": [], "style": []}
         for kind, text in INLINE.findall(self.html):
             digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -61,61 +62,57 @@ class Page:
         return "; ".join([f"default-src {NONE}", *sources, CONNECT, "img-src data:", *CLOSED])
 
     def holding(self, overview: Json, trace: Trace, head: tuple[str, int] | None) -> str:
-        """Build a standalone HTML page with the data of a look, which needs no server.
+        """Build a standalone HTML page with the data of an inspection.
 
-        All attention weights are stored in one byte each, states and gates of recurrent layers in two; one head has all
-        its tensors in float32.
+        All attention weights are stored in one byte each, states and gates of recurrent layers in two; all tensors of
+        one head are stored in float32.
 
         Args:
             overview: see `heedful.inspector.overview`, with the facts of the model as "model".
-            trace: trace of the look.
+            trace: trace of the inspection.
             head: attention sublayer such as "dec.1.cross", and number of a head in the sublayer; None for a trace
                 without attention.
-
-        Raises:
-            InputError: there is no such attention sublayer or head.
         """
-        parts = {} if head is None else attention_parts(trace, *head)
+        parts = {}
+        if head is not None:
+            block, number = head
+            blocks = [name.removesuffix(".attn") for name in trace if name.endswith(".attn")]
+            if block not in blocks:
+                available = f"choose one of {', '.join(blocks)}" if blocks else "this model has no attention sublayers"
+                raise InputError(f"{block} is not an attention sublayer; {available}")
+            attention = trace.only("*.attn")
+            parts["attention"] = packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8")))
+            exact = [name for place in EXACT if (name := f"{block}.{place}") in trace]
+            parts[f"{block} {number}"] = packed(trace.only(exact, number).encoded())
         if states := [name for name in trace if STATE.fullmatch(name)]:
             parts["states"] = packed(trace.only(states).encoded(dict.fromkeys(states, "f16")))
         parts["overview"] = packed([json.dumps(overview, ensure_ascii=False).encode()])
+        # A browser does not run a script of this type, so the policy needs no hash of the data.
         scripts = "".join(
             f'<script type="application/gzip" data-part="{name}">{text}</script>' for name, text in parts.items()
         )
+        # A file is sent without headers, so its policy is an element of the page.
         policy = self.policy.replace(f"{CONNECT}; ", "")
         meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         return self.html.replace("<head>", f"<head>{meta}", 1).replace("</body>", f"{scripts}</body>", 1)
 
 
-def attention_parts(trace: Trace, block: str, number: int) -> dict[str, str]:
-    """Pack the attention weights of all heads, and all tensors of one head, for a standalone page."""
-    blocks = [name.removesuffix(".attn") for name in trace if name.endswith(".attn")]
-    if block not in blocks:
-        there = f"there are {', '.join(blocks)}" if blocks else "this model has no attention sublayers"
-        raise InputError(f"there is no block {block} whose heads look at anything; {there}")
-    attention = trace.only("*.attn")
-    exact = [name for place in EXACT if (name := f"{block}.{place}") in trace]
-    return {
-        "attention": packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8"))),
-        f"{block} {number}": packed(trace.only(exact, number).encoded()),
-    }
-
-
 def packed(parts: Iterable[bytes | memoryview]) -> str:
     """Compress bytes with gzip and encode them as base64 text, to embed in an HTML page."""
+    # Without the time, the same inspection gives the same file.
     return base64.b64encode(gzip.compress(b"".join(parts), mtime=0)).decode()
 
 
 @dataclass(frozen=True)
 class View:
-    """View of a look into a model, which a notebook displays and `save` writes as an HTML page.
+    """View of an inspection, which a notebook displays and `save` writes as an HTML page.
 
     Attributes:
         name: name of the model.
         model: the model or predictor, with its recipe.
-        inspection: result of the look.
-        page: HTML page that shows the look.
-        head: attention head whose computation the page shows step by step: name of the sublayer, and number from 0;
+        inspection: the inspection.
+        page: HTML page of the inspector.
+        head: attention head whose computation the page shows step by step: its sublayer, and its number from 0;
             None: the first head of the last attention sublayer.
     """
 
@@ -126,7 +123,7 @@ class View:
     head: tuple[str, int] | None = None
 
     def __repr__(self) -> str:
-        return f"View({self.name!r}, {self.inspection.question.text!r}): shown by a notebook, written by save(path)"
+        return f"View({self.name!r}, {self.inspection.question.text!r}): displayed by a notebook, written by save(path)"
 
     @property
     def seen(self) -> Inspection:
@@ -135,16 +132,12 @@ class View:
 
     @property
     def trace(self) -> Trace:
-        """Trace of the forward pass: all recorded tensors of the look."""
+        """Trace of the forward pass: all recorded tensors."""
         return self.inspection.trace
 
     @property
     def html(self) -> str:
-        """Standalone HTML page that shows the look without a server.
-
-        Raises:
-            InputError: the model has no head `head`.
-        """
+        """Standalone HTML page of the inspection."""
         model = facts(self.name, recipe_of(self.model), self.model.model)
         contents = {"model": model, **overview(self.inspection)}
         blocks = contents["blocks"]
@@ -152,14 +145,13 @@ class View:
         return self.page.holding(contents, self.inspection.trace, head)
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write the look as a standalone HTML page to a file.
+        """Write the inspection as a standalone HTML page to a file.
 
         Args:
-            path: the file. One that heedful wrote, and that nobody changed since, is replaced.
+            path: the file. A file that heedful wrote is replaced if it is unchanged.
             replace: also replace any other file.
 
         Raises:
-            InputError: the model has no head `head`, or there is another file and `replace` is False.
             OSError: the file cannot be written.
         """
         content = self.html.encode()
@@ -172,29 +164,29 @@ class View:
 
 
 def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "auto") -> View:
-    """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
+    """Inspect a model and return a view for a notebook or an HTML page, as `heedful.look` does.
 
-    For a model of images or audio, the text of a question without a file is the path of a file.
+    For an image or audio model, the text of a question without a file is the path of a file.
     """
     page = Page.built()
-    named = isinstance(model, str | Path)
-    subject = load_model(model, device).use() if named else model
-    name = str(model) if named else recipe_of(model).name
+    is_name = isinstance(model, str | Path)
+    subject = load_model(model, device).use() if is_name else model
+    name = str(model) if is_name else recipe_of(model).name
     return View(name, subject, look(subject, with_file(subject, question)), page, head)
 
 
 def check_pair(head: object) -> None:
-    """Refuse a head that is not named by a block and a number."""
+    """Reject a head that is not given by a block and a number."""
     match head:
         case None:
             return
         case (str(), int() as number) if not isinstance(number, bool):
             return
-    raise InputError(f'head = {head!r}: name a block and a head, counted from 0, such as ("dec.1.cross", 1)')
+    raise InputError(f'head = {head!r}: must be a block and a head, counted from 0, such as ("dec.1.cross", 1)')
 
 
 def with_file(subject: Any, question: Question) -> Question:
-    """Question whose file is read from the path in its text, if the model reads images or audio and it has none."""
+    """Read the file of a question from the path in its text, if the model reads images or audio."""
     if question.file is not None or not subject.reads_files:
         return question
     path = Path(question.text)
@@ -205,10 +197,10 @@ def with_file(subject: Any, question: Question) -> Question:
 
 
 def recipe_of(model: object) -> Recipe:
-    """Return the training recipe of a model or predictor, and refuse what was not loaded from a model folder."""
+    """Return the training recipe of a model or predictor; reject one that was not loaded from a model folder."""
     if isinstance(model, LoadedModel | Predictor) and model.recipe is not None:
         return model.recipe
     raise InputError(
-        f"a {type(model).__name__} that does not come from a model folder cannot be shown on a page; open one with "
+        f"a {type(model).__name__} that was not loaded from a model folder cannot be shown on a page; load one with "
         "heedful.load"
     )

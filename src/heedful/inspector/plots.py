@@ -1,7 +1,7 @@
-"""Plots as PNG or SVG: attention, tensors of a trace, confusion matrices and word maps, in fonts that have the glyphs.
+"""Plots as PNG or SVG: attention, trace tensors, confusion matrices and word maps, in fonts that have the glyphs.
 
-matplotlib's own font has no Chinese, Japanese or Korean glyphs. Functions that write a file return the characters that
-no installed font has.
+matplotlib's default font does not have Chinese, Japanese or Korean glyphs. Functions that write a file return the
+characters that no installed font has.
 
 T target words, S source words, H height, W width, C channels, R rows and P columns of patches, N words.
 """
@@ -31,10 +31,10 @@ from heedful.inspector.capture.trace import Recorded
 from heedful.metrics.classes import ClassReport, short
 from heedful.wording import counted
 
-FORMATS = {".png": {}, ".svg": {"Date": None}}  # suffix: metadata; without a date, the same plot is the same file
+FORMATS = {".png": {}, ".svg": {"Date": None}}  # suffix: metadata; without a date, the same plot gives the same file
 
 FONT = "DejaVu Sans"  # comes with matplotlib
-PLACEHOLDERS = "Last Resort"  # comes with matplotlib too: an empty box for every character
+PLACEHOLDERS = "Last Resort"  # comes with matplotlib, too: an empty box for every character
 
 INK, FAINT = "#1c2430", "#667080"
 DOT = "#1f66ad"
@@ -42,13 +42,13 @@ STRONGEST = "#d55e00"  # vermilion on blue: distinct for every kind of colour vi
 SHADES = LinearSegmentedColormap.from_list("attention", ["#f1f5f9", "#c3d7ee", "#6ea3d8", "#1f66ad", "#0a326b"])
 
 # Lengths are in inches.
-CELL = 0.44  # smaller where a sentence would need more than MAX_SIDE
+CELL = 0.44  # smaller if a sentence would need more than MAX_SIDE
 MAX_SIDE = 40.0
 MAX_LABEL = 24  # characters
 IMAGES_IN_ROW, IMAGE_SIDE = 6, 1.7
-MAX_NUMBERS = 60  # classes, up to which a cell of a confusion matrix has room for its count
-DARK = 0.5  # share of a row, from which white numbers are read better
-MIN_CELLS = 5  # a matrix with fewer is as wide, so that its title fits
+MAX_NUMBERS = 60  # classes up to which a cell of a confusion matrix has room for its count
+DARK = 0.5  # share of a row from which on white numbers are more legible
+MIN_CELLS = 5  # width of a smaller matrix, so that its title fits
 MAP_SIDE = 8.0
 PANELS_IN_ROW = 4
 TENSOR_CELL, NARROW = 0.22, 0.02  # per position of a tensor: with labels, without
@@ -57,14 +57,14 @@ TENSOR_LABEL = 12  # characters
 
 
 class Fonts(NamedTuple):
-    """Font families to draw a text, in order of preference, and the characters that no installed font has."""
+    """Font families for a text, in order of preference, and the characters that no installed font has."""
 
     families: list[str]
     missing: set[str]
 
 
 def fonts_for(text: str) -> Fonts:
-    """Choose a few installed fonts that together cover the characters of a text."""
+    """Select a few installed fonts that together cover the characters of a text."""
     families, missing = [FONT], set(text) - _glyphs(findfont(FONT))
     candidates = sorted(
         {
@@ -73,6 +73,7 @@ def fonts_for(text: str) -> Fonts:
             if font.style == "normal" and font.weight == 400 and not font.name.startswith(PLACEHOLDERS)
         }
     )
+    # Greedily take the font with most of the remaining characters: that needs few fonts, but not always the fewest.
     while missing:
         name, path = max(candidates, key=lambda font: len(missing & _glyphs(font[1])))
         if not missing & _glyphs(path):
@@ -88,18 +89,18 @@ def _glyphs(path: str) -> frozenset[str]:
 
 
 def _style(fonts: Fonts) -> AbstractContextManager[None]:
-    # Ids of an SVG come from this salt and not from chance, so that the same plot is the same file.
+    # A fixed salt for the ids of an SVG, so that the same plot gives the same file.
     return rc_context({"font.family": fonts.families, "text.color": INK, "svg.hashsalt": "heedful"})
 
 
 def _boxed(text: str, missing: set[str]) -> str:
-    """The text with a box for each character that no font can draw."""
+    """Replace each character that no font can draw with a box."""
     return "".join("□" if character in missing else character for character in text)
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Attention weights of target words to source words, from 0 to 1, with the labels and titles of a heat map."""
+    """Attention weights of target words on source words, from 0 to 1, with the labels and titles of a heat map."""
 
     weights: Float[np.ndarray, "T S"]
     source: Sequence[str]
@@ -128,6 +129,7 @@ def draw(heat_map: HeatMap, path: Path) -> set[str]:
             box = Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, fill=False, edgecolor=STRONGEST, linewidth=1.8)
             axes.add_patch(box)
 
+        # Words may contain $, which matplotlib would otherwise read as mathematics.
         slanted = {"rotation": 45, "rotation_mode": "anchor", "ha": "left", "va": "center"}
         axes.set_xticks(np.arange(width) + 0.5, source, fontsize=cell * 26, parse_math=False, **slanted)
         axes.set_yticks(np.arange(height) + 0.5, target, fontsize=cell * 26, parse_math=False)
@@ -135,8 +137,23 @@ def draw(heat_map: HeatMap, path: Path) -> set[str]:
         for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
             label.set_color(FAINT if label.get_text().startswith("<") else INK)
 
-        _titles(axes, heat_map, fonts.missing)
-        _colour_bar(figure, axes, float(weights.max()))
+        title, subtitle = (_boxed(text, fonts.missing) for text in (heat_map.title, heat_map.subtitle))
+        heading = axes.set_title(title, loc="left", fontsize=15, pad=30, parse_math=False)
+        small = {"textcoords": "offset points", "va": "top", "fontsize": 10, "color": FAINT, "parse_math": False}
+        axes.annotate(subtitle, xy=(0, 0), xycoords=heading, xytext=(0, -5), **small)
+        if fonts.missing:
+            note = "A number replaces a word that no font on this machine can draw."
+            axes.annotate(note, xy=(0, 0), xycoords="axes fraction", xytext=(0, -8), **small)
+
+        # a slim colour bar at the right of the first rows
+        width, height = figure.get_size_inches()
+        share, largest = min(1.0, 4 * CELL / height), float(weights.max())
+        bar = axes.inset_axes((1 + 0.25 / width, 1 - share, 0.11 / width, share))
+        shades = ScalarMappable(Normalize(0, largest), SHADES)
+        colorbar = figure.colorbar(shades, cax=bar, ticks=[0, largest / 2, largest], format="%.2f")
+        colorbar.outline.set_visible(False)
+        bar.tick_params(length=0, labelsize=8, labelcolor=FAINT)
+        bar.set_ylabel("attention weight", fontsize=8, color=FAINT)
         figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.25, metadata=FORMATS[path.suffix])
     return fonts.missing
 
@@ -149,34 +166,11 @@ def _printable(words: Sequence[str], missing: set[str]) -> list[str]:
     ]
 
 
-def _titles(axes: Axes, heat_map: HeatMap, missing: set[str]) -> None:
-    title, subtitle = (_boxed(text, missing) for text in (heat_map.title, heat_map.subtitle))
-    heading = axes.set_title(title, loc="left", fontsize=15, pad=30, parse_math=False)
-    small = {"textcoords": "offset points", "va": "top", "fontsize": 10, "color": FAINT, "parse_math": False}
-    axes.annotate(subtitle, xy=(0, 0), xycoords=heading, xytext=(0, -5), **small)
-    if missing:
-        note = "A number stands for a word that no font of this machine can draw."
-        axes.annotate(note, xy=(0, 0), xycoords="axes fraction", xytext=(0, -8), **small)
-
-
-def _colour_bar(figure: Figure, axes: Axes, largest: float) -> None:
-    """Draw a slim colour bar at the right of a heat map's first rows."""
-    width, height = figure.get_size_inches()
-    share = min(1.0, 4 * CELL / height)
-    bar = axes.inset_axes((1 + 0.25 / width, 1 - share, 0.11 / width, share))
-    shades = ScalarMappable(Normalize(0, largest), SHADES)
-    colorbar = figure.colorbar(shades, cax=bar, ticks=[0, largest / 2, largest], format="%.2f")
-    colorbar.outline.set_visible(False)
-    bar.tick_params(length=0, labelsize=8, labelcolor=FAINT)
-    bar.set_ylabel("attention weight", fontsize=8, color=FAINT)
-
-
 @dataclass(frozen=True)
-class PictureMaps:
-    """An image of 8 bits, and a map of attention weights over its patches for each output word.
+class ImageMaps:
+    """An 8-bit image, and a map of attention weights over its patches for each output word.
 
-    `boxes` has what a word is about, where that is known, by the number of the word, from 0: left, top, right and
-    bottom in pixels.
+    `boxes` has the box of a word's object, if known, by the word's index from 0: left, top, right and bottom in pixels.
     """
 
     pixels: UInt8[np.ndarray, "H W C"]
@@ -187,28 +181,28 @@ class PictureMaps:
     boxes: Mapping[int, Sequence[int | float]] = field(default_factory=dict)
 
 
-def draw_maps(picture: PictureMaps, path: Path) -> set[str]:
-    """Draw the image once for each word, dark where the word does not look; largest weight and box are outlined.
+def draw_maps(image: ImageMaps, path: Path) -> set[str]:
+    """Draw the image once per word, dark where its attention is low; the largest weight and the box are outlined.
 
     Words with a character that no installed font has are drawn as their number, from 1.
     """
-    fonts = fonts_for("".join([*picture.words, picture.title, picture.subtitle]))
-    across = min(IMAGES_IN_ROW, len(picture.words))
-    down = math.ceil(len(picture.words) / across)
+    fonts = fonts_for("".join([*image.words, image.title, image.subtitle]))
+    across = min(IMAGES_IN_ROW, len(image.words))
+    down = math.ceil(len(image.words) / across)
     with _style(fonts):
         figure = Figure(figsize=(across * IMAGE_SIDE, down * (IMAGE_SIDE + 0.25) + 0.7), layout="constrained")
-        figure.suptitle(f"{picture.title}\n{picture.subtitle}", fontsize=11, parse_math=False)
+        figure.suptitle(f"{image.title}\n{image.subtitle}", fontsize=11, parse_math=False)
         grid = list(figure.subplots(down, across, squeeze=False).flat)
-        for number, (axes, word, weights) in enumerate(zip(grid, picture.words, picture.maps, strict=False)):
-            _draw_over(axes, picture.pixels, weights)
-            if number in picture.boxes:
-                patch = picture.pixels.shape[0] // weights.shape[0]
-                left, top, right, bottom = (side / patch for side in picture.boxes[number])
+        for number, (axes, word, weights) in enumerate(zip(grid, image.words, image.maps, strict=False)):
+            _draw_over(axes, image.pixels, weights)
+            if number in image.boxes:
+                patch = image.pixels.shape[0] // weights.shape[0]
+                left, top, right, bottom = (side / patch for side in image.boxes[number])
                 size = right - left, bottom - top
                 axes.add_patch(Rectangle((left, top), *size, fill=False, edgecolor="white", linestyle=":"))
             label = str(number + 1) if fonts.missing.intersection(word) else word
             axes.set_title(f"{label} ({weights.max():.2f})", fontsize=9, parse_math=False)
-        for axes in grid[len(picture.words) :]:
+        for axes in grid[len(image.words) :]:
             axes.set_visible(False)
         figure.savefig(path, dpi=150, metadata=FORMATS[path.suffix])
     return fonts.missing
@@ -219,11 +213,13 @@ def _draw_over(axes: Axes, pixels: np.ndarray, weights: Float[np.ndarray, "R P"]
     rows, columns = weights.shape
     place = (0, columns, rows, 0)  # in patches
     axes.imshow(pixels[:, :, 0] if channels == 1 else pixels, cmap="gray", vmin=0, vmax=255, extent=place)
+    # A black layer over the image, transparent where the weight is largest: (rows, columns, RGBA).
     dark = np.zeros((rows, columns, 4))
     dark[..., 3] = 0.85 * (1 - weights / max(float(weights.max()), 1e-9))
     axes.imshow(dark, extent=place, interpolation="nearest")
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     axes.add_patch(Rectangle((float(column), float(row)), 1, 1, fill=False, edgecolor=STRONGEST, linewidth=1.5))
+    # The unit of both axes is a patch, which is a rectangle of pixels.
     axes.set_aspect((height / rows) / (width / columns))
     axes.set_xticks([])
     axes.set_yticks([])
@@ -232,7 +228,7 @@ def _draw_over(axes: Axes, pixels: np.ndarray, weights: Float[np.ndarray, "R P"]
 
 
 def draw_confusion(report: ClassReport, title: str, path: Path) -> set[str]:
-    """Draw a confusion matrix; each cell has its count, and its shade is the share of the expected class (the row).
+    """Draw a confusion matrix; the shade of a cell is its share of the expected class (the row).
 
     Classes with a character that no installed font has are drawn as their number, from 1.
     """
@@ -247,7 +243,15 @@ def draw_confusion(report: ClassReport, title: str, path: Path) -> set[str]:
     with _style(fonts):
         figure = Figure(figsize=(max(size, MIN_CELLS) * cell, size * cell))
         axes = figure.add_axes((0, 0, min(1.0, size / MIN_CELLS), 1))
-        _draw_shares(axes, report.matrix, cell)
+        matrix = report.matrix
+        shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
+        axes.pcolormesh(shares, cmap=SHADES, vmin=0, vmax=1, edgecolors="white", linewidth=1.2)
+        axes.set(xlim=(0, size), ylim=(size, 0))
+        axes.spines[:].set_visible(False)
+        for (row, column), count in np.ndenumerate(matrix) if size <= MAX_NUMBERS else ():
+            shade = "white" if shares[row, column] > DARK else INK
+            middle = (column + 0.5, row + 0.5)
+            axes.text(*middle, f"{count:,}", ha="center", va="center", color=shade, fontsize=min(11, cell * 14))
 
         middles = np.arange(size) + 0.5
         fontsize = min(11, cell * 20)
@@ -259,23 +263,11 @@ def draw_confusion(report: ClassReport, title: str, path: Path) -> set[str]:
         axes.set_ylabel("expected", color=FAINT)
 
         absent = f"\nwithout an example: {', '.join(map(drawable, report.absent))}" if report.absent else ""
-        subtitle = f"{counted(int(report.matrix.sum()), report.unit)}; rows: expected, columns: predicted{absent}"
+        subtitle = f"{counted(int(matrix.sum()), report.unit)}; rows: expected, columns: predicted{absent}"
         heading = f"{_boxed(title, fonts.missing)}\n{subtitle}"
         figure.text(0, 1 + 0.2 / figure.get_size_inches()[1], heading, fontsize=11, parse_math=False)
         figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.25, metadata=FORMATS[path.suffix])
     return fonts.missing
-
-
-def _draw_shares(axes: Axes, matrix: np.ndarray, cell: float) -> None:
-    size = len(matrix)
-    shares = matrix / np.maximum(matrix.sum(1, keepdims=True), 1)
-    axes.pcolormesh(shares, cmap=SHADES, vmin=0, vmax=1, edgecolors="white", linewidth=1.2)
-    axes.set(xlim=(0, size), ylim=(size, 0))
-    axes.spines[:].set_visible(False)
-    for (row, column), count in np.ndenumerate(matrix) if size <= MAX_NUMBERS else ():
-        shade = "white" if shares[row, column] > DARK else INK
-        middle = (column + 0.5, row + 0.5)
-        axes.text(*middle, f"{count:,}", ha="center", va="center", color=shade, fontsize=min(11, cell * 14))
 
 
 @dataclass(frozen=True)
@@ -284,7 +276,7 @@ class WordMap:
 
     places: Float[np.ndarray, "N 2"]
     words: Sequence[str]
-    axes: tuple[str, str]  # what they mean
+    axes: tuple[str, str]  # labels
     title: str
 
 
@@ -314,13 +306,13 @@ def draw_words(word_map: WordMap, path: Path) -> set[str]:
 
 
 def plot(recorded: Recorded, head: int | None = None) -> Figure:
-    """Plot a tensor of one to three dimensions: a panel for each head or for one, rows and columns for the others."""
+    """Plot a tensor of one to three dimensions: one panel per head, or only for `head`."""
     values, labels = recorded.values, list(recorded.labels)
     if values.ndim == 1:
         values, labels = values[None], [[""], *labels]
     panels = values if values.ndim == 3 else values[None]
     if head is not None and not 0 <= head < len(panels):
-        raise InputError(f"head {head}: {recorded.name} has {len(panels)}, counted from 0")
+        raise InputError(f"head {head}: {recorded.name} has {counted(len(panels), 'heads')}, counted from 0")
     numbers = range(len(panels)) if head is None else [head]
     columns = min(PANELS_IN_ROW, len(numbers))
     rows = -(-len(numbers) // columns)
@@ -333,7 +325,21 @@ def plot(recorded: Recorded, head: int | None = None) -> Figure:
         figure = Figure(figsize=(columns * (width + 0.9), rows * (height + 0.9)), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False).flatten()
         for axes, number in zip(grid, numbers, strict=False):
-            _draw_panel(axes, panels[number], labels[-2], labels[-1])
+            panel = panels[number]
+            # Values of both signs get diverging colours that are symmetric around 0, so that 0 has the neutral colour.
+            largest, is_signed = float(np.abs(panel).max()) or 1.0, bool((panel < 0).any())
+            lowest, colours = (-largest, "PuOr") if is_signed else (0, SHADES)
+            axes.pcolormesh(panel, cmap=colours, vmin=lowest, vmax=largest)
+            axes.invert_yaxis()
+            axes.spines[:].set_visible(False)
+            axes.tick_params(length=0, labelsize=6)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            row_labels, column_labels = ([name[:TENSOR_LABEL] for name in names] for names in labels[-2:])
+            if _have_names(labels[-1]):
+                axes.set_xticks(np.arange(len(column_labels)) + 0.5, column_labels, rotation=90, parse_math=False)
+            if _have_names(labels[-2]):
+                axes.set_yticks(np.arange(len(row_labels)) + 0.5, row_labels, parse_math=False)
             if values.ndim == 3:
                 axes.set_title(f"{recorded.axes[0]} {number}", fontsize=8, color=FAINT)
         for axes in grid[len(numbers) :]:
@@ -343,24 +349,7 @@ def plot(recorded: Recorded, head: int | None = None) -> Figure:
 
 
 def _have_names(labels: Iterable[str]) -> bool:
-    """True if at least one label of an axis is a name, not only a number."""
     return any(not label.isdigit() for label in labels)
-
-
-def _draw_panel(axes: Axes, values: np.ndarray, rows: list[str], columns: list[str]) -> None:
-    largest = float(np.abs(values).max()) or 1.0
-    signed = bool((values < 0).any())
-    axes.pcolormesh(values, cmap="PuOr" if signed else SHADES, vmin=-largest if signed else 0, vmax=largest)
-    axes.invert_yaxis()
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0, labelsize=6)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    if _have_names(columns):
-        middles = np.arange(len(columns)) + 0.5
-        axes.set_xticks(middles, [name[:TENSOR_LABEL] for name in columns], rotation=90, parse_math=False)
-    if _have_names(rows):
-        axes.set_yticks(np.arange(len(rows)) + 0.5, [name[:TENSOR_LABEL] for name in rows], parse_math=False)
 
 
 def svg(figure: Figure) -> str:
@@ -368,4 +357,5 @@ def svg(figure: Figure) -> str:
     text = StringIO()
     with rc_context({"svg.hashsalt": "heedful", "svg.fonttype": "path"}):
         figure.savefig(text, format="svg", metadata={"Date": None})
+    # HTML has no place for the XML declaration before the element.
     return text.getvalue()[text.getvalue().index("<svg") :]

@@ -1,4 +1,4 @@
-"""Long jobs over a folder of text files, line in, line out, by any number of processes and machines."""
+"""Long jobs over a folder of text files, one output line per input line, on any number of processes and machines."""
 
 from heedful.jobs.folder_job import FolderJob, Worker, open_job
 from heedful.jobs.plan import SHARD_LINES, WINDOW, Compute

@@ -1,4 +1,4 @@
-"""A job over a folder: claims on shards, workers, and files of results, by any number of processes."""
+"""Job over a folder: claims on shards, workers, and result files, shared by any number of processes."""
 
 import logging
 import os
@@ -34,24 +34,23 @@ from heedful.jobs.plan import (
 )
 from heedful.progress import ProgressReporter
 from heedful.storage.atomic import TEMPORARY, atomic_file, named_write_errors, remove
-from heedful.storage.compression import without_compression
-from heedful.storage.disk import DISK
+from heedful.storage.disk import DISK, without_compression
 
-LEASE = 60.0  # seconds after which a claim is free that nobody has touched
+LEASE = 60.0  # seconds without a touch after which a claim is free
 BEATS = 6  # touches of a claim in that time
 
 
 class Claims:
-    """Claims of one process; another process' claim that was not touched for `lease` seconds is free."""
+    """Claims of one process; a claim of another process is free if it was not touched for `lease` seconds."""
 
     def __init__(self, lease: float = LEASE) -> None:
         self._lease = lease
         self._machine = this_machine()
-        self._touched: dict[Path, tuple[int, float]] = {}  # others' claims: the last touch, and when it was first met
+        self._touched: dict[Path, tuple[int, float]] = {}  # others' claims: the last touch, and when it was first seen
 
     @contextmanager
     def claim(self, path: Path) -> Iterator[bool]:
-        """Hold a claim, a file, within the block; yield False if another worker has it or its folder is gone."""
+        """Hold a claim, a file, within the block; yield False if another worker holds it or its folder is gone."""
         file = self._take(path)
         if file is None:
             yield False
@@ -70,42 +69,39 @@ class Claims:
         finally:
             ended.set()
             beat.join()
+            # Before the lock is released: afterwards the file may be the claim of another worker.
             with suppress(OSError):
                 path.unlink()
             file.close()
-            if sys.platform == "win32":  # where an open file cannot be removed
+            if sys.platform == "win32":  # an open file cannot be removed there
                 with suppress(OSError):
                     path.unlink()
 
     def _take(self, path: Path) -> BinaryIO | None:
+        """Open and sign the file of a claim that is free; return None if it is not.
+
+        The claim of a process that has ended is free: its lock is free, or it was not touched for the lease time.
+        """
         try:
             file = path.open("x+b")
+            _lock(file, wait=True)  # another worker may read the new file for a moment
         except FileExistsError:
-            return self._take_over(path)
+            try:
+                file = path.open("r+b")
+            except FileNotFoundError:
+                return None  # just released
+            # A lock shows processes on this machine that the owner lives; its touches show it to other machines.
+            if not (_lock(file, wait=False) and file.read() == self._machine):
+                # Machines' clocks differ: this one counts the lease time from the moment it first sees a touch.
+                touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
+                before, since = self._touched.get(path, (None, now))
+                if touch != before:
+                    self._touched[path] = touch, now
+                if touch != before or now - since <= self._lease:
+                    file.close()
+                    return None
         except FileNotFoundError:
             return None
-        _lock(file, wait=True)  # for a moment another worker may look at the new file
-        return self._signed(file)
-
-    def _take_over(self, path: Path) -> BinaryIO | None:
-        """Take the claim of a process that has ended: its lock is free, or nobody has touched it for the lease."""
-        try:
-            file = path.open("r+b")
-        except FileNotFoundError:
-            return None  # just given back
-        # A lock shows processes of this machine that the owner lives; its touches show it to other machines.
-        if _lock(file, wait=False) and file.read() == self._machine:
-            return self._signed(file)
-        touch, now = os.fstat(file.fileno()).st_mtime_ns, time.monotonic()
-        before, since = self._touched.get(path, (None, now))
-        if touch != before:
-            self._touched[path] = touch, now
-        elif now - since > self._lease:
-            return self._signed(file)
-        file.close()
-        return None
-
-    def _signed(self, file: BinaryIO) -> BinaryIO:
         file.seek(0)
         file.truncate()
         file.write(self._machine)
@@ -114,28 +110,28 @@ class Claims:
 
 
 def this_machine() -> bytes:
-    """Identify the running system, within which file locks can be trusted; after a restart of a machine it differs."""
+    """Identify the running system, on which file locks are reliable; the id changes when the machine restarts."""
     return f"{platform.node()} since {psutil.boot_time():.0f}".encode()
 
 
 def _lock(file: BinaryIO, wait: bool) -> bool:
-    """Lock an open file; False if another one has locked it, or the file system or the platform has no locks."""
+    """Lock an open file; False if another process holds the lock, or the file system or platform has no locks."""
     try:
         return lock_descriptor(file.fileno(), blocking=wait)
     except OSError:
         return False
 
 
-LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise
+LOG = logging.getLogger(__name__)
 JOB = ".job"
 PLAN = "plan.json"
 PARTS = "parts"
 JOINED = "joined"
-GOES_ON = "what is done is kept, and when there is room and permission the same command goes on"
+RESUMES = "finished results are kept; once there are disk space and write permission, the same command resumes"
 
 
 class FolderJob:
-    """Job over the files of a folder: a line of text becomes a line of results, in a file of the same name."""
+    """Job over the files in a folder: each text line becomes a result line, in a file of the same name."""
 
     def __init__(self, source: Path, output: Path, plan: Plan, claims: Claims) -> None:
         self.plan = plan
@@ -144,12 +140,12 @@ class FolderJob:
         self._claims = claims
         self._reader = ShardReader(source)
         self._writer = secrets.token_hex(4)
-        with named_write_errors(output, GOES_ON):
+        with named_write_errors(output, RESUMES):
             for file in self.unfinished():
                 self._parts(file).mkdir(parents=True, exist_ok=True)
 
     def unfinished(self) -> list[str]:
-        """List the files of the input folder whose results are not joined yet."""
+        """List the files in the input folder whose results are not joined yet."""
         return [file for file in self.plan.files if not self._result(file).exists()]
 
     def missing(self, file: str) -> list[Shard]:
@@ -157,19 +153,24 @@ class FolderJob:
         if self._result(file).exists():
             return []
         try:
-            there = set(os.listdir(self._parts(file)))
+            parts = set(os.listdir(self._parts(file)))
         except FileNotFoundError:
+            # Another worker has joined the file, and removed the folder of its parts.
             return []
-        return [shard for shard in self.plan.files[file].shards if shard.name not in there]
+        return [shard for shard in self.plan.files[file].shards if shard.name not in parts]
 
     def compute(self, shard: Shard, compute: Compute, done: Done = lambda _: None) -> bool:
-        """Compute a shard and write its part; return False if it is done already, or another worker does it."""
-        if self._is_done(shard):
+        """Compute a shard and write its part; return False if it is already done, or another worker is computing it."""
+
+        def is_done() -> bool:
+            return self._part(shard).exists() or self._result(shard.file).exists()
+
+        if is_done():
             return False
         claim = self._part(shard).with_suffix(".claim")
-        with named_write_errors(self.output, GOES_ON), self._claims.claim(claim) as ours:
-            # Again, as another worker may have written the part while its claim was held.
-            if not ours or self._is_done(shard):
+        with named_write_errors(self.output, RESUMES), self._claims.claim(claim) as ours:
+            # Again, as another worker may have written the part while it held the claim.
+            if not ours or is_done():
                 return False
             lines = self._reader.read(shard)
             with self._unless_joined(shard.file):
@@ -177,51 +178,43 @@ class FolderJob:
         return True
 
     def join(self, file: str) -> bool:
-        """Join the parts of a file if all are there; return True if this call did it.
+        """Join the parts of a file if all of them exist; return True if this call did it.
 
-        The input file is read again before: the results are those of its lines as they are now, one for each.
+        Damaged parts are removed, so that they are computed again. The input file is read again first: each result must
+        belong to the line that is currently in the file.
         """
         if self._result(file).exists() or self.missing(file):
             return False
-        with named_write_errors(self.output, GOES_ON), self._claims.claim(self._parts(file) / "joined.claim") as ours:
+        with named_write_errors(self.output, RESUMES), self._claims.claim(self._parts(file) / "joined.claim") as ours:
             if not ours or self._result(file).exists():
                 return False
             with self._unless_joined(file):
-                return self._remove_damaged(file) and self._write_joined(file)
+                shards = self.plan.files[file].shards
+                damaged = [shard for shard in shards if read_part(self._part(shard), shard) is None]
+                for shard in damaged:
+                    LOG.warning("%s: its results are damaged; computing them again", shard)
+                    DISK.remove_file(self._part(shard))
+                if survey(self._source / file, self.plan.shard_lines) != self.plan.files[file]:
+                    raise input_changed(self._source / file, "contains different text than before")
+                if damaged:
+                    return False
+                joined = self._parts(file) / JOINED
+                with atomic_file(joined, writer=self._writer) as stream:
+                    for shard in shards:
+                        results = read_part(self._part(shard), shard)
+                        if results is None:
+                            raise RunError(f"{self._part(shard)}: damaged; run the same command to compute it again")
+                        stream.write(results)
+                DISK.rename(joined, self._result(file))
+                DISK.flush(self.output)
+                with suppress(OSError):  # slower workers may still write there
+                    remove(DISK, self._parts(file))
+                return True
         return False
-
-    def _remove_damaged(self, file: str) -> bool:
-        """Remove damaged parts, which are then computed again; True if there were none."""
-        shards = self.plan.files[file].shards
-        damaged = [shard for shard in shards if read_part(self._part(shard), shard) is None]
-        for shard in damaged:
-            LOG.warning("%s: its results are damaged, and are computed again", shard)
-            DISK.remove_file(self._part(shard))
-        # Each result must belong to the line that is there now.
-        if survey(self._source / file, self.plan.shard_lines) != self.plan.files[file]:
-            raise input_changed(self._source / file, "holds other text than before")
-        return not damaged
-
-    def _write_joined(self, file: str) -> bool:
-        joined = self._parts(file) / JOINED
-        with atomic_file(joined, writer=self._writer) as stream:
-            for shard in self.plan.files[file].shards:
-                results = read_part(self._part(shard), shard)
-                if results is None:
-                    raise RunError(f"{self._part(shard)}: is damaged; the same command goes on, and computes it again")
-                stream.write(results)
-        DISK.rename(joined, self._result(file))
-        DISK.flush(self.output)
-        with suppress(OSError):  # others, who were too slow, may still write there
-            remove(DISK, self._parts(file))
-        return True
-
-    def _is_done(self, shard: Shard) -> bool:
-        return self._part(shard).exists() or self._result(shard.file).exists()
 
     @contextmanager
     def _unless_joined(self, file: str) -> Iterator[None]:
-        """Ignore a failure to write because another worker has joined the file, and removed the folder of its parts."""
+        """Ignore a write error if another worker has joined the parts of the file and removed their folder."""
         try:
             yield
         except OSError:
@@ -246,18 +239,21 @@ def open_job(
     done: Done = lambda _: None,
     claims: Claims | None = None,
 ) -> FolderJob:
-    """Begin a job, or join one that was begun with the same settings and input."""
+    """Start a job, or join one that was started with the same settings and input."""
     if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
-        raise InputError(f"--output {output}: lies in the input folder; name a folder elsewhere")
+        raise InputError(f"--output {output}: lies in the input folder; choose a folder elsewhere")
     if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
-        raise InputError(f"--output {output}: name a folder, in a folder that is there; the input is a folder")
+        raise InputError(
+            f"--output {output}: the input is a folder, so the output must be a folder inside an existing folder"
+        )
     names = os.listdir(output) if output.exists() else []
     if JOB not in names and any(not name.startswith(TEMPORARY) for name in names):
-        raise InputError(f"--output {output}: holds other files; name a new folder for the results")
+        raise InputError(f"--output {output}: contains other files; choose a new folder for the results")
     if not (output / JOB).is_dir():
         plan = make_plan(source, settings, shard_lines, done)
-        with named_write_errors(output, GOES_ON):
+        with named_write_errors(output, RESUMES):
             _publish(plan, output)
+    # Read in any case: another process may have published its plan first.
     plan = read_plan(output / JOB / PLAN)
     check_unchanged(plan, source, settings, shard_lines, output)
     return FolderJob(source, output, plan, claims or Claims())
@@ -265,12 +261,15 @@ def open_job(
 
 def _publish(plan: Plan, output: Path) -> None:
     output.mkdir(exist_ok=True)
+    # A random name, because several processes may start the job at the same time.
     temporary = output / f"{TEMPORARY}{secrets.token_hex(4)}"
     temporary.mkdir()
     try:
         with atomic_file(temporary / PLAN) as stream:
             stream.write(plan_text(plan))
-        DISK.rename(temporary, output / JOB)  # fails if another process was faster, as a folder with files stays
+        DISK.rename(
+            temporary, output / JOB
+        )  # fails if another process was faster, because then the target is not empty
     except OSError:
         with suppress(OSError):
             remove(DISK, temporary)
@@ -279,7 +278,7 @@ def _publish(plan: Plan, output: Path) -> None:
     DISK.flush(output)
 
 
-PAUSE = 0.3  # seconds until a worker that has nothing to do looks again
+PAUSE = 0.3  # seconds until an idle worker checks for work again
 
 
 class Worker:
@@ -297,8 +296,8 @@ class Worker:
             worked = False
             for file in files:
                 for shard in self.job.missing(file):
-                    counts = shard in self._open[file]  # else it was done before, and its part is damaged
-                    if self.job.compute(shard, compute, self._progress.advance if counts else lambda _: None):
+                    is_new = shard in self._open[file]  # otherwise it was done before, but its part is damaged
+                    if self.job.compute(shard, compute, self._progress.advance if is_new else lambda _: None):
                         worked = True
                         self._open[file].discard(shard)
                         self.count(file)
@@ -308,7 +307,7 @@ class Worker:
         self.until_finished(work)
 
     def until_finished(self, work: Callable[[list[str]], bool]) -> None:
-        """Call a function with the unfinished files until there are none; wait after calls that found nothing to do."""
+        """Call `work` with the unfinished files until there are none; wait after calls that return False."""
         while files := self.job.unfinished():
             if not work(files):
                 time.sleep(PAUSE)

@@ -1,7 +1,7 @@
 """A job on the machines of a Ray cluster, as a Ray Data job: each shard is a row, and actors compute rows.
 
-Ray decides where a shard is computed and nothing else: an actor opens the job in the same folder and with the same
-checks as any other worker. So a job may be begun with Ray and finished without it, or both at once.
+Ray only decides where a shard is computed: an actor opens the job in the same folder and with the same checks as any
+other worker. A job can be started with Ray and finished without it, or run both ways at once.
 """
 
 import logging
@@ -13,7 +13,8 @@ from heedful.jobs.folder_job import FolderJob, Worker
 from heedful.jobs.plan import Compute, Shard
 from heedful.progress import ProgressReporter
 
-ATTEMPTS = 3  # to start Ray
+ATTEMPTS = 3  # to start Ray, which often needs a second attempt on a busy machine
+RESUMES = "finished results are kept; the same command resumes"
 Open = Callable[[], tuple[FolderJob, Compute]]
 
 
@@ -24,17 +25,17 @@ class ShardActor:
         self._job, self._compute = open_job()
 
     def __call__(self, batch: dict[str, Any], /) -> dict[str, Any]:
-        """Compute the one shard of a batch if nobody else does; return its file, whether it was computed, and an error.
+        """Compute the shard of a batch unless another worker does; return its file, the outcome, and an error.
 
-        An error of heedful's is returned as data, since Ray does not bring its class back.
+        A HeedfulError is returned as data, because Ray does not preserve its class.
         """
         [file], [first], [lines], [crc32] = (batch[field] for field in ("file", "first", "lines", "crc32"))
         shard = Shard(str(file), int(first), int(lines), str(crc32))
         try:
-            computed, error, code = self._job.compute(shard, self._compute), "", 0
-        except HeedfulError as failed:
-            computed, error, code = False, str(failed), failed.exit_code
-        return {"file": [shard.file], "computed": [computed], "error": [error], "exit_code": [code]}
+            computed, message, code = self._job.compute(shard, self._compute), "", 0
+        except HeedfulError as error:
+            computed, message, code = False, str(error), error.exit_code
+        return {"file": [shard.file], "computed": [computed], "error": [message], "exit_code": [code]}
 
 
 def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> None:
@@ -53,38 +54,29 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
         for file, computed in computed_by_actors(shards, open_job, on_gpu=job.plan.settings.get("device") == "cuda"):
             worker.count(file)
             worked |= job.join(file) or computed
+        # Again, for files whose last shard another worker has computed.
         joined = [job.join(file) for file in files]
         return worked or any(joined)
 
     try:
-        start_ray()
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                ray.init(log_to_driver=False, logging_level=logging.ERROR)
+                break
+            except Exception as error:  # a bare Exception, if a busy machine takes longer than Ray's 30 seconds
+                ray.shutdown()
+                if attempt == ATTEMPTS:
+                    raise RunError(f"Ray does not start ({error}); {RESUMES}") from error
         worker.until_finished(work)
     except (RayError, SystemException) as error:
         reason = str(error).partition("\n")[0]
-        raise RunError(f"Ray ended the job ({reason}); what is done is kept, and the same command goes on") from error
+        raise RunError(f"Ray ended the job ({reason}); {RESUMES}") from error
     finally:
         ray.shutdown()
 
 
-def start_ray() -> None:
-    """Connect to the Ray cluster that RAY_ADDRESS names, or start Ray on this machine."""
-    import ray
-
-    # Ray often needs a second try on a busy machine.
-    failures: list[Exception] = []
-    while len(failures) < ATTEMPTS:
-        try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR)
-        except Exception as error:  # a bare one, if a busy machine takes longer than Ray's 30 seconds
-            failures.append(error)
-            ray.shutdown()
-        else:
-            return
-    raise RunError(f"Ray does not start ({failures[-1]}); what is done is kept, and the same command goes on")
-
-
 def computed_by_actors(shards: list[Shard], open_job: Open, on_gpu: bool) -> Iterator[tuple[str, bool]]:
-    """Let actors compute shards, one actor a core or GPU; yield the file of each shard and whether it was computed."""
+    """Compute shards in actors, one per core or GPU; yield the file of each shard and whether it was computed."""
     import ray
     from ray.data import ActorPoolStrategy, DataContext, from_items
 

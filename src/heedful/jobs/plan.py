@@ -1,4 +1,4 @@
-"""Plan of a job: the files of a folder, their shards with checksums, settings, and the parts of results."""
+"""Plan of a job: the files in a folder, their shards with checksums, settings, and the parts of results."""
 
 import json
 import zlib
@@ -10,23 +10,23 @@ from pathlib import Path
 from heedful.data.readers.files import read_lines
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import atomic_file
-from heedful.storage.compression import without_compression
-from heedful.storage.manifest import seal, unseal
+from heedful.storage.complete_folder import seal, unseal
+from heedful.storage.disk import without_compression
 from heedful.storage.paths import no_folder
 from heedful.wording import counted
 
 FORMAT = 1
-WINDOW = 1024  # lines that are computed together; shards are cut between windows, so that cutting changes no batch
+WINDOW = 1024  # lines computed together; shards end between windows, so that they do not change batches
 SHARD_LINES = 4 * WINDOW
 
 Done = Callable[[int], object]  # called with the number of lines just done, for a progress report
-Compute = Callable[[Iterator[str], Done], Iterable[str]]  # turns lines into as many results, in order
+Compute = Callable[[Iterator[str], Done], Iterable[str]]  # returns a result for each line, in order
 Setting = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Range of lines of a file, which one worker computes at a time."""
+    """Range of lines in a file, which one worker computes at a time."""
 
     file: str  # its name in the input folder
     first: int  # number of the first line, from 1
@@ -35,7 +35,7 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """Name of the part that holds the results: the numbers of the first and of the last line."""
+        """Name of the results file: the numbers of the first and the last line."""
         return f"{self.first:010}-{self.first + self.lines - 1:010}"
 
     def __str__(self) -> str:
@@ -58,8 +58,8 @@ class SourceFile:
 class Plan:
     """Plan of a job, the same for every worker."""
 
-    settings: dict[str, Setting]  # what the results depend on besides the text, such as the digest of a model
-    shard_lines: int  # lines of a shard; the last one of a file may have fewer
+    settings: dict[str, Setting]  # everything besides the text that results depend on, such as the model digest
+    shard_lines: int  # number of lines in a shard; the last one of a file may have fewer
     files: dict[str, SourceFile]  # by their names in the input folder
 
     @property
@@ -68,27 +68,27 @@ class Plan:
 
 
 def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, done: Done) -> Plan:
-    """Read all files of a folder, and cut them into shards."""
+    """Read all files in a folder, and split them into shards."""
     if shard_lines < 1 or shard_lines % WINDOW:
         raise InputError(
-            f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the lines that are computed together"
+            f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the number of lines computed together"
         )
     files = {path.name: survey(path, shard_lines, done) for path in input_files(folder)}
     return Plan(dict(settings), shard_lines, files)
 
 
 def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceFile:
-    """Read a file, plain, .gz, .bz2 or .xz, and cut it into shards."""
+    """Read a file, plain, .gz, .bz2 or .xz, and split it into shards."""
     shards, first, lines = [], 1, read_lines(path)
-    while some := list(islice(lines, shard_lines)):
-        shards.append(Shard(path.name, first, len(some), checksum(some)))
-        first += len(some)
-        done(len(some))
+    while shard_text := list(islice(lines, shard_lines)):
+        shards.append(Shard(path.name, first, len(shard_text), checksum(shard_text)))
+        first += len(shard_text)
+        done(len(shard_text))
     return SourceFile(path.stat().st_size, tuple(shards))
 
 
 def input_files(folder: Path) -> list[Path]:
-    """List the files of a folder, by name; names that begin with a dot do not count."""
+    """List the files in a folder by name, without hidden ones."""
     if not folder.is_dir():
         raise InputError(no_folder(folder))
     try:
@@ -96,11 +96,11 @@ def input_files(folder: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be read as a folder ({error.strerror})") from error
     if not paths:
-        raise InputError(f"{folder}: holds no file")
-    named: dict[str, Path] = {}  # by the file of results, which is plain
+        raise InputError(f"{folder}: contains no files; give a folder with text files")
+    named: dict[str, Path] = {}  # by the name of the results file, which is not compressed
     for path in paths:
         if not path.is_file():
-            raise InputError(f"{path}: is no file; every file of {folder} is read, so put other things elsewhere")
+            raise InputError(f"{path}: not a file; everything in {folder} is read, so move other things elsewhere")
         if other := named.get(without_compression(path.name)):
             raise InputError(f"{other} and {path}: their results would have the same name; rename one of them")
         named[without_compression(path.name)] = path
@@ -129,7 +129,9 @@ def read_plan(path: Path) -> Plan:
     try:
         document = unseal(path.read_bytes())
         if document["format"] != FORMAT:
-            raise InputError(f"{path} has format {document['format']}, this heedful reads {FORMAT}: use another folder")
+            raise InputError(
+                f"{path} has format {document['format']}, but this heedful version reads {FORMAT}; use another folder"
+            )
         size = document["shard_lines"]
         files = {}
         for name, entry in document["files"].items():
@@ -143,20 +145,20 @@ def read_plan(path: Path) -> Plan:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: does not hold what was written; begin again with another output folder") from error
+        raise InputError(f"{path}: damaged; start again with another output folder") from error
 
 
 def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], shard_lines: int, output: Path) -> None:
-    """Check that settings and files are those of a plan that was made before; files are compared by name and size."""
+    """Check that settings and files match an earlier plan; files are compared by name and size."""
     before = plan.settings | {"shard_lines": plan.shard_lines}
     now = {**settings, "shard_lines": shard_lines}
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key):
             raise InputError(
-                f"{output}: was begun with {key} = {before.get(key)}, and this command has {key} = {now.get(key)}; "
+                f"{output}: was started with {key} = {before.get(key)}, but this command has {key} = {now.get(key)}; "
                 "give the same options, or another --output"
             )
-    # Contents are compared when a shard is read; sizes show most changes at once.
+    # Contents are compared when a shard is read; sizes reveal most changes at once.
     sizes = {path.name: path.stat().st_size for path in input_files(folder)}
     for name in sorted(sizes.keys() | plan.files.keys()):
         if name not in sizes:
@@ -169,15 +171,15 @@ def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], s
             )
 
 
-def input_changed(file: Path | str, what: str) -> InputError:
-    """Return the error that the input is not what it was when the job began."""
+def input_changed(file: Path | str, change: str) -> InputError:
+    """Return the error that the input has changed since the job started."""
     return InputError(
-        f"{file}: {what}, so the input has changed since the job began; put it back, or give another --output"
+        f"{file}: {change}, so the input has changed since the job started; restore it, or give another --output"
     )
 
 
 class ShardReader:
-    """Reader of the lines of shards; fast if each shard comes after the one before it, for .gz files as well."""
+    """Reader of the lines of shards; fast for shards in order, also of .gz files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -186,8 +188,7 @@ class ShardReader:
         self._lines: Iterator[str] = iter(())
 
     def read(self, shard: Shard) -> list[str]:
-        """Read the lines of a shard."""
-        # Later lines are reached by skipping, earlier ones from the beginning of the file only.
+        # Later lines are reached by skipping, earlier ones only from the start of the file.
         if shard.file != self._file or shard.first < self._next:
             self._file, self._next = shard.file, 1
             self._lines = read_lines(self._folder / shard.file)
@@ -195,28 +196,28 @@ class ShardReader:
         lines = list(islice(self._lines, skipped, skipped + shard.lines))
         self._next = shard.first + shard.lines
         if checksum(lines) != shard.crc32:
-            raise input_changed(self._folder / str(shard), "other text than before")
+            raise input_changed(self._folder / str(shard), "contains different text than before")
         return lines
 
 
 def write_part(path: Path, results: Iterable[str], shard: Shard, writer: str) -> None:
-    """Write the results of a shard atomically, one a line."""
+    """Write the results of a shard atomically, one per line."""
     count, ends, crc32 = 0, 0, 0
     with atomic_file(path, writer=writer) as stream:
         for result in results:
             line = f"{result}\n".encode()
             stream.write(line)
             count, ends, crc32 = count + 1, ends + line.count(b"\n"), zlib.crc32(line, crc32)
-        # A result that holds a line feed, or a missing one, would shift all results after it.
+        # A result that contains a line feed, or a missing one, would shift all results after it.
         if not count == ends == shard.lines:
             raise RunError(
-                f"{shard}: has {count:,} results in {ends:,} lines, which must be a defect: please report it"
+                f"{shard}: has {count:,} results in {ends:,} lines, which is a bug in heedful; please report it"
             )
         stream.write(_seal(count, crc32))
 
 
 def read_part(path: Path, shard: Shard) -> bytes | None:
-    """Read the results of a shard, each with a line feed; None if the file does not hold what was written."""
+    """Read the results of a shard, each with a line feed; None if the file is damaged."""
     data = path.read_bytes()
     end = data.rfind(b"\n", 0, -1) + 1
     results = data[:end]

@@ -1,4 +1,4 @@
-"""Choice of the torch device and of the fastest training precision for it, with a description for exact results."""
+"""Choice of the torch device and its fastest training precision, and the environment that results depend on."""
 
 import os
 import platform
@@ -11,9 +11,9 @@ import torch.nn.functional as F
 
 from heedful.errors import InputError
 
-LAYER = (512, 256, 1024)  # rows, inputs and outputs: milliseconds, even where bfloat16 is computed in software
+LAYER = (512, 256, 1024)  # rows, inputs and outputs: takes milliseconds, even with bfloat16 in software
 TRIALS = 5
-WORTH = 1.3  # times the float32 speed of a product, from which a whole training step is faster in bfloat16
+MIN_SPEEDUP = 1.3  # of a matrix multiplication in bfloat16, from which on a whole training step is faster
 
 
 class PrecisionChoice(NamedTuple):
@@ -24,36 +24,50 @@ class PrecisionChoice(NamedTuple):
 
 
 def choose_precision(device: torch.device) -> PrecisionChoice:
-    """Find the faster training precision of a device; takes a tenth of a second, or half of one.
+    """Find the faster training precision of a device; takes 0.1 to 0.5 seconds.
 
-    A CPU without bfloat16 instructions computes bfloat16 in software, at a tenth of the speed of float32. A CPU with
-    them may still not use them, as under `ONEDNN_MAX_CPU_ISA=AVX2`, so that a short product of each type decides.
+    A CPU without bfloat16 instructions emulates bfloat16 in software, at a tenth of the speed of float32. A CPU with
+    them may still not use them, as with `ONEDNN_MAX_CPU_ISA=AVX2`, so a small multiplication is timed in each type.
     """
     if device.type == "cuda":
-        with torch.cuda.device(device):
-            in_hardware = torch.cuda.is_bf16_supported(including_emulation=False)
         name = torch.cuda.get_device_name(device)
-        if in_hardware:
-            return PrecisionChoice("bfloat16", f"{name} computes bfloat16")
-        return PrecisionChoice("float32", f"{name} computes bfloat16 in software")
+        if lacks_bfloat16(device):
+            return PrecisionChoice("float32", f'{name} lacks bfloat16; train.precision = "float16" may be faster')
+        return PrecisionChoice("bfloat16", f"{name} supports bfloat16")
     if device.type != "cpu":
         return PrecisionChoice("float32", f"bfloat16 was not measured on a device of type {device.type}")
     ratio = bfloat16_ratio()
     return PrecisionChoice(
-        "bfloat16" if ratio >= WORTH else "float32",
-        f"this processor multiplies matrices in bfloat16 at {ratio:.2g} times the speed of float32",
+        "bfloat16" if ratio >= MIN_SPEEDUP else "float32",
+        f"on this CPU, matrix multiplications in bfloat16 are {ratio:.2g} times as fast as in float32",
     )
+
+
+def lacks_bfloat16(device: torch.device) -> bool:
+    """True for a GPU that supports bfloat16 only in software."""
+    if device.type != "cuda":
+        return False
+    with torch.cuda.device(device):
+        return not torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """Check that a GPU supports the number format of a training in hardware."""
+    if precision in ("bfloat16", "autocast") and lacks_bfloat16(device):
+        raise InputError(
+            f'train.precision = "{precision}": {torch.cuda.get_device_name(device)} lacks bfloat16; set '
+            'train.precision = "float16", or "float32"'
+        )
 
 
 @torch.no_grad()
 def bfloat16_ratio() -> float:
-    """Time matrix products in both types; return the speed of bfloat16 divided by the speed of float32.
-
-    The processor time of a single thread is taken, so that other work on the machine changes the ratio little.
-    """
+    """Time matrix multiplications in both types; return the speed of bfloat16 divided by that of float32."""
     threads = torch.get_num_threads()
+    # `time.thread_time` does not see the work of other threads.
     torch.set_num_threads(1)
     try:
+        # The types alternate, so that a change of the clock frequency affects both.
         trials = [(product_seconds(torch.float32), product_seconds(torch.bfloat16)) for _ in range(TRIALS)]
     finally:
         torch.set_num_threads(threads)
@@ -62,39 +76,44 @@ def bfloat16_ratio() -> float:
 
 
 def product_seconds(dtype: torch.dtype) -> float:
-    """Measure the processor time of a matrix product of size `LAYER`."""
+    """Measure the processor time of a multiplication of size `LAYER`, on which other processes have little effect."""
     rows, inner, columns = LAYER
     x, weight = torch.ones(rows, inner, dtype=dtype), torch.ones(columns, inner, dtype=dtype)
-    F.linear(x, weight)  # warm-up: only the first product sets up a kernel
+    F.linear(x, weight)  # warm-up: the first call sets up a kernel
     begin = time.thread_time()
     F.linear(x, weight)
     return time.thread_time() - begin
 
 
 def choose_device(name: str | torch.device) -> torch.device:
-    """Return the torch device of a name such as "cuda:1"; "auto" takes a GPU if there is one.
+    """Return the torch device with a name such as "cuda:1"; "auto" is a GPU if there is one.
 
-    From then on float32 is float32 on a GPU of NVIDIA: torch computes its convolutions and recurrent layers in TF32,
-    which has 10 bits of precision instead of 23, unless it is told not to.
+    Disables TF32, which has 10 bits of precision instead of 23, and which torch uses by default for convolutions and
+    recurrent layers in float32 on NVIDIA GPUs.
     """
     if name in ("gpu", "GPU"):
-        raise InputError(f'there is no device "{name}"; write "cuda", or "mps" for a GPU of Apple')
+        raise InputError(f'unknown device "{name}"; use "cuda", or "mps" for an Apple GPU')
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.device(name)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(f'unknown device "{name}"; use auto, cpu, cuda, cuda:1 or mps') from error
     torch.backends.cudnn.allow_tf32 = False
     try:
+        # Creating a tensor, even an empty one, shows whether the device can be used.
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
         gpus = torch.cuda.device_count() if torch.cuda.is_available() else "no"
         raise InputError(
-            f'the device "{name}" cannot be used ({reason}), and torch finds {gpus} GPU here; use "auto" or "cpu", as '
-            "train.device in a recipe or as --device of a command"
+            f'the device "{name}" cannot be used ({reason}); torch finds {gpus} GPU here; use "auto" or "cpu", with '
+            "train.device in a recipe or --device of a command"
         ) from error
 
 
 def environment(device: torch.device) -> dict[str, str | int]:
-    """Describe what a run's exact numbers depend on besides its recipe: versions, system, device, threads, cores."""
+    """Describe everything besides the recipe that a run's exact results depend on: versions, system, device etc."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "none"
     return {
         "torch": torch.__version__,
@@ -110,7 +129,7 @@ def environment(device: torch.device) -> dict[str, str | int]:
 
 
 def processor(device: torch.device) -> str:
-    """Return the name of a GPU or, for the CPU, that of the processor; before torch 2.11 its kind only."""
+    """Return the name of a GPU or of the processor; before torch 2.11, only the processor's architecture."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}

@@ -1,4 +1,4 @@
-"""Memory of the machine and of a GPU: what work needs at most, what is free, and errors about too little of it."""
+"""Memory of the machine and of a GPU: peak, free and total memory, and errors about too little memory."""
 
 import threading
 from typing import Self
@@ -10,10 +10,10 @@ PERIOD = 0.02  # seconds between two readings of the memory of this process
 
 
 class PeakMemory:
-    """Context manager: measures the most memory, in bytes, that this process holds on a device within its block.
+    """Context manager that measures the peak memory of this process on a device, in bytes, within its block.
 
-    On a CPU that is all memory of the process, Python and torch included, as a thread reads it; on a GPU it is what
-    torch's tensors took since the process began.
+    On a CPU, a thread samples the memory of the whole process, including Python and torch; on a GPU, it is the peak of
+    torch's tensors since the process started.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -46,12 +46,12 @@ def total_memory() -> int:
 
 
 def free_memory() -> int:
-    """Bytes of memory that programs can still take."""
+    """Return the bytes of memory that programs can still allocate."""
     return psutil.virtual_memory().available
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """True for an error by which Python, numpy or torch say that memory does not suffice."""
+    """Return True for an error from Python, numpy or torch about too little memory."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
         words in str(error) for words in ("can't allocate memory", "out of memory", "std::bad_alloc")
     )

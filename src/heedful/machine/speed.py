@@ -1,4 +1,4 @@
-"""Speed of this machine: FLOPs of a call, counted while torch computes, and measured limits."""
+"""FLOPs of a call, counted while torch runs it, and measured speeds of this machine."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ from heedful.machine.process import own_random_numbers
 
 
 def count_flops(call: Callable[[], object]) -> int:
-    with taken_apart(), FlopCounterMode(display=False) as counter:
+    with without_fused_kernels(), FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()
 
 
 @contextmanager
-def taken_apart() -> Iterator[None]:
-    """Let torch compute fused attention and recurrent layers by their matrix products, which can be counted."""
+def without_fused_kernels() -> Iterator[None]:
+    """Compute attention and recurrent layers with matrix multiplications, whose FLOPs torch counts."""
     mkldnn = torch.backends.mkldnn
     before, *_ = mkldnn.set_flags(_enabled=False)
     try:
@@ -31,12 +31,12 @@ def taken_apart() -> Iterator[None]:
 
 
 TRIALS = 5
-ENOUGH = 0.02  # seconds that a trial takes at least, roughly
+MIN_TRIAL_SECONDS = 0.02  # roughly
 
 
 @torch.no_grad()
 def matmul_speed(rows: int, inner: int, columns: int, dtype: torch.dtype, device: torch.device) -> float:
-    """Measure the FLOP/s of a linear layer's product, (rows, inner) x (inner, columns); 2 FLOP per multiply-add."""
+    """Measure a linear layer's FLOP/s, (rows, inner) x (inner, columns), counting 2 FLOP per multiply-add."""
     with own_random_numbers():
         x = torch.randn(rows, inner, device=device).to(dtype)
         weight = torch.randn(columns, inner, device=device).to(dtype)
@@ -44,23 +44,24 @@ def matmul_speed(rows: int, inner: int, columns: int, dtype: torch.dtype, device
 
 
 def copy_speed(device: torch.device, size: int = 2**26) -> float:
-    """Measure the bytes per second, read and written, of copying `size` bytes, more than a CPU's cache should hold."""
+    """Measure the bytes per second, read and written, when copying `size` bytes, by default more than a CPU's cache."""
     source = torch.zeros(size, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     return 2 * size / best_time(lambda: target.copy_(source), device)
 
 
 def smallest_time(device: torch.device) -> float:
-    """Measure the seconds of a tiny addition: the fixed cost of a torch operation."""
+    """Measure the seconds for a tiny addition: the fixed cost of a torch operation."""
     x = torch.zeros(8, device=device)
     return best_time(lambda: x + 1, device)
 
 
 def best_time(call: Callable[[], object], device: torch.device) -> float:
-    """Measure the seconds of a call: the best mean of several trials, each with enough calls to be timed well."""
-    timed(call, 1, device)  # warm-up: only the first call sets up kernels
+    """Measure the seconds per call: the best mean of several trials with many calls each."""
+    timed(call, 1, device)  # warm-up: the first call sets up kernels
+    # A short call may take less time than the clock resolves.
     once = max(timed(call, 1, device), 1e-9)
-    repeats = max(1, int(ENOUGH / once))
+    repeats = max(1, int(MIN_TRIAL_SECONDS / once))
     return min(timed(call, repeats, device) / repeats for _ in range(TRIALS))
 
 

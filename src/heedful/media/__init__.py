@@ -1,1 +1,1 @@
-"""Images, audio clips and videos: read from files, resampled or resized, augmented, and put together in batches."""
+"""Images, audio clips and videos: read from files, resampled or resized, augmented, and combined into batches."""

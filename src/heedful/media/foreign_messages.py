@@ -1,4 +1,9 @@
-"""Messages that libraries in C, such as libmpg123 and libtiff, print while they read a damaged file: left out."""
+"""Hides what C libraries, such as libmpg123 and libtiff, print while they read a damaged file.
+
+The variable `stderr` of glibc, to which they print, is changed while a file is read. File descriptor 2 does not change,
+so nothing that Python, its other threads and other processes write there is lost. Other C runtimes have a constant in
+place of the variable; with them, nothing is changed.
+"""
 
 import ctypes
 import os
@@ -9,12 +14,6 @@ from threading import Lock
 
 
 class _ErrorStream:
-    """The variable `stderr` of glibc, which libraries in C print to; it is changed while somebody reads a file.
-
-    File descriptor 2 stays as it is, so that nothing is lost of what Python, its other threads and other processes
-    write there. Other C libraries have a constant in place of the variable; there nothing is changed.
-    """
-
     def __init__(self) -> None:
         self._lock = Lock()
         self._readers = 0
@@ -27,9 +26,10 @@ class _ErrorStream:
             self._before = self._variable.value
 
     def change(self, readers: int) -> None:
-        """Count one reader more or less; the variable is changed by the first, and put back by the last."""
+        """Count one reader more or less: the first changes the variable, and the last restores it."""
         if self._variable is None or not self._nowhere:
             return
+        # All threads share the variable: the first reader to finish must not restore it for the others.
         with self._lock:
             self._readers += readers
             self._variable.value = self._nowhere if self._readers else self._before
@@ -40,7 +40,7 @@ _STREAM = _ErrorStream()
 
 @contextmanager
 def without_foreign_messages() -> Iterator[None]:
-    """Leave out what libraries in C print to standard error meanwhile; damage is reported by exceptions."""
+    """Hide what C libraries print to standard error in this block; exceptions report the damage."""
     _STREAM.change(1)
     try:
         yield

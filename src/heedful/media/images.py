@@ -1,4 +1,4 @@
-"""Images from files: PNG, JPEG, WebP and others as arrays of 8 bits, resized; what cannot be read has a clear error.
+"""Image files (PNG, JPEG, WebP and others) as 8-bit arrays, resized; files that cannot be read give clear errors.
 
 H height, W width, C channels.
 """
@@ -19,15 +19,15 @@ from heedful.media.foreign_messages import without_foreign_messages
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm", ".pnm")
 ENDINGS += (".avif", ".heic", ".heif", ".jp2", ".j2k", ".ico", ".tga")
+# Pillow's formats; its others include programs such as EPS
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "TGA", "MPO")
-# of Pillow, whose others include programs such as EPS
 HEIC = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")  # brands of files that pillow-heif reads
 # what Pillow raises for bad bytes
 DAMAGE = (EOFError, IndexError, OSError, struct.error, SyntaxError, TypeError, ValueError)
-WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # in Pillow's modes of over 8 bits
-MAX_SCALED_PIXELS = 2**26  # pixels of an image that is scaled before its middle is cut out
-ORIENTATION = 0x0112  # the EXIF tag that says how a camera was held
-TURNS = {  # what brings an image upright, by that tag
+WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # Pillow modes with more than 8 bits
+MAX_SCALED_PIXELS = 2**26  # pixels of an image that is scaled before its middle is cropped
+ORIENTATION = 0x0112  # the EXIF tag for the camera's rotation
+TURNS = {  # transpositions that turn an image upright, by that tag
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
     4: "FLIP_TOP_BOTTOM",
@@ -42,54 +42,55 @@ SWITCH = Lock()
 Pixels = UInt8[np.ndarray, "H W C"]
 
 
-def read_picture(content: bytes, config: ImageConfig, *, truncated: bool = False) -> Pixels:
-    """Read the bytes of an image file as pixels (H W C), turned upright by its EXIF data and resized.
+def read_image(content: bytes, config: ImageConfig, *, truncated: bool = False) -> Pixels:
+    """Decode the bytes of an image file as pixels (H W C), turned upright by its EXIF data and resized.
 
-    Of an animated image the first frame is read. Transparent pixels lie on white. Images of 16 bits, and of
-    numbers from 0 to 1, are scaled to 8 bits; CMYK becomes RGB. With `truncated`, what is there of an image that is cut
-    off is read, and the rest is black or grey.
+    From an animated image, the first frame is read. Transparent pixels are put on white. 16-bit images, and images with
+    values from 0 to 1, are scaled to 8 bits; CMYK becomes RGB. With `truncated`, an image that is cut off is read as
+    far as possible, and the rest is black or grey.
     """
     with opened(content, config.max_pixels) as image, loading(truncated=truncated):
         return np.asarray(resized(upright(image), config)).reshape(*config.size, config.channels)
 
 
-MORE_KINDS = {"video": " and, with heedful[media], MP4, MOV, WebM, MKV, AVI"}  # that Pillow does not read
+MORE_KINDS = {"video": " and, with heedful[media], MP4, MOV, WebM, MKV, AVI"}  # not read by Pillow
 
 
 @contextmanager
-def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, noun: str = "picture") -> Iterator[Any]:
-    """Open the bytes of an image file as an image of Pillow, which is unpacked when its pixels are used."""
+def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, noun: str = "image") -> Iterator[Any]:
+    """Open the bytes of an image file as a Pillow image, which is decoded when its pixels are used."""
     library = pillow()
     if not content:
-        raise InputError("the file is empty; take it out, or save it again")
+        raise InputError("the file is empty; remove it, or save it again")
     if content[4:8] == b"ftyp" and content[8:12] in HEIC:
         try:
             import pillow_heif
         except ImportError as error:
             raise InputError(
-                "HEIC and HEIF images are read by pillow-heif, which is not installed: pip install 'heedful[media]'"
+                "HEIC and HEIF images are read with pillow-heif, which is not installed: pip install 'heedful[media]'"
             ) from error
         pillow_heif.register_heif_opener()
     try:
-        library.init()  # loads the plugins, by which Pillow knows more formats
+        library.init()  # loads the plugins, which add formats
         supported = [name for name in formats if name in library.OPEN]
         with without_foreign_messages(), library.open(BytesIO(content), formats=supported) as image:
             check_size(image, max_pixels)
             yield image
     except library.UnidentifiedImageError as error:
         kinds = f"{', '.join(formats)}{MORE_KINDS.get(noun, '')}"
-        raise InputError(f"it is no {noun}, or of a kind that is not read ({kinds})") from error
+        article = "an" if noun == "image" else "a"
+        raise InputError(f"not {article} {noun}, or in an unsupported format ({kinds})") from error
     except library.DecompressionBombError as error:
-        raise InputError(f"it has more pixels than Pillow opens ({error}); make it smaller") from error
+        raise InputError(f"it has more pixels than Pillow accepts ({error}); make it smaller") from error
     except DAMAGE as error:
         raise InputError(f"the {noun} is damaged or cut off ({str(error).strip()}); save it again") from error
 
 
 @contextmanager
 def loading(*, truncated: bool) -> Iterator[None]:
-    """Let Pillow unpack images that are cut off, if that is asked for: a switch of the whole process, put back after.
+    """Make Pillow decode images that are cut off, if `truncated`.
 
-    One image at a time is unpacked then.
+    It is a process-wide switch, so only one image at a time is decoded, and the switch is restored.
     """
     from PIL import ImageFile
 
@@ -105,7 +106,7 @@ def loading(*, truncated: bool) -> Iterator[None]:
 
 
 def check_size(image: Any, max_pixels: int) -> None:
-    """Check that an image of Pillow has at most `max_pixels` pixels; they are not unpacked for that."""
+    """Check that a Pillow image has at most `max_pixels` pixels, before they are decoded."""
     width, height = image.size
     if width * height > max_pixels:
         raise InputError(
@@ -115,21 +116,21 @@ def check_size(image: Any, max_pixels: int) -> None:
 
 
 def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
-    """Bring pixels of 8 bits, (H W), (H W 1), RGB (H W 3) or with transparency (H W 4), to the size of the settings."""
+    """Resize 8-bit pixels, (H W), (H W 1), RGB (H W 3) or RGBA (H W 4), to the configured size."""
     return np.asarray(resized(upright(image_of(values)), config)).reshape(*config.size, config.channels)
 
 
 def image_of(values: np.ndarray) -> Any:
     if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
         raise InputError(
-            f"an array of type {values.dtype} and shape {values.shape} is no picture; give pixels from 0 to 255 as "
-            "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; several go in a list"
+            f"an array of type {values.dtype} and shape {values.shape} is not an image; give pixels from 0 to 255 as "
+            "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; put several in a list"
         )
     return pillow().fromarray(np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values))
 
 
 def pixels_of(image: Any) -> UInt8[np.ndarray, "H W *C"]:
-    """Return the pixels of an image of Pillow, upright and of 8 bits."""
+    """Return the pixels of a Pillow image, upright and with 8 bits."""
     try:
         turned = upright(image)
         return np.asarray(turned if turned.mode in ("L", "RGB", "RGBA") else turned.convert("RGB"))
@@ -138,22 +139,24 @@ def pixels_of(image: Any) -> UInt8[np.ndarray, "H W *C"]:
 
 
 def upright(image: Any) -> Any:
-    """Turn an image of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel."""
+    """Turn a Pillow image by its EXIF data, put it on white where it is transparent, and convert it to 8 bits."""
     library = pillow()
     image.load()  # after which a TIFF is upright, and its tag gone
     if turn := TURNS.get(image.getexif().get(ORIENTATION)):
         image = image.transpose(library.Transpose[turn])
+    # Pillow would convert these modes to 8 bits by clipping: most pixels would become white.
     if image.mode in WHITE:
         values, white = np.asarray(image, dtype=np.float64), WHITE[image.mode]
         if not np.isfinite(values).all():
-            raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are no finite numbers")
+            raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are not finite")
         low, high = values.min(), values.max()
         if low < 0 or high > white:
             raise InputError(
-                f"its pixels go from {low:g} to {high:g}, and a picture of this kind from 0 to {white:g}; scale them"
+                f"its pixels range from {low:g} to {high:g}, but those of this format from 0 to {white:g}; scale them"
             )
         return library.fromarray((values / white * 255).round().astype(np.uint8))
     if image.has_transparency_data:
+        # Transparent pixels also have a colour, often black, which a plain conversion would show.
         image = image.convert("RGBA")
         white = library.new("RGBA", image.size, "white")
         return library.alpha_composite(white, image).convert("RGB")
@@ -161,6 +164,7 @@ def upright(image: Any) -> Any:
 
 
 def resized(image: Any, config: ImageConfig) -> Any:
+    # Converted before resizing: palette indices cannot be interpolated.
     image = image.convert("L" if config.channels == 1 else "RGB")
     height, width = config.size
     if image.size == (width, height):
@@ -169,10 +173,10 @@ def resized(image: Any, config: ImageConfig) -> Any:
 
 
 def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
-    """Scale an image until it covers the size, and cut out its middle at whole pixels, as CLIP does.
+    """Scale an image until it covers the size, and crop its centre at whole pixels, as CLIP does.
 
-    The longer side is rounded down, and so is the first pixel of the middle: the processors of Hugging Face and of
-    Radford et al. (2021) do the same, so that converted models read the pixels with which they were trained.
+    The longer side is rounded down, and so is the first pixel of the centre: the processors of Hugging Face and of
+    Radford et al. (2021) do the same, so that converted models read the pixels that they were trained on.
     """
     if image.size == size:
         return image
@@ -181,9 +185,8 @@ def cropped(image: Any, size: tuple[int, int], resample: Any) -> Any:
         scaled = (max(wide, int(high * width / height)), high)
     else:
         scaled = (wide, max(high, int(wide * height / width)))
-    # Rounded down, as the processors that CLIP was trained with do.
     left, top = (scaled[0] - wide) // 2, (scaled[1] - high) // 2
-    if scaled[0] * scaled[1] > MAX_SCALED_PIXELS:  # of a strip the middle alone, equal but for rounding
+    if scaled[0] * scaled[1] > MAX_SCALED_PIXELS:  # scale only the centre of a strip, equal up to rounding
         x, y = width / scaled[0], height / scaled[1]
         return image.resize(size, resample, (left * x, top * y, (left + wide) * x, (top + high) * y))
     return image.resize(scaled, resample).crop((left, top, left + wide, top + high))
@@ -212,5 +215,5 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise InputError("pictures are read by Pillow, which is not installed: pip install 'heedful[image]'") from error
+        raise InputError("images are read with Pillow, which is not installed: pip install 'heedful[image]'") from error
     return Image

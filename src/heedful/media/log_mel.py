@@ -1,4 +1,4 @@
-"""Log-mel spectrum of audio, as Whisper reads it (Radford et al. 2022, section 2.2), and masks over it.
+"""Log-mel spectrum of audio, as in Whisper (Radford et al. 2022, section 2.2), and masks over it.
 
 N samples, T frames, M mel bands, K frequencies.
 """
@@ -15,7 +15,7 @@ from heedful.config.modalities import AudioConfig
 from heedful.random_numbers import KeyedGenerator
 
 FLOOR = 1e-10  # the smallest power
-RANGE = 8.0  # powers of ten below the loudest band at which a clip is cut off
+RANGE = 8.0  # powers of ten below the loudest band, at which the spectrum is clamped
 LINEAR_UP_TO = 1000.0  # Hz; the mel scale of Slaney's auditory toolbox is linear below, and logarithmic above
 MELS_PER_HERTZ = 3 / 200
 LOG_STEP = math.log(6.4) / 27  # of the logarithmic part, for each mel
@@ -24,15 +24,15 @@ LOG_STEP = math.log(6.4) / 27  # of the logarithmic part, for each mel
 def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
     """Compute the log-mel spectrum of a clip: one frame for each whole hop, values within 2 below the loudest.
 
-    A Hann window, the power of each frequency, bands of Slaney's mel scale, log10; at most eight powers of ten below
+    Hann window, power of each frequency, bands of Slaney's mel scale, log10, clamped to eight powers of ten below
     the loudest band of the clip; then (x + 4) / 4. A clip shorter than a hop has one frame.
     """
     frames = config.frames(len(samples))
     samples = F.pad(samples.double(), (0, max(0, frames * config.hop - len(samples))))
-    samples = F.pad(samples, (0, max(0, config.window // 2 + 1 - len(samples))))  # what is mirrored at the ends
+    samples = F.pad(samples, (0, max(0, config.window // 2 + 1 - len(samples))))  # for the reflection at the ends
     window = torch.hann_window(config.window, dtype=torch.float64)
     spectrum = torch.stft(samples, config.window, config.hop, window=window, return_complex=True)
-    # torch.stft gives one frame more than there are whole hops; Whisper leaves it out, too.
+    # torch.stft returns one frame more than there are whole hops; Whisper drops it, too.
     power = spectrum[:, :frames].abs().square()
     # (M, K) @ (K, T)
     logarithms = (mel_bands(config.mels, config.window, config.rate) @ power).clamp(min=FLOOR).log10()
@@ -41,7 +41,7 @@ def log_mel(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tens
 
 @lru_cache(maxsize=8)
 def mel_bands(mels: int, window: int, rate: int) -> Float[Tensor, "M K"]:
-    """Weights of the frequencies in each mel band: triangles of equal area (Slaney 1998)."""
+    """Return the weights of the frequencies in each mel band: triangles of equal area (Slaney 1998)."""
     frequencies = torch.linspace(0, rate / 2, window // 2 + 1, dtype=torch.float64)
     edges = hertz(torch.linspace(0, mel(frequencies)[-1].item(), mels + 2, dtype=torch.float64))
     above, widths = edges[:, None] - frequencies, edges.diff()[:, None]
@@ -62,16 +62,17 @@ def hertz(mels: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     return torch.where(mels < knee, mels / MELS_PER_HERTZ, LINEAR_UP_TO * ((mels - knee) * LOG_STEP).exp())
 
 
-def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
+def masked(spectrum: Float32[Tensor, "T M"], config: AudioConfig, generator: KeyedGenerator) -> Float32[Tensor, "T M"]:
     """Mask spans of frames and ranges of bands with the mean of the clip (SpecAugment, Park et al. 2019)."""
     spectrum = spectrum.clone()
     mean = spectrum.mean()
+    # `lines` is a view: rows of the transposed spectrum are bands, and writing to them changes `spectrum`.
     for count, share, lines in (
         (config.time_masks, config.time_mask, spectrum),
         (config.frequency_masks, config.frequency_mask, spectrum.T),
     ):
         for _ in range(count):
-            length = chance.integer(int(share * len(lines)) + 1)
-            begin = chance.integer(len(lines) - length + 1)
+            length = generator.integer(int(share * len(lines)) + 1)
+            begin = generator.integer(len(lines) - length + 1)
             lines[begin : begin + length] = mean
     return spectrum

@@ -1,7 +1,7 @@
-"""Images, audio clips and videos as a model reads them: decoded from files, augmented, and put together in batches.
+"""Images, audio clips and videos as inputs of a model: decoded from files, augmented, and padded to batches.
 
-B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a
-frame of audio.
+B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of an
+audio frame.
 """
 
 from abc import ABC, abstractmethod
@@ -18,62 +18,69 @@ from torch import Tensor
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.schema import Recipe
 from heedful.media import audio, images, videos
-from heedful.media.audio import from_samples, is_silent, read_sound, resampled
+from heedful.media.audio import from_samples, is_silent, read_audio, resampled
 from heedful.media.image_augmentation import augmented
-from heedful.media.images import from_pixels, read_picture
+from heedful.media.images import from_pixels, read_image
 from heedful.media.log_mel import log_mel, masked
 from heedful.media.videos import from_frames, read_video
 from heedful.random_numbers import KeyedGenerator
 
-MAX_SECONDS = 36_000.0  # seconds of an audio clip that is read in parts
+MAX_SECONDS = 36_000.0  # of an audio file that is read in parts
 
 
 class Modality(ABC):
-    """Base class of what is neither text nor numbers: how files become inputs of a model."""
+    """Base class of modalities: how files become inputs of a model.
 
-    endings: ClassVar[tuple[str, ...]]  # of the names of files
-    noun: ClassVar[str]  # the name of one file's content in messages
-    window: ClassVar[int] = 256  # how many a predictor decodes at a time
-    mixup: float = 0.0  # strength of mixup; 0: none
+    Attributes:
+        endings: file extensions.
+        noun: name of one file in messages.
+        window: number of files that a predictor decodes at a time.
+        mixup: strength of mixup; 0: none.
+    """
+
+    endings: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str]
+    window: ClassVar[int] = 256
+    mixup: float = 0.0
 
     @abstractmethod
     def read(self, content: bytes) -> np.ndarray:
-        """Decode the bytes of a file, at the size or rate of the settings."""
+        """Decode the bytes of a file, and resize or resample it according to the settings."""
 
     @abstractmethod
     def from_array(self, values: np.ndarray) -> np.ndarray:
-        """Turn an array of a user, pixels of 8 bits or samples, into what `read` makes of a file with them."""
+        """Convert 8-bit pixels or samples to what `read` returns for a file with them."""
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part."""
+        """Decode the bytes of a file of any length, split into parts that fit the model; most files are one part."""
         return [self.read(content)]
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
-        """Turn an array of a user into what `read_parts` makes of a file with them."""
+        """Convert 8-bit pixels or samples to what `read_parts` returns for a file with them."""
         return [self.from_array(values)]
 
     def is_silent(self, decoded: np.ndarray) -> bool:
-        """True if what was decoded is audio in which nothing can be heard."""
+        """Return True for inaudible audio."""
         return False
 
     @abstractmethod
     def tokens(self, decoded: np.ndarray) -> int:
-        """Number of positions in the stack of what was decoded."""
+        """Return the number of positions that decoded pixels or samples have in the stack of layers."""
 
     @abstractmethod
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "N ..."]:
-        """Turn what was decoded into the rows that the input layer reads."""
+        """Convert decoded pixels or samples to the rows that the input layer reads."""
 
     @abstractmethod
-    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "N ..."]:
-        """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
+    def augmented(self, decoded: np.ndarray, generator: KeyedGenerator) -> Float32[Tensor, "N ..."]:
+        """Return augmented `features`; the same generator gives the same rows."""
 
 
 class Images(Modality):
-    """Images: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
+    """Images: 8-bit pixels (H W C), which a model reads normalised."""
 
     endings = images.ENDINGS
-    noun = "picture"
+    noun = "image"
 
     def __init__(self, config: ImageConfig, *, truncated: bool = False) -> None:
         self.config = config
@@ -82,29 +89,28 @@ class Images(Modality):
         self.mean, self.std = torch.tensor(config.mean), torch.tensor(config.std)
 
     def read(self, content: bytes) -> np.ndarray:
-        return read_picture(content, self.config, truncated=self.truncated)
+        return read_image(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
         return from_pixels(values, self.config)
 
     def tokens(self, decoded: np.ndarray) -> int:
-        """Number of patches, and the class token if there is one: the same for every image."""
         return self.config.tokens
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "*T H W C"]:
-        """Scale pixels to (pixel - mean) / std, where a pixel is from 0 to 1."""
+        """Normalise pixels: (pixel / 255 - mean) / std."""
         return (torch.from_numpy(decoded.astype(np.float32)) / 255 - self.mean) / self.std
 
     def pixels(self, features: Float32[Tensor, "B H W C"]) -> UInt8[np.ndarray, "B H W C"]:
-        """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
+        """Convert inputs or outputs of a model back to pixels: the inverse of `features`."""
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
-    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
-        return self.features(augmented(decoded, self.config, chance))
+    def augmented(self, decoded: np.ndarray, generator: KeyedGenerator) -> Float32[Tensor, "*T H W C"]:
+        return self.features(augmented(decoded, self.config, generator))
 
 
 class Videos(Images):
-    """Videos: frames (T H W C) of 8 bits, each of them an image; what augments one does the same to all."""
+    """Videos: 8-bit frames (T H W C), all augmented in the same way."""
 
     endings = videos.ENDINGS
     noun = "video"
@@ -123,12 +129,12 @@ class Videos(Images):
     def tokens(self, decoded: np.ndarray) -> int:
         return self.video.tokens(len(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
-        """Change all frames alike, then scale: to augment a frame is to augment its channels."""
+    def augmented(self, decoded: np.ndarray, generator: KeyedGenerator) -> Float32[Tensor, "T H W C"]:
         frames, height, width, channels = decoded.shape
-        # (T H W C) to (H W T C): to change the frames alike is to change their channels.
+        # (T H W C) to (H W T*C), because the channels of an image are augmented in the same way.
         stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
-        changed = augmented(stacked, self.config, chance).reshape(height, width, frames, channels)
+        # One call for all frames draws each random number once; frames that move differently would destroy the motion.
+        changed = augmented(stacked, self.config, generator).reshape(height, width, frames, channels)
         return self.features(changed.transpose(2, 0, 1, 3))
 
 
@@ -136,21 +142,21 @@ class AudioClips(Modality):
     """Audio clips: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
 
     endings = audio.ENDINGS
-    noun = "sound"
+    noun = "audio file"
 
     def __init__(self, config: AudioConfig, *, truncated: bool = False) -> None:
         self.config = config
         self.truncated = truncated
 
     def read(self, content: bytes) -> np.ndarray:
-        return read_sound(content, self.config, truncated=self.truncated)
+        return read_audio(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
         return from_samples(values, self.config)
 
     def read_parts(self, content: bytes) -> list[np.ndarray]:
-        """Decode the bytes of an audio file; one that is longer than `max_seconds` is cut into parts of that length."""
-        return self._parts(read_sound(content, replace(self.config, max_seconds=MAX_SECONDS), truncated=self.truncated))
+        """Decode an audio file; one that is longer than `max_seconds` is split into parts of that length."""
+        return self._parts(read_audio(content, replace(self.config, max_seconds=MAX_SECONDS), truncated=self.truncated))
 
     def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
         return self._parts(from_samples(values, replace(self.config, max_seconds=MAX_SECONDS)))
@@ -159,32 +165,33 @@ class AudioClips(Modality):
         return is_silent(decoded)
 
     def _parts(self, samples: np.ndarray) -> list[np.ndarray]:
-        """Cut samples into as few parts of `max_seconds` as hold them all, at equal distances."""
+        """Split samples into the fewest parts of `max_seconds` that cover them, at equal distances."""
         length = max(1, int(self.config.max_seconds * self.config.rate))
         if len(samples) <= length:
             return [samples]
+        # Overlapping parts of full length: without overlap, the last part could be too short to recognise anything.
         begins = np.linspace(0, len(samples) - length, -(-len(samples) // length)).round().astype(int).tolist()
         return [samples[begin : begin + length] for begin in begins]
 
     def tokens(self, decoded: np.ndarray) -> int:
-        """Number of frames, halved by a convolutional stem."""
         return self.config.tokens(len(decoded))
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "T M"]:
         frames = log_mel if self.config.features == "log_mel" else sample_frames
         return frames(torch.tensor(decoded), self.config)
 
-    def augmented(self, decoded: np.ndarray, chance: KeyedGenerator) -> Float32[Tensor, "T M"]:
-        """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
+    def augmented(self, decoded: np.ndarray, generator: KeyedGenerator) -> Float32[Tensor, "T M"]:
+        """Change the speed, and mask frames and bands, as the settings specify; truncate clips that become too long."""
         if self.config.speed:
-            # Resampled as if the rate were another, so that speed and pitch change together.
-            percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))
+            # Resampled as if from a different rate, so that speed and pitch change together. Whole percentages keep the
+            # number of phases, and with it the resampling kernel, small.
+            percent = max(1, round(100 * generator.between(1 - self.config.speed, 1 + self.config.speed)))
             decoded = resampled(decoded, percent, 100)[: round(self.config.max_seconds * self.config.rate)]
-        return masked(self.features(decoded), self.config, chance)
+        return masked(self.features(decoded), self.config, generator)
 
 
 def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
-    """Cut a clip into frames of `config.hop` samples; what is left behind the last whole frame is not read."""
+    """Split a clip into frames of `config.hop` samples; samples after the last whole frame are dropped."""
     frames = config.frames(len(samples))
     samples = F.pad(samples, (0, max(0, frames * config.hop - len(samples))))
     return samples[: frames * config.hop].unflatten(0, (frames, config.hop))
@@ -202,7 +209,7 @@ def modality_of(recipe: Recipe) -> Modality:
 
 
 def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
-    """Put the rows of several examples into one batch, padded at the end; return it with its padding mask."""
+    """Stack the rows of several examples, padded at the end; return them with their padding mask."""
     lengths = torch.tensor([len(example) for example in rows])
     mask = torch.arange(int(lengths.max())) < lengths[:, None]
     return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), mask

@@ -1,7 +1,7 @@
-"""Where a recording holds speech: stretches between pauses, by the network of silero-vad, or by digital silence alone.
+"""Voice activity detection: stretches of speech between pauses, from silero-vad, or only from digital silence.
 
-The network (Silero Team 2021-2025, MIT licence) is read from the package silero-vad: a Fourier transform, four
-convolutions and an LSTM give a probability of speech for each 32 ms of audio at 16 kHz.
+The network (Silero Team 2021-2025, MIT licence) comes from the package silero-vad: a Fourier transform, four
+convolutions and an LSTM compute the probability of speech for each 32 ms of audio at 16 kHz.
 N samples, C chunks of 512 samples, F frequencies, D features.
 """
 
@@ -13,29 +13,29 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float32
+from jaxtyping import Float32
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from heedful.errors import InputError
 from heedful.media.audio import Samples, resampled
-from heedful.media.recordings import Recording
+from heedful.media.audio_reader import AudioReader
 
 PACKAGE, WEIGHTS = "silero_vad", "data/silero_vad_16k.safetensors"
-RATE = 16_000  # samples a second that the network reads
-CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples: of a chunk, of the one before it, and mirrored at its end
-PIECE = 1024  # chunks that are computed at a time: 33 seconds
-SPEECH, PAUSE = 0.4, 0.25  # probabilities: speech begins from the one, and ends below the other
-MIN_RATE = 8000  # samples a second of a recording in which the network can hear speech
-MAX_PAUSE = 2.0  # seconds without speech that stay in a stretch
+RATE = 16_000  # samples per second, of the network
+CHUNK, CONTEXT, MIRRORED = 512, 64, 64  # samples: of a chunk, of the previous one, and mirrored at its end
+PIECE = 1024  # chunks processed at a time: 33 seconds
+SPEECH, PAUSE = 0.4, 0.25  # probabilities: speech begins from the first, and ends below the second
+MIN_RATE = 8000  # minimum samples per second of audio in which the network detects speech
+MAX_PAUSE = 2.0  # seconds without speech within a stretch
 MARGIN = 0.4  # seconds before and after speech that belong to its stretch
-MIN_CHUNKS = 3  # chunks: less speech is a click
+MIN_CHUNKS = 3  # shorter speech is a click
 
-Stretches = list[tuple[int, int]]  # begin and end, in samples of the recording
+Stretches = list[tuple[int, int]]  # beginning and end, in samples
 
 
 class SpeechNetwork(nn.Module):
-    """The network of silero-vad for 16 kHz, under the names of its weights."""
+    """The silero-vad network for 16 kHz, with the names of its weights."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,6 +50,7 @@ class SpeechNetwork(nn.Module):
     def features(self, chunks: Float32[Tensor, "C N"]) -> Float32[Tensor, "C D"]:
         # Convolving with sines and cosines is a Fourier transform: (C, 258, T), all real parts and then the imaginary.
         spectrum = self.stft_conv(F.pad(chunks[:, None], (0, MIRRORED), mode="reflect"))
+        # (C, 258, 4) -> (C, 129, 4): magnitudes. The strides of conv2 and conv3 then reduce the four frames to one.
         x = torch.linalg.vector_norm(spectrum.unflatten(1, (2, -1)), dim=1)
         for layer in (self.conv1, self.conv2, self.conv3, self.conv4):
             x = layer(x).relu()
@@ -58,34 +59,29 @@ class SpeechNetwork(nn.Module):
     def forward(
         self, features: Float32[Tensor, "C D"], state: tuple[Tensor, Tensor] | None
     ) -> tuple[Float32[Tensor, " C"], tuple[Tensor, Tensor]]:
-        """Compute the probability of speech in each of some chunks, one after another, and the state after them."""
+        """Compute the probability of speech in consecutive chunks, and the state after them."""
         hidden = []
         for one in features.unsqueeze(1):
             output, memory = self.lstm_cell(one, state)
             state = output, memory
             hidden.append(output)
         if state is None:
-            raise ValueError("there are no chunks")
+            raise ValueError("at least one chunk is needed")
         return self.final_conv(torch.cat(hidden).relu()[..., None]).sigmoid().flatten(), state
 
 
-def has_network() -> bool:
-    return _weights() is not None
-
-
-def _weights() -> Path | None:
+def network_weights() -> Path | None:
+    """Return the file with silero-vad's weights; None if it is not installed."""
     spec = find_spec(PACKAGE)
-    places = [Path(folder, WEIGHTS) for folder in (spec.submodule_search_locations or ())] if spec else []
-    return next((place for place in places if place.is_file()), None)
+    paths = [Path(folder, WEIGHTS) for folder in (spec.submodule_search_locations or ())] if spec else []
+    return next((path for path in paths if path.is_file()), None)
 
 
 @lru_cache(maxsize=1)
 def speech_network() -> SpeechNetwork:
-    weights = _weights()
+    weights = network_weights()
     if weights is None:
-        raise InputError(
-            "speech is detected by the network of silero-vad, which is not installed: pip install 'heedful[speech]'"
-        )
+        raise InputError("speech is detected with silero-vad, which is not installed: pip install 'heedful[speech]'")
     with torch.random.fork_rng(devices=[]):  # random initial weights do not advance the caller's generator
         network = SpeechNetwork()
     network.load_state_dict(load_file(weights))
@@ -97,66 +93,50 @@ def speech_probabilities(pieces: Iterable[Samples]) -> Iterator[Float32[np.ndarr
     """Compute the probability of speech for each chunk of 32 ms.
 
     Args:
-        pieces: samples at 16 kHz in order, each piece but the last of whole chunks.
+        pieces: samples at 16 kHz in order, each piece except the last consisting of whole chunks.
     """
     network, state = speech_network(), None
     context = torch.zeros(CONTEXT)
     for piece in pieces:
         samples = F.pad(torch.from_numpy(piece), (0, -len(piece) % CHUNK))
-        # Each chunk is heard with the end of the one before it.
+        # Each chunk is preceded by the end of the previous one.
         chunks = torch.cat([context, samples]).unfold(0, CONTEXT + CHUNK, CHUNK)
         context = samples[-CONTEXT:]
         probabilities, state = network(network.features(chunks), state)
         yield probabilities.numpy()
 
 
-def speech_stretches(recording: Recording, *, network: bool) -> Stretches:
-    """Find the stretches of a recording that hold speech: between them lie pauses of more than `MAX_PAUSE`.
+def speech_stretches(audio: AudioReader, *, network: bool) -> Stretches:
+    """Return the stretches of audio that contain speech, separated by pauses longer than `MAX_PAUSE`.
 
-    Without the network, whatever is not digital silence counts as speech.
+    If the voice activity detector is not installed, everything except digital silence counts as speech.
     """
-    if network and recording.rate >= MIN_RATE:
-        return _stretches(_speech(recording), recording)
-    # without the network: chunks with a sample that is not zero
-    size = chunk_size(recording.rate)
-    sounding = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in _pieces(recording)]
-    chunks = np.concatenate([np.zeros(0, dtype=bool), *sounding])
-    return _stretches(chunks, recording, min_chunks=1, margin=MAX_PAUSE / 2)
+    size = max(1, round(CHUNK * audio.rate / RATE))  # samples of a chunk of 32 ms
+    pieces = (audio.read(begin, begin + size * PIECE) for begin in range(0, audio.length, size * PIECE))
+    if network and audio.rate >= MIN_RATE:
+        min_chunks, margin = MIN_CHUNKS, MARGIN
+        speaking, chunks = False, []
+        for probabilities in speech_probabilities(resampled(piece, audio.rate, RATE) for piece in pieces):
+            for probability in probabilities.tolist():
+                # Hysteresis: speech begins where it is likely, and ends where it is unlikely.
+                speaking = probability >= (PAUSE if speaking else SPEECH)
+                chunks.append(speaking)
+        speech = np.array(chunks, dtype=bool)
+    else:
+        min_chunks, margin = 1, MAX_PAUSE / 2
+        audible = [np.add.reduceat(piece != 0, np.arange(0, len(piece), size)) > 0 for piece in pieces]
+        speech = np.concatenate([np.zeros(0, dtype=bool), *audible])
 
-
-def _pieces(recording: Recording) -> Iterator[Samples]:
-    """Read a recording piece by piece; each holds as many chunks of 32 ms as the network computes at a time."""
-    size = chunk_size(recording.rate) * PIECE
-    for begin in range(0, recording.length, size):
-        yield recording.read(begin, begin + size)
-
-
-def chunk_size(rate: int) -> int:
-    return max(1, round(CHUNK * rate / RATE))
-
-
-def _speech(recording: Recording) -> Bool[np.ndarray, " C"]:
-    """True for chunks in which the network hears speech: it begins where that is likely, and ends where it is not."""
-    pieces = (resampled(piece, recording.rate, RATE) for piece in _pieces(recording))
-    speaking, chunks = False, []
-    for probabilities in speech_probabilities(pieces):
-        for probability in probabilities.tolist():
-            speaking = probability >= (PAUSE if speaking else SPEECH)
-            chunks.append(speaking)
-    return np.array(chunks, dtype=bool)
-
-
-def _stretches(
-    speech: Bool[np.ndarray, " C"], recording: Recording, min_chunks: int = MIN_CHUNKS, margin: float = MARGIN
-) -> Stretches:
-    """Join chunks with speech to stretches, in samples of the recording."""
-    size, rate = chunk_size(recording.rate), recording.rate
-    # Where speech begins and ends, in turn: (stretches, 2).
+    # Where speech begins and ends, in turn: (runs, 2).
     edges = np.flatnonzero(np.diff(speech.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
-    runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= min_chunks]
     stretches: Stretches = []
-    for begin, end in runs:
-        joins = stretches and begin - stretches[-1][1] <= MAX_PAUSE * rate
-        stretches.append((stretches.pop()[0] if joins else begin, end))
-    around = round(margin * rate)
-    return [(max(0, begin - around), min(recording.length, end + around)) for begin, end in stretches]
+    for first, last in edges.tolist():
+        if last - first < min_chunks:
+            continue
+        begin, end = first * size, last * size
+        # A short pause does not end a stretch: a split within a sentence would deprive the model of context.
+        if stretches and begin - stretches[-1][1] <= MAX_PAUSE * audio.rate:
+            begin = stretches.pop()[0]
+        stretches.append((begin, end))
+    around = round(margin * audio.rate)
+    return [(max(0, begin - around), min(audio.length, end + around)) for begin, end in stretches]

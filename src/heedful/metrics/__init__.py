@@ -1,11 +1,11 @@
-"""Metrics, one module for each kind of output; those of translations can be imported from here."""
+"""Metrics, one module per kind of output; those of translations can be imported from here."""
 
 from typing import TYPE_CHECKING
 
 from heedful.registry import public_names
 
 if TYPE_CHECKING:
-    from heedful.metrics.bootstrap import Comparison, Resampled
+    from heedful.metrics.bootstrap import Comparison, ScoreInterval
     from heedful.metrics.translation import (
         LOWER_CASED,
         METRICS,
@@ -23,8 +23,8 @@ __all__ = [
     "METRICS",
     "TOKENIZERS",
     "Comparison",
-    "Resampled",
     "Score",
+    "ScoreInterval",
     "Scoring",
     "check_aligned",
     "is_lower_cased",
@@ -32,7 +32,7 @@ __all__ = [
     "score",
 ]
 
-_BOOTSTRAP = ("Comparison", "Resampled")
+_BOOTSTRAP = ("Comparison", "ScoreInterval")
 
 __getattr__ = public_names(
     __name__,

@@ -1,9 +1,9 @@
 """Metrics of extractive question answering: exact match and token F1 (Rajpurkar et al. 2016, section 6.1).
 
-English is normalised as the SQuAD script does it: lower case, no ASCII punctuation, no articles. Chinese is cut as the
-MLQA script does it (Lewis et al. 2020, "mixed segmentation"): a Chinese character is a token, other
-characters join to words, and no punctuation of any script counts. (The CMRC 2018 script cuts alike, but its F1 asks
-for common tokens in one piece.) Scores are from 0 to 1.
+English is normalised as in the SQuAD script: lower case, no ASCII punctuation, no articles. Chinese is split as in the
+MLQA script (Lewis et al. 2020, "mixed segmentation"): a Chinese character is a token, other characters form words, and
+no punctuation of any script counts. (The CMRC 2018 script splits in the same way, but its F1 requires common tokens to
+be adjacent.) Scores are from 0 to 1.
 """
 
 import re
@@ -27,21 +27,18 @@ def exact_match(prediction: str, references: Sequence[str], language: str = "en"
     """Return 1 if a predicted answer has the same tokens as one of the references, else 0.
 
     No references, and the prediction "", mean that the question has no answer (Rajpurkar et al. 2018).
-
-    Raises:
-        InputError: Answers in this language, not one of `TOKENS`, cannot be compared.
     """
-    tokens = _tokens(language)
+    tokens = _tokenizer(language)
     return max(float(tokens(prediction) == tokens(reference)) for reference in references or [""])
 
 
 def answer_f1(prediction: str, references: Sequence[str], language: str = "en") -> float:
     """Return the token F1, over bags of tokens, of a predicted answer and the most similar reference.
 
-    If one side has no token, the F1 is 1 if the other side has no token either, else 0. For the arguments see
+    If one side has no token, the F1 is 1 if the other side has no token either, else 0. For the arguments, see
     `exact_match`.
     """
-    tokens = _tokens(language)
+    tokens = _tokenizer(language)
     predicted, best = tokens(prediction), 0.0
     for expected in map(tokens, references or [""]):
         common = Counter(predicted) & Counter(expected)
@@ -50,13 +47,14 @@ def answer_f1(prediction: str, references: Sequence[str], language: str = "en") 
     return best
 
 
-def _tokens(language: str) -> Callable[[str], list[str]]:
+def _tokenizer(language: str) -> Callable[[str], list[str]]:
     if language not in TOKENS:
         raise InputError(f'answers in "{language}" cannot be compared; known languages: {", ".join(TOKENS)}')
     return TOKENS[language]
 
 
 def _english(text: str) -> list[str]:
+    # Punctuation first, as in the SQuAD script: "a-frame" becomes "aframe", and keeps its first letter.
     return ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split()
 
 
@@ -69,7 +67,7 @@ TOKENS = {"en": _english, "zh": _chinese}
 
 
 def answer_language(code: str) -> str:
-    """Return by whose rules answers in a language are compared: "zh" for Chinese, else "en"."""
+    """Return the language whose rules compare answers in a language: "zh" for Chinese, else "en"."""
     return "zh" if base_language(code) in CHINESE else "en"
 
 

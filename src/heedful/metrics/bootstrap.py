@@ -11,8 +11,8 @@ from heedful.metrics.classes import ClassReport
 from heedful.metrics.metric import Metric, Outputs, lower_is_better, mean
 from heedful.wording import counted
 
-SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
-MIN_EXAMPLES = 100  # fewer make the p-values of a bootstrap rough
+SIGNIFICANCE_LEVEL = 0.05  # p-values below this are significant
+MIN_EXAMPLES = 100  # with fewer, the p-values of a bootstrap are unreliable
 
 
 class Interval(NamedTuple):
@@ -24,8 +24,8 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Resampled:
-    """Score of a system on a test set, with the mean and half the width of the 95 % interval over resamples."""
+class ScoreInterval:
+    """Score of a system on a test set, with the mean and half the width of the 95% interval over resamples."""
 
     value: float
     mean: float
@@ -41,15 +41,15 @@ class Comparison:
         baseline: Score of the baseline system.
         system: Score of the other system, on the same resamples.
         difference: Score of the system minus that of the baseline, computed on each resample.
-        p_value: How often chance alone makes a difference this large.
-        signature: sacrebleu's signature, for metrics of translations.
-        lower_is_better: True if a lower score is a better one.
+        p_value: How often chance alone produces a difference this large.
+        signature: sacrebleu's signature, for translation metrics.
+        lower_is_better: True if a lower score is better.
     """
 
     name: str
-    baseline: Resampled
-    system: Resampled
-    difference: Resampled
+    baseline: ScoreInterval
+    system: ScoreInterval
+    difference: ScoreInterval
     p_value: float
     signature: str = ""
     lower_is_better: bool = False
@@ -57,13 +57,13 @@ class Comparison:
     @property
     def is_better(self) -> bool:
         """True if the system has a better score than the baseline."""
-        better, worse = (self.baseline, self.system) if self.lower_is_better else (self.system, self.baseline)
-        return better.value > worse.value
+        gain = self.system.value - self.baseline.value
+        return gain < 0 if self.lower_is_better else gain > 0
 
     @property
     def is_significant(self) -> bool:
         """True if the difference between the two systems is statistically significant: the p-value is below 0.05."""
-        return self.p_value < SIGNIFICANT
+        return self.p_value < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,11 @@ class ExampleScores:
 
     Attributes:
         count: The number of examples.
-        measure: Computes the scores, by name, of the examples with given numbers, int64, from 0, which may repeat.
-        classes: The report class by class; None where the outputs are not classes.
-        whole: Scores of the whole test set, by name, also those that cannot be resampled; None: what `measure` gives.
-        each: The scores of each example, by name, of scores that are means of these.
+        measure: Computes the scores, by name, of some examples by their numbers, int64, from 0, which may repeat.
+        classes: The report class by class; None if the outputs are not classes.
+        whole: All scores of the whole test set, by name, including those that cannot be resampled; None: those of
+            `measure`.
+        each: For scores that are means, by name, the scores of each example.
     """
 
     count: int
@@ -86,29 +87,26 @@ class ExampleScores:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Scores, by name, over all examples of the test set, of those that can be resampled."""
+        """The scores of the whole test set, by name, that can be resampled."""
         return self.measure(np.arange(self.count))
 
 
 def example_scores(outputs: Outputs, metrics: Mapping[str, Metric]) -> ExampleScores:
-    """Compute from outputs on a test set what the scores of any resample of it follow from; `metrics` by score name."""
-    # What can be computed once, example by example, is; a resample then only puts rows together.
+    """Compute metrics, by score name, of outputs on a test set, in a form from which any resample can be scored."""
+    # What can be computed example by example is computed once; a resample then only combines rows.
     rows = {name: np.asarray(metric.compute(outputs)) for name, metric in metrics.items() if metric.total}
 
     def measure(names: Collection[str], examples: np.ndarray) -> dict[str, float]:
-        scores: dict[str, float] = {}
-        needs_outputs = not rows.keys() >= set(names)
-        selection = outputs.select(examples) if needs_outputs else outputs
-        for name in names:
-            metric = metrics[name]
-            score = metric.total(rows[name][examples]) if metric.total else metric.compute(selection)
-            if score is not None:
-                scores[name] = score
-        return scores
+        # Selecting outputs is slow, and needed only for metrics that do not have a row for each example.
+        selection = outputs if rows.keys() >= set(names) else outputs.select(examples)
+        scores = {name: metrics[name].compute(selection) for name in names if name not in rows}
+        scores |= {name: total(rows[name][examples]) for name in names if (total := metrics[name].total)}
+        return {name: scores[name] for name in names if scores[name] is not None}
 
     groups = outputs.groups()
     members = None  # the examples of each group
     if groups is not None:
+        # Sorted by group, and split where the next group begins.
         members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
     repeatable = [name for name, metric in metrics.items() if metric.resampled]
 
@@ -132,8 +130,8 @@ def mean_scores(
 
     Args:
         per_example: For each score, a number per example.
-        groups: The number, from 0, of the group of each example. A group is drawn as a whole and counts as one example:
-            as many results as there are groups are independent.
+        groups: The number, from 0, of the group of each example. Only groups are independent, so a group is drawn as a
+            whole and counts as one example.
     """
     columns = {name: np.asarray(values, np.float64) for name, values in per_example.items()}
     (count,) = {len(values) for values in columns.values()}
@@ -142,6 +140,7 @@ def mean_scores(
     sums = {name: np.bincount(members, values) for name, values in columns.items()}
 
     def measure(numbers: np.ndarray) -> dict[str, float]:
+        # A mean over examples, not over groups: in the score of the whole test set, large groups also weigh more.
         examples = sizes[numbers].sum()
         return {name: float(values[numbers].sum() / examples) for name, values in sums.items()}
 
@@ -161,13 +160,9 @@ class BootstrapScores:
 
 
 def bootstrap_scores(system: ExampleScores, samples: int = 1000, seed: int = 1) -> BootstrapScores:
-    """Score a system on its test set and on `samples` bootstrap resamples of it.
-
-    Raises:
-        InputError: There are no examples, or `samples` is below 1.
-    """
+    """Score a system on its test set and on `samples` bootstrap resamples of it."""
     if system.count < 1 or samples < 1:
-        raise InputError(f"{system.count} examples, {samples} samples: a bootstrap needs 1 or more of both")
+        raise InputError(f"{system.count} examples, {samples} samples: a bootstrap needs at least 1 of each")
     resamples = [system.measure(draw_examples(system.count, sample, seed)) for sample in range(samples)]
     scores = system.scores
     return BootstrapScores(system.count, scores, {name: [each[name] for each in resamples] for name in scores})
@@ -176,27 +171,22 @@ def bootstrap_scores(system: ExampleScores, samples: int = 1000, seed: int = 1) 
 def compare_scores(
     baseline: ExampleScores, system: ExampleScores, samples: int = 1000, seed: int = 1
 ) -> list[Comparison]:
-    """Compare two systems on the same resamples of a test set (Koehn 2004): one comparison for each score.
+    """Compare two systems on the same resamples of a test set (Koehn 2004): one comparison per score.
 
     The p-value is two-sided: twice the share of resamples on which the system that is worse on the test set is at least
-    as good as the other one. The smallest possible one is 2 / (samples + 1).
-
-    Raises:
-        InputError: There are no examples, the two numbers of examples differ, or `samples` is below 1.
+    as good as the other one. The smallest possible p-value is 2 / (samples + 1).
     """
     if not baseline.count == system.count > 0 or samples < 1:
         raise InputError(
             f"{baseline.count} examples of the baseline, {system.count} of the system, {samples} samples: a paired "
-            "bootstrap needs the same examples of both, and 1 sample or more"
+            "bootstrap needs the same examples for both, and at least 1 sample"
         )
     return compare_bootstraps(*(bootstrap_scores(scores, samples, seed) for scores in (baseline, system)))
 
 
 def few_examples(count: int) -> str:
-    """Say that a test set has too few examples for a bootstrap."""
-    return (
-        f"p-values on {counted(count, 'examples')} are rough; score {MIN_EXAMPLES} or more to be sure of what they say"
-    )
+    """Return the warning that a test set has too few examples for a bootstrap."""
+    return f"p-values from {counted(count, 'examples')} are unreliable; use at least {MIN_EXAMPLES}"
 
 
 def compare_bootstraps(baseline: BootstrapScores, system: BootstrapScores) -> list[Comparison]:
@@ -205,20 +195,29 @@ def compare_bootstraps(baseline: BootstrapScores, system: BootstrapScores) -> li
     for name, value in system.scores.items():
         if name not in baseline.scores:
             continue
-        theirs, ours = np.array(baseline.drawn[name]), np.array(system.drawn[name])
-        gains = ours - theirs
+        baseline_scores, system_scores = np.array(baseline.drawn[name]), np.array(system.drawn[name])
+        gains = system_scores - baseline_scores
         # One example says nothing about chance: its p-value is 1.
         fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum())) if system.count > 1 else len(gains)
-        p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
-        base = baseline.scores[name]
-        scores = _resampled(base, theirs), _resampled(value, ours), _resampled(value - base, gains)
-        comparisons.append(Comparison(name, *scores, p_value, lower_is_better=lower_is_better(name)))
+        # The test set counts as one more resample, so that a finite number of resamples never gives p = 0.
+        p_value = min(1.0, 2 * (1 + fewer) / (len(system_scores) + 1))
+        baseline_value = baseline.scores[name]
+        comparisons.append(
+            Comparison(
+                name=name,
+                baseline=_resampled(baseline_value, baseline_scores),
+                system=_resampled(value, system_scores),
+                difference=_resampled(value - baseline_value, gains),
+                p_value=p_value,
+                lower_is_better=lower_is_better(name),
+            )
+        )
     return comparisons
 
 
-def _resampled(value: float, resamples: np.ndarray) -> Resampled:
+def _resampled(value: float, resamples: np.ndarray) -> ScoreInterval:
     low, high = np.quantile(resamples, [0.025, 0.975])
-    return Resampled(value, float(resamples.mean()), float(high - low) / 2)
+    return ScoreInterval(value, float(resamples.mean()), float(high - low) / 2)
 
 
 def bootstrap_interval(
@@ -227,19 +226,16 @@ def bootstrap_interval(
     """Return a score with its bootstrap percentile interval (Efron & Tibshirani 1993, chapter 13).
 
     Args:
-        score: Computes the score of the examples with given numbers, int64, shape (count,): for a mean
-            `lambda numbers: scores[numbers].mean()`, and for a metric of the whole set its own computation.
+        score: Computes the score of some examples by their numbers, int64, shape (count,): for a mean
+            `lambda numbers: scores[numbers].mean()`.
         count: The number of examples in the test set.
         samples: The number of test sets to draw, each of `count` examples with replacement.
-        level: The share of the resamples whose score lies in the interval.
+        level: The share of resamples whose score lies in the interval.
         seed: The seed of the draws.
-
-    Raises:
-        InputError: There are no examples, no samples, or the level does not lie between 0 and 1.
     """
     if count < 1 or samples < 1 or not 0 < level < 1:
         raise InputError(
-            f"{count} examples, {samples} samples, level {level}: a bootstrap needs 1, 1, and 0 < level < 1"
+            f"{count} examples, {samples} samples, level {level}: a bootstrap needs at least 1 of each, 0 < level < 1"
         )
     values = [score(draw_examples(count, sample, seed)) for sample in range(samples)]
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
@@ -247,8 +243,9 @@ def bootstrap_interval(
 
 
 def draw_examples(count: int, sample: int, seed: int) -> np.ndarray:
-    """Draw the examples of a resample by (count, sample, seed) alone, so that two systems are scored on the same."""
+    """Draw the examples of a resample from (count, sample, seed) alone, so that two systems are scored on the same."""
     raw = np.random.Philox(np.random.SeedSequence((seed, sample))).random_raw(count)
+    # The remainder prefers small numbers, but only by a share of less than count / 2^64.
     return (raw % np.uint64(count)).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Correlation coefficients of Pearson and Spearman, from -1 to 1; nan if one row of numbers is constant."""
+"""Pearson's and Spearman's correlation coefficients, from -1 to 1; NaN if one row of numbers is constant."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,30 +13,28 @@ Numbers = np.ndarray | Sequence[float]
 
 
 def pearson(predicted: Numbers, expected: Numbers) -> float:
-    """Return Pearson's linear correlation of two rows of N numbers (Pearson 1896); nan if one row is constant.
+    """Return Pearson's linear correlation of two rows of N numbers (Pearson 1896); NaN if one row is constant.
 
     r = sum (x - mean x)(y - mean y) / sqrt(sum (x - mean x)^2 sum (y - mean y)^2)
-
-    Raises:
-        InputError: The lengths differ, are below 2, or a number is not finite.
     """
     x, y = _checked(predicted), _checked(expected)
     if len(x) != len(y) or len(x) < 2:
         raise InputError(
-            f"{len(x)} predictions and {len(y)} scores: a correlation needs as many of both, and two or more"
+            f"{len(x)} predictions and {len(y)} scores: a correlation needs equal numbers of both, and at least two"
         )
+    # Compared exactly: rounding can give a constant row a tiny variance, and its correlation would be random.
     if (x == x[0]).all() or (y == y[0]).all():
         return float("nan")
-    # Centred and scaled to length 1; divided by the largest value first, or squares overflow.
+    # Centred and scaled to length 1; divided by the largest value first, otherwise squares would overflow.
     x, y = (values - values.mean() for values in (x, y))
     x, y = (values / np.abs(values).max() for values in (x, y))
     return float(np.clip((x / np.linalg.norm(x)) @ (y / np.linalg.norm(y)), -1, 1))
 
 
 def spearman(predicted: Numbers, expected: Numbers) -> float:
-    """Return Spearman's rank correlation of two rows of N numbers (Spearman 1904); nan if one row is constant.
+    """Return Spearman's rank correlation of two rows of N numbers (Spearman 1904); NaN if one row is constant.
 
-    Equal numbers share the mean of their ranks. Errors are those of `pearson`.
+    Equal numbers share the mean of their ranks.
     """
     return pearson(ranks(_checked(predicted)), ranks(_checked(expected)))
 
@@ -44,13 +42,14 @@ def spearman(predicted: Numbers, expected: Numbers) -> float:
 def ranks(numbers: Numbers) -> np.ndarray:
     """Return the ranks of N numbers, 1 for the smallest, float64, shape (N,); equal numbers share their mean rank."""
     _, group, sizes = np.unique(np.asarray(numbers, np.float64), return_inverse=True, return_counts=True)
+    # `cumsum` is the last rank of each group of equal numbers; their mean is (size - 1) / 2 lower.
     return (np.cumsum(sizes) - (sizes - 1) / 2)[group]
 
 
 def _checked(numbers: Numbers) -> np.ndarray:
     values = np.asarray(numbers, np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise InputError("a correlation needs one row of finite numbers on either side; look for nan among them")
+        raise InputError("a correlation needs one row of finite numbers on either side; check them for NaN")
     return values
 
 
@@ -65,7 +64,7 @@ class PredictedNumbers(Outputs):
     expected: np.ndarray
 
     def correlation(self, correlate: Callable[[Numbers, Numbers], float]) -> float:
-        """Compute a correlation of the predicted with the expected numbers; 0 where it is not defined."""
+        """Compute a correlation of the predicted with the expected numbers; 0 if it is undefined."""
         coefficient = correlate(self.predicted, self.expected) if len(self) > 1 else math.nan
         return 0.0 if math.isnan(coefficient) else coefficient
 

@@ -1,8 +1,8 @@
-"""What a metric is, and the outputs of a model that metrics are computed from; the registry has all metrics by name.
+"""What a metric is, and the model outputs that metrics are computed from; the registry has all metrics by name.
 
 A metric is computed from the `Outputs` of a model on a test set. How it is resampled, for confidence intervals and
 significance tests, follows from what it computes: a number or a row of counts for each example, which are computed once
-and put together for any resample; or one number for a whole set of outputs, which is computed anew for each resample.
+and combined for any resample; or one number for a whole set of outputs, which is computed anew for each resample.
 """
 
 from abc import ABC
@@ -16,18 +16,19 @@ import numpy as np
 from heedful.config.user_code import find_object
 from heedful.errors import InputError
 from heedful.registry import METRICS
+from heedful.wording import either
 
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-LOSSES = ("loss", "perplexity", "byte_perplexity", "next_sentence_loss", "rmse")  # come with the objective of a task
+LOSSES = ("loss", "perplexity", "byte_perplexity", "next_sentence_loss", "rmse")  # come with a task's objective
 
 
 @dataclass(frozen=True)
 class Outputs(ABC):
-    """Outputs of a model on the N examples of a test set, with what is expected of each; a subclass for each kind.
+    """Outputs of a model on the N examples of a test set, with the expected outputs; one subclass per kind.
 
-    Each field with an item for each example, an array or a list, is one of `columns`.
+    `columns` lists the fields with one item per example, in an array or a list.
     """
 
     kind: ClassVar[str]
@@ -37,25 +38,25 @@ class Outputs(ABC):
         return len(getattr(self, self.columns[0]))
 
     def select(self, examples: np.ndarray) -> Any:
-        """Return the outputs of the examples with given numbers, int64, from 0, which may repeat."""
-        columns = {}
-        for name in self.columns:
-            column = getattr(self, name)
-            is_array = isinstance(column, np.ndarray)
-            columns[name] = column[examples] if is_array else [column[number] for number in examples.tolist()]
-        return replace(self, **columns)
+        """Return the outputs of some examples by their numbers, int64, from 0, which may repeat."""
+        columns = {name: getattr(self, name) for name in self.columns}
+        selection = {
+            name: column[examples] if isinstance(column, np.ndarray) else [column[row] for row in examples.tolist()]
+            for name, column in columns.items()
+        }
+        return replace(self, **selection)
 
     def groups(self) -> np.ndarray | None:
-        """The number, from 0, of the group of each example: a group is resampled as a whole. None: each by itself."""
+        """Return the number, from 0, of the group of each example, which is resampled as a whole; None: no groups."""
         return None
 
     def report(self) -> "ClassReport | None":
-        """Make the report class by class; None where the outputs are not classes."""
+        """Return the report class by class; None if the outputs are not classes."""
         return None
 
 
 def mean(rows: np.ndarray) -> float:
-    """Mean of the scores of single examples, (n,)."""
+    """Return the mean of the scores of single examples, (n,)."""
     return float(rows.mean())
 
 
@@ -64,11 +65,11 @@ class Metric:
     """Metric of the outputs of a model.
 
     Attributes:
-        compute: Computes it from outputs: the score; or, with `total`, a number or a row of counts for each example.
-            A score of None is left out: it is not defined for these outputs.
-        total: Computes the score from such rows of any examples, which may repeat; None: `compute` gives the score.
-        lower_is_better: True if a lower score is a better one.
-        resampled: False if examples that repeat change what the score says, as they do of the variety of texts.
+        compute: Computes the score from outputs or, with `total`, a number or a row of counts for each example. A score
+            of None, which is undefined for these outputs, is left out.
+        total: Computes the score from the rows of any examples, which may repeat; None: `compute` gives the score.
+        lower_is_better: True if a lower score is better.
+        resampled: False if repeated examples would distort the score, as with the diversity of texts.
     """
 
     compute: Callable[[Any], Any]
@@ -88,12 +89,13 @@ def of_sums(compute: Callable[[Any], Any], ratio: Callable[..., float], *, lower
 
 
 def find_metric(name: str, kind: str) -> Metric:
-    """Find a metric of one kind of outputs: one of `METRICS`, or a `Metric` of the user's own as "module:object".
+    """Find a metric of one kind of outputs: one of `METRICS`, or a custom `Metric` as "module:object".
 
-    Nothing is imported that a stranger's model folder may name: see `heedful.config.user_code`.
+    The module of a custom metric is not imported, because an untrusted model folder may name it: see
+    `heedful.config.user_code`.
 
     Raises:
-        InputError: there is no such metric of these outputs, or its module has not been imported.
+        InputError: The metric is unknown for these outputs, or its module has not been imported.
     """
     if ":" in name:
         return find_object("evaluate.metrics", name, Metric, "heedful.metrics.metric.Metric")
@@ -101,10 +103,10 @@ def find_metric(name: str, kind: str) -> Metric:
     if key is None:
         names = names_of(kind)
         near = get_close_matches(name, names) or names
-        raise InputError(f'evaluate.metrics: there is no metric "{name}" of {kind}; did you mean {" or ".join(near)}?')
+        raise InputError(f'evaluate.metrics: unknown metric "{name}" for {kind}; did you mean {either(near)}?')
     metric = METRICS[key]
     if not isinstance(metric, Metric):
-        raise InputError(f'evaluate.metrics = "{name}": what a package registers is not a {Metric.__module__}.Metric')
+        raise InputError(f'evaluate.metrics = "{name}": the registered object is not a {Metric.__module__}.Metric')
     return metric
 
 
@@ -114,20 +116,20 @@ def names_of(kind: str) -> list[str]:
 
 
 def is_computed(name: str, kind: str) -> bool:
-    """True for the name of a metric of one kind of outputs; other scores come with the objective of a task."""
+    """Return True if a score is a metric of one kind of outputs, rather than one of the objective, such as the loss."""
     return ":" in name or registered_name(name, kind) is not None
 
 
 def registered_name(name: str, kind: str) -> str | None:
-    """The name in the registry of a metric of one kind of outputs: that of a package may be without the kind."""
+    """Return the registry name of a metric of one kind of outputs; packages may leave out the kind."""
     return next((key for key in (f"{kind}.{name}", name) if key in METRICS), None)
 
 
 def lower_is_better(name: str) -> bool:
-    """True if a lower score of this name is a better one; metrics of one name agree in that, unknown ones are higher.
+    """Return True if a lower score with this name is better; metrics with the same name agree, unknown ones give False.
 
     Raises:
-        InputError: the metric is the user's own, and its module has not been imported.
+        InputError: The metric is custom, and its module has not been imported.
     """
     if ":" in name:
         return find_metric(name, "").lower_is_better

@@ -1,7 +1,7 @@
-"""Metrics of retrieval: recall at k, mean reciprocal rank and nDCG, means over queries from 0 to 1.
+"""Retrieval metrics: recall at k, mean reciprocal rank and nDCG, means over queries from 0 to 1.
 
-A ranking is the gains of a query's candidates, the best-placed candidate first: 0 for irrelevant ones, 1 for relevant
-ones, or grades. `ranked` makes it from scores. Rankings of different queries may differ in length.
+A ranking is the gains of a query's candidates, highest rank first: 0 for irrelevant ones, 1 for relevant ones, or
+grades. `ranked` makes it from scores. Rankings of different queries may differ in length.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,32 +18,26 @@ Ranking = np.ndarray | Sequence[float]
 
 
 def ranked(scores: Ranking, gains: Ranking) -> np.ndarray:
-    """Return the gains of n candidates sorted by falling score, float64, shape (n,).
+    """Return the gains of n candidates in descending order of score, float64, shape (n,).
 
-    Among equal scores the smallest gain comes first: a model that scores all candidates alike earns nothing by luck.
-
-    Raises:
-        InputError: The lengths differ, or a number is not finite.
+    Among equal scores, the smallest gain comes first, so that a model that scores all candidates equally gains nothing.
     """
-    places, values = np.asarray(scores, np.float64), np.asarray(gains, np.float64)
-    if places.shape != values.shape or places.ndim != 1 or not np.isfinite([places, values]).all():
-        raise InputError(f"{places.size} scores for {values.size} candidates: each needs one, and a finite one")
-    return values[np.lexsort((values, -places))]
+    scores, gains = np.asarray(scores, np.float64), np.asarray(gains, np.float64)
+    if scores.shape != gains.shape or scores.ndim != 1 or not np.isfinite([scores, gains]).all():
+        raise InputError(f"{scores.size} scores for {gains.size} candidates: each needs one finite score")
+    # `lexsort` sorts by its last key first: by descending scores, and equal scores by ascending gains.
+    return gains[np.lexsort((gains, -scores))]
 
 
 def recall_at(rankings: Sequence[Ranking], k: int) -> float:
-    """Return recall at k, the share of relevant candidates among a query's first k (Manning et al. 2008, section 8.4).
-
-    Raises:
-        InputError: There is no query, one has no relevant candidate, or k is below 1; so do the metrics below.
-    """
+    """Return recall at k, the share of relevant candidates among a query's first k (Manning et al. 2008, 8.4)."""
     return float(np.mean([(gains[:k] > 0).sum() / (gains > 0).sum() for gains in _checked(rankings, k)]))
 
 
 def hit_rate_at(rankings: Sequence[Ranking], k: int) -> float:
-    """Return the share of queries with a relevant candidate among their first k, however many more they have.
+    """Return the share of queries with at least one relevant candidate among their first k.
 
-    In papers on image-text retrieval this is called recall at k (Karpathy & Fei-Fei 2015, section 4.1).
+    Papers on image-text retrieval call this recall at k (Karpathy & Fei-Fei 2015, section 4.1).
     """
     return float(np.mean([(gains[:k] > 0).any() for gains in _checked(rankings, k)]))
 
@@ -56,8 +50,8 @@ def mean_reciprocal_rank(rankings: Sequence[Ranking]) -> float:
 def ndcg_at(rankings: Sequence[Ranking], k: int) -> float:
     """Return nDCG at k: the discounted cumulative gain over that of the best order (Järvelin & Kekäläinen 2002).
 
-    DCG@k = sum over places i = 1 ... k of gain_i / log2(i + 1). The discount is the usual one, which the paper does
-    not have for the first two places; the gain is the paper's, not 2^gain - 1 (Burges et al. 2005).
+    DCG@k = sum over ranks i = 1 ... k of gain_i / log2(i + 1). The discount is the usual one, which the paper does not
+    apply to the first two ranks; the gain is the paper's, not 2^gain - 1 (Burges et al. 2005).
     """
     return float(np.mean([_dcg(gains[:k]) / _dcg(np.sort(gains)[::-1][:k]) for gains in _checked(rankings, k)]))
 
@@ -68,7 +62,7 @@ def _dcg(gains: np.ndarray) -> float:
 
 def _checked(rankings: Sequence[Ranking], k: int) -> list[np.ndarray]:
     if not len(rankings) or k < 1:
-        raise InputError(f"{len(rankings)} rankings, of which the first {k} count: both must be 1 or more")
+        raise InputError(f"{len(rankings)} rankings, of which the first {k} count: both must be at least 1")
     arrays = [np.asarray(gains, np.float64) for gains in rankings]
     for number, gains in enumerate(arrays, start=1):
         if not (gains > 0).any() or not (gains >= 0).all():
@@ -78,10 +72,10 @@ def _checked(rankings: Sequence[Ranking], k: int) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Rankings(Outputs):
-    """Rankings of the candidates of each query: the places, from 0, of those that are relevant.
+    """Rankings of the candidates of each query, as the ranks, from 0, of the relevant ones.
 
     Attributes:
-        places: For each query the places of its relevant candidates, in rising order.
+        places: For each query, the ranks of its relevant candidates, in ascending order.
         candidates: The number of candidates.
     """
 
@@ -93,7 +87,7 @@ class Rankings(Outputs):
 
     @classmethod
     def of(cls, rankings: Iterable[np.ndarray], candidates: int) -> "Rankings":
-        """Note the places of relevant candidates in rankings, each the gains of all candidates, 0 or 1."""
+        """Create from the gains of each query: 0 or 1 for every candidate, in the order of the ranking."""
         return cls([np.flatnonzero(gains) for gains in rankings], candidates)
 
     def scored(self, measure: Callable[[Sequence[Ranking]], float]) -> list[float]:
@@ -108,11 +102,11 @@ class Rankings(Outputs):
 
 @dataclass(frozen=True)
 class Matches(Outputs):
-    """Rankings of N examples, each an image with its text: of all texts for its image, and of all images for its text.
+    """Rankings for N images with their texts: of all texts for each image, and of all images for each text.
 
     Attributes:
-        text: Rankings of texts for the different images.
-        image: Rankings of images for the different texts.
+        text: Rankings of texts for the distinct images.
+        image: Rankings of images for the distinct texts.
         images: The number of each example's image among these, (N,).
         texts: The number of each example's text, (N,).
     """
@@ -126,17 +120,18 @@ class Matches(Outputs):
     texts: np.ndarray
 
     def groups(self) -> np.ndarray:
-        """Examples that share an image or a text share results, so they are resampled together."""
+        """Return groups of examples that share an image or a text, because their results are not independent."""
         return connected(self.images, self.texts)
 
     def scored(self, side: Literal["text", "image"], measure: Callable[[Sequence[Ranking]], float]) -> np.ndarray:
         """Score the ranking of each example, of texts or of images, (N,)."""
+        # (distinct images or texts,) -> (N,): each is ranked once, and its score is that of all its examples.
         rankings, numbers = (self.text, self.images) if side == "text" else (self.image, self.texts)
         return np.array(rankings.scored(measure))[numbers]
 
 
 def connected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Number groups of N pairs, in the order of their first pair: pairs that share a side are in one group.
+    """Number groups of N pairs in the order of their first pair: pairs that share a side are in the same group.
 
     Equal sides have equal numbers in `first` (N,) and `second` (N,).
     """
@@ -156,8 +151,8 @@ def _of_side(side: Literal["text", "image"], measure: Callable[[Sequence[Ranking
     return per_example(lambda matches: matches.scored(side, measure))
 
 
-def mean_rank_of_sides(matches: Matches) -> np.ndarray:
-    """Mean of both reciprocal ranks of each example, (N,)."""
+def mean_of_both_ranks(matches: Matches) -> np.ndarray:
+    """Compute the mean of both reciprocal ranks of each example, (N,)."""
     return (matches.scored("text", mean_reciprocal_rank) + matches.scored("image", mean_reciprocal_rank)) / 2
 
 
@@ -165,7 +160,7 @@ MRR = per_example(lambda rankings: rankings.scored(mean_reciprocal_rank))
 RECALL_1 = per_example(lambda rankings: rankings.scored(partial(recall_at, k=1)))
 RECALL_10 = per_example(lambda rankings: rankings.scored(partial(recall_at, k=10)))
 NDCG_10 = per_example(lambda rankings: rankings.scored(partial(ndcg_at, k=10)))
-MATCH_MRR = per_example(mean_rank_of_sides)
+MATCH_MRR = per_example(mean_of_both_ranks)
 TEXT_MRR, IMAGE_MRR = (_of_side(side, mean_reciprocal_rank) for side in ("text", "image"))
 TEXT_RECALL_1, TEXT_RECALL_5, TEXT_RECALL_10 = (_of_side("text", partial(hit_rate_at, k=k)) for k in (1, 5, 10))
 IMAGE_RECALL_1, IMAGE_RECALL_5, IMAGE_RECALL_10 = (_of_side("image", partial(hit_rate_at, k=k)) for k in (1, 5, 10))

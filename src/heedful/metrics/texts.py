@@ -1,8 +1,8 @@
-"""Outputs that are texts, and their metrics: exact match, error rates, ROUGE and distinct-n. BLEU is in `translation`.
+"""Metrics for outputs that are texts: exact match, error rates, ROUGE and distinct-n. BLEU is in `translation`.
 
-ROUGE (Lin 2004) is the overlap of a summary with a reference, distinct-n the variety of dialogue; both are from 0 to 1.
-Their tokens are lower-case runs of letters and digits, without stemming, and Chinese characters each. For ASCII text
-that is what the Python package rouge-score does; it drops letters such as é and 字, which are kept here.
+ROUGE (Lin 2004) is the overlap of a summary with a reference, distinct-n the diversity of dialogue; both are from 0 to
+1. Their tokens are lower-case runs of letters and digits, without stemming, and single Chinese characters. For ASCII
+text these are the tokens of the Python package rouge-score, which drops letters such as é and 字.
 """
 
 import math
@@ -27,14 +27,14 @@ TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")
 
 @dataclass(frozen=True)
 class Texts(Outputs):
-    """Texts that a model wrote, and their references.
+    """Texts that a model generated, and their references.
 
     Attributes:
         outputs: The texts.
-        references: What each should be.
-        language: The language of the references, as in "de"; some metrics cut text into words by it.
-        lowercase: True if the model writes lower-cased text, so that case does not count.
-        form: The normal form in which the model writes.
+        references: The reference of each.
+        language: The language of the references, such as "de", which determines how some metrics split text into words.
+        lowercase: True if the model generates lower-cased text, so that case does not count.
+        form: The Unicode normal form of the model's outputs.
     """
 
     kind = "texts"
@@ -48,23 +48,23 @@ class Texts(Outputs):
 
     @cached_property
     def compared(self) -> tuple[list[str], list[str]]:
-        """Outputs and references as metrics compare them: in one normal form and, if so, in lower case."""
+        """Outputs and references as metrics compare them: in one normal form and, with `lowercase`, in lower case."""
         texts = [[normalize(self.form, text) for text in side] for side in (self.outputs, self.references)]
         outputs, references = [[text.lower() for text in side] for side in texts] if self.lowercase else texts
         return outputs, references
 
     def pairs(self) -> list[tuple[str, str]]:
-        """List each output with its reference, as metrics compare them."""
+        """List each output with its reference, as in `compared`."""
         return list(zip(*self.compared, strict=True))
 
 
 def equal_words(texts: Texts) -> list[bool]:
-    """True for each output that equals its reference word for word; spaces do not count."""
+    """Return True for each output that equals its reference word for word; spaces do not count."""
     return [output.split() == reference.split() for output, reference in texts.pairs()]
 
 
 def edit_distance(output: Sequence[str], reference: Sequence[str]) -> int:
-    """Return the fewest insertions, deletions and substitutions that make both equal (Levenshtein 1966).
+    """Return the smallest number of insertions, deletions and substitutions between both (Levenshtein 1966).
 
     Raises:
         InputError: rapidfuzz is not installed.
@@ -77,21 +77,17 @@ def edit_distance(output: Sequence[str], reference: Sequence[str]) -> int:
 
 
 def word_errors(outputs: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Count the edits of words that turn each output into its reference, and the words of the reference, int64, (N, 2).
+    """Count the word edits that turn each output into its reference, and the words of the reference, int64, (N, 2).
 
-    Words are separated by spaces. Case and punctuation count: a text that is to be compared without them is stripped of
-    them before.
-
-    Raises:
-        InputError: There are not as many outputs as references, or no words in these.
+    Words are separated by spaces. Case and punctuation count; to ignore them, remove them first.
     """
     return _errors([output.split() for output in outputs], [reference.split() for reference in references], "words")
 
 
 def character_errors(outputs: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Count the edits of characters, and those of the reference, as `word_errors`; any space counts as one."""
-    ours, theirs = ([" ".join(text.split()) for text in texts] for texts in (outputs, references))
-    return _errors(ours, theirs, "characters")
+    """Count character edits and reference characters, like `word_errors`; consecutive spaces count as one."""
+    outputs, references = ([" ".join(text.split()) for text in texts] for texts in (outputs, references))
+    return _errors(outputs, references, "characters")
 
 
 def _errors(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], unit: str) -> np.ndarray:
@@ -99,25 +95,25 @@ def _errors(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]
         raise InputError(f"{len(outputs):,} outputs for {len(references):,} references: there must be one for each")
     lengths = list(map(len, references))
     if not sum(lengths):
-        raise InputError(f"there are no {unit} in the references, so that there is no error rate")
+        raise InputError(f"there are no {unit} in the references, so the error rate is undefined")
     return np.array([list(map(edit_distance, outputs, references)), lengths], np.int64).T
 
 
 def error_rate(edits: int, length: int) -> float:
-    """Error rate of outputs with so many edits; NaN without a reference to compare them with."""
+    """Return the number of edits per word or character of the reference; NaN if it is empty."""
     return edits / length if length else math.nan
 
 
 def rouge_n(summary: str, reference: str, n: int) -> F1Counts:
     """Return ROUGE-N: n-grams that a summary shares with its reference, each as often as in both (section 2)."""
-    ours, theirs = _grams(_tokens(summary), n), _grams(_tokens(reference), n)
-    return F1Counts((ours & theirs).total(), ours.total(), theirs.total())
+    summary_grams, reference_grams = _grams(_tokens(summary), n), _grams(_tokens(reference), n)
+    return F1Counts((summary_grams & reference_grams).total(), summary_grams.total(), reference_grams.total())
 
 
 def rouge_l(summary: str, reference: str) -> F1Counts:
-    """Return ROUGE-L: the longest common subsequence of the tokens of two texts, line ends ignored (section 3.1)."""
-    ours, theirs = _tokens(summary), _tokens(reference)
-    return F1Counts(len(_common(theirs, ours)), len(ours), len(theirs))
+    """Return ROUGE-L: the longest common subsequence of the tokens of two texts, ignoring line breaks (section 3.1)."""
+    summary_tokens, reference_tokens = _tokens(summary), _tokens(reference)
+    return F1Counts(len(_common(reference_tokens, summary_tokens)), len(summary_tokens), len(reference_tokens))
 
 
 def rouge_lsum(summary: str, reference: str) -> F1Counts:
@@ -126,17 +122,17 @@ def rouge_lsum(summary: str, reference: str) -> F1Counts:
     A token of the reference counts as correct if it is in a longest common subsequence of its sentence and any
     sentence of the summary; no token counts more often than it occurs in either text.
     """
-    ours, theirs = ([_tokens(line) for line in text.split("\n")] for text in (summary, reference))
-    our_tokens, their_tokens = (Counter(chain.from_iterable(lines)) for lines in (ours, theirs))
+    summary_lines, reference_lines = ([_tokens(line) for line in text.split("\n")] for text in (summary, reference))
+    summary_total, reference_total = (Counter(chain.from_iterable(lines)) for lines in (summary_lines, reference_lines))
     shared: Counter[str] = Counter()
-    for sentence in theirs:
-        places = {place for other in ours for place in _common(sentence, other)}
+    for sentence in reference_lines:
+        places = {place for other in summary_lines for place in _common(sentence, other)}
         shared.update(sentence[place] for place in places)
-    return F1Counts((shared & our_tokens & their_tokens).total(), our_tokens.total(), their_tokens.total())
+    return F1Counts((shared & summary_total & reference_total).total(), summary_total.total(), reference_total.total())
 
 
 def distinct_n(texts: Iterable[str], n: int) -> float:
-    """Return distinct-n, the number of different n-grams of all texts divided by their tokens (Li et al. 2016).
+    """Return distinct-n, the number of distinct n-grams in all texts divided by the number of tokens (Li et al. 2016).
 
     The result is 0 if no text has a token.
     """
@@ -154,11 +150,11 @@ def _grams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return the indices in `first`, in falling order, of a longest common subsequence with `second`.
+    """Return the indices in `first`, in descending order, of a longest common subsequence with `second`.
 
-    If there are several, rouge-score's choice is taken, as the union in ROUGE-Lsum depends on it.
+    If there are several, rouge-score's choice is used, because the union in ROUGE-Lsum depends on it.
     """
-    # lengths[i][j]: of the longest common subsequence of the first i and the first j tokens
+    # lengths[i][j]: length of the longest common subsequence of the first i and the first j tokens
     lengths = [[0] * (len(second) + 1)]
     for token in first:
         above, row = lengths[-1], [0]
@@ -172,6 +168,7 @@ def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
         if first[i - 1] == second[j - 1]:
             i, j = i - 1, j - 1
             places.append(i)
+        # If both are equal, a token of `first` is left out, as in rouge-score's `_backtrack_norec`.
         elif lengths[i][j - 1] > lengths[i - 1][j]:
             j -= 1
         else:
@@ -180,6 +177,7 @@ def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 
 EXACT_MATCH = per_example(equal_words)
+# Edits and words are summed over all texts before the division, so that each word has the same weight.
 WER = of_sums(lambda texts: word_errors(*texts.compared), error_rate, lower_is_better=True)
 CER = of_sums(lambda texts: character_errors(*texts.compared), error_rate, lower_is_better=True)
 ROUGE_1 = per_example(lambda texts: [rouge_n(output, reference, 1).f1 for output, reference in texts.pairs()])

@@ -1,8 +1,7 @@
-"""Metrics of translation by sacrebleu (BLEU, chrF, TER), and paired bootstrap tests between two systems.
+"""Translation metrics from sacrebleu (BLEU, chrF, TER), and paired bootstrap tests between two systems.
 
-A figure without its settings cannot be compared, so each carries sacrebleu's signature (Post 2018, "A Call for
-Clarity in Reporting BLEU Scores") and equals what the `sacrebleu` command prints with these settings, to all
-digits.
+Scores are comparable only with the same settings, so each has sacrebleu's signature (Post 2018, "A Call for Clarity in
+Reporting BLEU Scores"), and equals the output of the `sacrebleu` command with these settings, to all digits.
 """
 
 import unicodedata
@@ -25,15 +24,15 @@ from heedful.metrics.texts import Texts
 from heedful.text.languages import CHINESE, base_language
 from heedful.wording import counted
 
-LOWER_CASED = ("bleu-lc", "chrf-lc")  # of lower-cased text on both sides; TER ignores case anyway
+LOWER_CASED = ("bleu-lc", "chrf-lc")  # of lower-cased text on both sides; TER always ignores case
 METRICS = ("bleu", "chrf", "ter", "tokenised-bleu", *LOWER_CASED)
 
-MIN_LOWER_CASED = 10  # lines without upper-case letters that show that a text is lower-cased
-MIN_KANA = 0.05  # the share of letters above which a text with Chinese characters is Japanese
+MIN_LOWER_CASED_LINES = 10  # without upper-case letters, which show that a text is lower-cased
+MIN_KANA = 0.05  # share of letters above which a text with Chinese characters is Japanese
 
 NormalForm = Literal["NFC", "NFKC"]
 
-TOKENIZERS = {  # languages that 13a, sacrebleu's usual tokenizer, does not split into words
+TOKENIZERS = {  # of sacrebleu, by language; all other languages use its default, 13a
     **dict.fromkeys(CHINESE, "zh"),
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
@@ -51,7 +50,7 @@ SCRIPT_LANGUAGES = {  # language code of a script, by the first word of the Unic
     "MYANMAR": "my",
 }
 
-TOKENIZER_SCRIPTS = {  # scripts that a tokenizer of sacrebleu is made for; other tokenizers split words at spaces
+TOKENIZER_SCRIPTS = {  # scripts that a tokenizer is made for; other tokenizers split words at spaces
     "zh": {"CJK"},
     "ja-mecab": {"CJK", "HIRAGANA", "KATAKANA"},
     "ko-mecab": {"HANGUL"},
@@ -63,24 +62,24 @@ TOKENIZER_SCRIPTS = {  # scripts that a tokenizer of sacrebleu is made for; othe
 class Scoring:
     """Settings of translation scores: metrics, target language, lower-casing; TER ignores case in every setting.
 
-    Text of which a part is not in the normal form is brought to it on both sides, as letters that look alike are equal;
-    the signature then names the form.
+    If any text is not in the normal form, both sides are normalised, so that letters that look alike are equal; the
+    signature then contains the form.
     """
 
     metrics: tuple[str, ...] = ("bleu", "chrf", "ter")
-    language: str = ""  # target language, as in "de" or "zh-Hans"; decides how text is cut into words
+    language: str = ""  # target language, such as "de" or "zh-Hans"; determines how text is split into words
     lowercase: bool = False
-    form: NormalForm = "NFC"  # Unicode's; "NFKC" for a model that learns text in that form
+    form: NormalForm = "NFC"  # "NFKC" for a model that learns text in this form
 
     def __post_init__(self) -> None:
         """Raise an InputError if a metric is unknown."""
         for name in self.metrics:
             if name not in METRICS:
-                raise InputError(f'metric "{name}" is unknown; known: {", ".join(METRICS)}')
+                raise InputError(f'unknown metric "{name}"; choose one of {", ".join(METRICS)}')
 
     @property
     def tokenizer(self) -> str:
-        """Name of the sacrebleu tokenizer for the target language, such as "13a" or "zh"."""
+        """The name of the sacrebleu tokenizer for the target language, such as "13a" or "zh"."""
         return TOKENIZERS.get(base_language(self.language), "13a")
 
     def warning(self, references: Sequence[Sequence[str]]) -> str | None:
@@ -98,11 +97,7 @@ class Score:
 
 
 def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], scoring: Scoring = Scoring()) -> list[Score]:
-    """Score N translations against one or more lists of N reference translations: one score for each metric.
-
-    Raises:
-        InputError: There is nothing to score, or line counts differ.
-    """
+    """Score N translations against one or more lists of N reference translations: one score for each metric."""
     check_aligned({"the hypotheses": hypotheses, **_numbered(references)})
     (hypotheses, *references), form = normalised([hypotheses, *references], scoring.form)
     scores = []
@@ -114,40 +109,35 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], scorin
 
 
 def normalised(texts: Sequence[Sequence[str]], form: NormalForm) -> tuple[list[Sequence[str]], str]:
-    """Bring all texts to a normal form unless they are in it; return what a signature says about it, which may be "".
-
-    A text that is already in this form is returned as it is.
-    """
+    """Convert all texts to a normal form; return them with the suffix of a signature, "" if none had to change."""
     if all(is_normalized(form, line) for lines in texts for line in lines):
         return list(texts), ""
     return [[normalize(form, line) for line in lines] for lines in texts], f"|form:{form.lower()}"
 
 
 def is_lower_cased(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> bool:
-    """True if references have upper-case letters and no hypothesis does: a model of lower-cased text wrote them.
+    """Return True if references have upper-case letters but no hypothesis does: their model generates lower-cased text.
 
-    Few lines, or text in a script without case, do not show that.
+    False if there are too few lines to decide, or if the script has no case.
     """
-    lower = sum(line != line.upper() for line in hypotheses) >= MIN_LOWER_CASED and not has_capitals([hypotheses])
+    # Only lines with lower-case letters count: Chinese has no case, and would look lower-cased.
+    lower = sum(line != line.upper() for line in hypotheses) >= MIN_LOWER_CASED_LINES and not has_capitals([hypotheses])
     return lower and has_capitals(references)
 
 
 def has_capitals(texts: Sequence[Sequence[str]]) -> bool:
-    """True if any line has an upper-case letter."""
+    """Return True if any line has an upper-case letter."""
     return any(line != line.lower() for lines in texts for line in lines)
 
 
 def script_warning(lines: Iterable[str], tokenizer: str) -> str | None:
-    """Return a warning if most letters of a text are in a script that the tokenizer of BLEU is not made for; else None.
+    """Return a warning if most letters of a text are in a script that a BLEU tokenizer is not made for; else None.
 
-    Some scripts put no space between words. The tokenizer is given by sacrebleu's name, such as "13a" or "zh".
+    Some scripts have no spaces between words. `tokenizer` is sacrebleu's name, such as "13a" or "zh".
     """
     letters = count_letters(lines)
-    expected = TOKENIZER_SCRIPTS.get(tokenizer)
-    if expected is None:
-        unfit = {script: count for script, count in letters.items() if script in SCRIPT_LANGUAGES}
-    else:
-        unfit = {script: count for script, count in letters.items() if script not in expected}
+    unfit_scripts = set(letters) - TOKENIZER_SCRIPTS[tokenizer] if tokenizer in TOKENIZER_SCRIPTS else SCRIPT_LANGUAGES
+    unfit = {script: count for script, count in letters.items() if script in unfit_scripts}
     if 2 * sum(unfit.values()) <= letters.total():
         return None
     script = max(unfit, key=lambda script: unfit[script])
@@ -155,7 +145,7 @@ def script_warning(lines: Iterable[str], tokenizer: str) -> str | None:
     if language == "zh" and letters["HIRAGANA"] + letters["KATAKANA"] > MIN_KANA * letters.total():
         language = "ja"
     advice = f"language {language}" if language else "the language of the text"
-    return f"most letters are {script}, which tok:{tokenizer} does not cut into words; set {advice}"
+    return f"most letters are {script}, which tok:{tokenizer} does not split into words; set {advice}"
 
 
 def count_letters(lines: Iterable[str]) -> Counter[str]:
@@ -176,10 +166,10 @@ def paired_bootstrap(
     samples: int = 1000,
     seed: int = 1,
 ) -> list[Comparison]:
-    """Compare two translation systems on the same resamples of a test set: one comparison for each metric.
+    """Compare two translation systems on the same resamples of a test set: one comparison per metric.
 
-    The scores are sacrebleu's; its own paired bootstrap reports p-values that are too small, so that two equally good
-    systems differ "significantly" twice as often as they should.
+    The scores are sacrebleu's, but not the bootstrap: its p-values are too small, so that two equally good systems
+    differ "significantly" twice as often as they should.
 
     Args:
         baseline: N translations by the baseline system.
@@ -188,16 +178,14 @@ def paired_bootstrap(
         scoring: The metrics and their settings.
         samples: The number of test sets to draw; the smallest possible p-value is 2 / (samples + 1).
         seed: The seed of the draws.
-
-    Raises:
-        InputError: There is nothing to score, line counts differ, or `samples` is below 1.
     """
     check_aligned({"the baseline": baseline, "the system": system, **_numbered(references)})
     (baseline, system, *references), form = normalised([baseline, system, *references], scoring.form)
     comparisons = []
     for name in scoring.metrics:
-        (ours, signature), (theirs, _) = (resampled(name, x, references, scoring) for x in (system, baseline))
-        [comparison] = compare_scores(theirs, ours, samples, seed)
+        system_scores, signature = resampled(name, system, references, scoring)
+        baseline_scores, _ = resampled(name, baseline, references, scoring)
+        [comparison] = compare_scores(baseline_scores, system_scores, samples, seed)
         comparison = replace(comparison, signature=f"{signature}{form}", lower_is_better=lower_is_better(name))
         comparisons.append(comparison)
     return comparisons
@@ -206,11 +194,12 @@ def paired_bootstrap(
 def resampled(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], scoring: Scoring
 ) -> tuple[ExampleScores, str]:
-    """Compute sacrebleu's counts for each sentence, whose sums make the score of any resample, and its signature.
+    """Compute sacrebleu's counts for each sentence, whose sums give the score of any resample, and its signature.
 
     Texts are in the normal form of `scoring`.
     """
     metric = _metric(name, scoring)
+    # Only a sacrebleu result has the name with its settings, such as "chrF2": one sentence is enough for it.
     title = _title(name, metric.corpus_score(hypotheses[:1], [lines[:1] for lines in references]).name)
     counts = np.array(metric._extract_corpus_statistics(hypotheses, references))
 
@@ -221,26 +210,22 @@ def resampled(
 
 
 def check_aligned(texts: Mapping[str, Sequence[str]]) -> None:
-    """Make sure that texts, given by name, have at least one line and equally many lines.
-
-    Raises:
-        InputError: A text is empty, or two texts differ in length.
-    """
+    """Check that texts, by name, have at least one line and equal numbers of lines."""
     (first, lines), *others = texts.items()
     for name, text in texts.items():
         if not text:
-            raise InputError(f"{name}: no lines, so there is nothing to score")
+            raise InputError(f"{name}: no lines to score; give texts with at least one line")
     for name, text in others:
         if len(text) != len(lines):
             raise InputError(
                 f"{first} has {counted(len(lines), 'lines')}, but {name} has {len(text):,}: "
-                "line n of each must belong to the same sentence"
+                "line n of both must correspond to the same sentence"
             )
 
 
 def _numbered(references: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
     if not references:
-        raise InputError("no reference translations, so there is nothing to score against")
+        raise InputError("reference translations are missing; give at least one list")
     return {f"reference {number}": lines for number, lines in enumerate(references, start=1)}
 
 
@@ -250,14 +235,16 @@ def _metric(name: str, scoring: Scoring) -> SacreMetric:
     match name:
         case "bleu" | "bleu-lc":
             try:
+                # `force` accepts text that looks tokenised, with separate full stops, about which sacrebleu would warn.
                 return BLEU(lowercase=lowercase, tokenize=tokenizer, force=True)
-            except RuntimeError:  # sacrebleu found no MeCab, which its Japanese and Korean tokenizers need
+            except RuntimeError:  # MeCab, which sacrebleu's Japanese and Korean tokenizers need, is not installed
                 return BLEU(lowercase=lowercase, tokenize="char", force=True)
         case "chrf" | "chrf-lc":
             return CHRF(lowercase=lowercase)
         case "ter":
+            # TER edits words between spaces; with these settings each character of Chinese or Japanese is a word.
             return TER(normalized=by_characters, asian_support=by_characters)
-    # What is left is tokenised BLEU, as Moses' multi-bleu.perl -lc and fairseq-score have it: without smoothing.
+    # Tokenised BLEU, as in Moses' multi-bleu.perl -lc and fairseq-score: without smoothing.
     return BLEU(lowercase=True, tokenize="none", smooth_method="none", force=True)
 
 
@@ -268,8 +255,7 @@ def _title(name: str, name_in_sacrebleu: str) -> str:
 
 
 def _of_texts(name: str) -> Metric:
-    """Make the metric of outputs that sacrebleu computes under a name: from its counts for each text, which add up."""
-
+    # A sacrebleu metric as a metric of outputs: its counts for each text add up to the counts of any resample.
     def counts(texts: Texts) -> np.ndarray:
         metric = _metric(name, Scoring(language=texts.language, lowercase=texts.lowercase))
         (outputs, references), _ = normalised(texts.compared, "NFC")

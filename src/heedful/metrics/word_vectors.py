@@ -5,9 +5,9 @@ N pairs or questions.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from math import isfinite
+from math import isfinite, isnan, nan
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,26 +18,26 @@ from heedful.metrics.correlation import spearman
 from heedful.wording import counted
 
 
-@dataclass(frozen=True)
-class Judgements:
-    """Pairs of words with human judgements of their similarity, such as WordSim-353, SimLex-999 or MEN."""
+class Judgement(NamedTuple):
+    """Human judgement of the similarity of two words, as in WordSim-353, SimLex-999 or MEN."""
 
-    pairs: list[tuple[str, str]]
-    scores: list[float]
+    first: str
+    second: str
+    score: float
 
 
 @dataclass(frozen=True)
 class SimilarityScore:
-    """Agreement of word vectors with human judgements, on the pairs of which both words have a vector."""
+    """Agreement of word vectors with human judgements, on the pairs for which both words have a vector."""
 
-    correlation: float  # Spearman's; nan with fewer than two pairs
+    correlation: float  # Spearman's; NaN with fewer than two pairs
     covered: int  # pairs
     pairs: int
 
 
 @dataclass(frozen=True)
 class AnalogyScore:
-    """Answers to the analogies of one section, of which all four words have a vector."""
+    """Results on the analogies in one section for which all four words have vectors."""
 
     section: str
     right: int
@@ -46,75 +46,59 @@ class AnalogyScore:
 
     @property
     def accuracy(self) -> float:
-        """The share of right answers among the questions that are covered; nan if there is none."""
-        return self.right / self.covered if self.covered else float("nan")
+        """The share of correct answers among the questions that are covered; NaN if there are none."""
+        return self.right / self.covered if self.covered else nan
 
 
-def read_judgements(path: Path) -> Judgements:
-    """Read pairs of words with a judgement: two words and a number on each line, apart by tabs, commas or spaces.
+def read_judgements(path: Path) -> list[Judgement]:
+    """Read judgements: two words and a number on each line, separated by tabs or else commas or else spaces.
 
     The judgement is the first column with a number in the first two lines: SimLex-999 has the part of speech before it,
-    and WordSim-353 names the columns of its judges by numbers. Lines that begin with # and a first line
-    of column names are left out, as are other columns.
-
-    Raises:
-        InputError: The file cannot be read, or a line holds no two words and a finite number.
+    and WordSim-353 numbers the columns of its judges. Lines that begin with #, a first line of column names,
+    and other columns are ignored.
     """
-    pairs, scores = [], []
-    lines = enumerate(read_lines(path), start=1)
-    rows = ((number, cells(line)) for number, line in lines if line.strip() and not line.startswith("#"))
-    first = list(islice(rows, 2))
-    columns = (i for _, fields in first for i in range(2, len(fields)) if judgement(fields, i) is not None)
-    column = min(columns, default=2)
+
+    def number_in(fields: Sequence[str], column: int) -> float:  # NaN for anything except a finite number
+        try:
+            number = float(fields[column])
+        except (ValueError, IndexError):
+            return nan
+        return number if isfinite(number) else nan
+
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip() and not line.startswith("#"):
+            # Tabs before commas before spaces, because the words of a table with tabs may contain the others.
+            separator = next((separator for separator in "\t," if separator in line), None)
+            rows.append((number, [field.strip() for field in line.split(separator)]))
+    numeric = (i for _, fields in rows[:2] for i in range(2, len(fields)) if not isnan(number_in(fields, i)))
+    column = min(numeric, default=2)
     # A first line without a judgement has the names of the columns.
-    if first and len(first[0][1]) > 2 and judgement(first[0][1], column) is None:
-        del first[0]
-    for number, fields in chain(first, rows):
-        score = judgement(fields, column)
-        if score is None:
-            raise InputError(f"{path}, line {number}: not two words and a number; check the file")
-        pairs.append((fields[0], fields[1]))
-        scores.append(score)
-    if not pairs:
-        raise InputError(f"{path}: holds no pairs of words with a number")
-    return Judgements(pairs, scores)
+    if rows and len(rows[0][1]) > 2 and isnan(number_in(rows[0][1], column)):
+        del rows[0]
+    if not rows:
+        raise InputError(f"{path}: has no pairs of words with a number; give another file")
+    judgements = [Judgement(fields[0], "".join(fields[1:2]), number_in(fields, column)) for _, fields in rows]
+    for (number, _), judgement in zip(rows, judgements, strict=True):
+        if isnan(judgement.score):
+            raise InputError(f"{path}, line {number}: not two words and a number; correct the line")
+    return judgements
 
 
-def cells(line: str) -> list[str]:
-    """Cut a line at tabs, or else at commas, or else at spaces."""
-    separator = next((separator for separator in "\t," if separator in line), None)
-    return [cell.strip() for cell in line.split(separator)]
-
-
-def judgement(fields: Sequence[str], column: int) -> float | None:
-    """Read the judgement in a column of a line; None for what is not a finite number."""
-    try:
-        value = float(fields[column])
-    except (ValueError, IndexError):
-        return None
-    return value if isfinite(value) else None
-
-
-def similarity_score(space: VectorSpace, judgements: Judgements) -> SimilarityScore:
-    """Correlate the cosines of pairs of words with human judgements, by rank (Spearman)."""
-    rows = [
-        (first, second, score)
-        for (a, b), score in zip(judgements.pairs, judgements.scores, strict=True)
-        if (first := space.find(a)) is not None and (second := space.find(b)) is not None
-    ]
+def similarity_score(space: VectorSpace, judgements: Sequence[Judgement]) -> SimilarityScore:
+    """Correlate the cosine similarities of word pairs with human judgements, by rank (Spearman)."""
+    places = [(space.find(one.first), space.find(one.second), one.score) for one in judgements]
+    rows = [row for row in places if row[0] is not None and row[1] is not None]
     if len(rows) < 2:
-        return SimilarityScore(float("nan"), len(rows), len(judgements.pairs))
+        return SimilarityScore(nan, len(rows), len(judgements))
     first, second, scores = map(np.array, zip(*rows, strict=True))
+    # (pairs,): directions have length 1, so their products add up to the cosine.
     cosines = (space.directions[first] * space.directions[second]).sum(1)
-    return SimilarityScore(spearman(cosines, scores), len(rows), len(judgements.pairs))
+    return SimilarityScore(spearman(cosines, scores), len(rows), len(judgements))
 
 
 def read_analogies(path: Path) -> dict[str, list[list[str]]]:
-    """Read analogies by section: lines of four words "a b c d", a to b as c to d, below lines ": section".
-
-    Raises:
-        InputError: The file cannot be read, a line has not four words, or there is none.
-    """
+    """Read analogies by section: lines of four words "a b c d", a to b as c to d, below lines ": section"."""
     sections: dict[str, list[list[str]]] = {}
     name = ""
     for number, line in enumerate(read_lines(path), start=1):
@@ -125,19 +109,19 @@ def read_analogies(path: Path) -> dict[str, list[list[str]]]:
             sections.setdefault(name, []).append(fields)
         elif fields:
             raise InputError(
-                f"{path}, line {number}: {counted(len(fields), 'words')} where an analogy has four; check the file"
+                f"{path}, line {number}: {counted(len(fields), 'words')} but an analogy has four; correct the line"
             )
     if not sections:
-        raise InputError(f"{path}: holds no analogies, which are lines of four words")
+        raise InputError(f"{path}: has no analogies, which are lines of four words; give another file")
     return sections
 
 
 def analogy_scores(
     space: VectorSpace, sections: dict[str, list[list[str]]], among: int | None = None
 ) -> Iterator[AnalogyScore]:
-    """Yield the score of each section of analogies, as by `read_analogies`.
+    """Yield the score of each section of analogies from `read_analogies`.
 
-    Answers come from the first `among` words, and questions with other words do not count; None: all words.
+    Only the first `among` words are possible answers, and questions with other words do not count; None: all words.
     """
     limit = len(space.words) if among is None else among
     for name, questions in sections.items():

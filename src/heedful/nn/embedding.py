@@ -1,8 +1,8 @@
-"""Both ends of a model: embeddings of token ids (Vaswani et al. 2017, section 3.4) and the projection to a vocabulary.
+"""Both ends of a model: embeddings of token ids, and the projection to a vocabulary (Vaswani et al. 2017, section 3.4).
 
-Other inputs, such as frames of features, come through an `InputLayer` of another kind.
+Images, video and audio enter through other subclasses of `InputLayer`.
 
-B batch, N inputs of a row, F features, S positions of the stack, T tokens, D model, V vocabulary, R rows of a search.
+B batch, N inputs in a row, F features, S positions of the stack, T tokens, D model, V vocabulary, R rows of a search.
 """
 
 from abc import ABC, abstractmethod
@@ -14,17 +14,17 @@ from torch import Tensor, nn
 
 from heedful.config.schema import TextModelConfig
 
-# The bias of tokens that are never generated: their probability is exactly 0 in float32, and unlike minus infinity it
-# leaves a loss with label smoothing finite.
+# Output bias of tokens that are never generated: their probability is exactly 0 in float32, and unlike minus infinity
+# it leaves a loss with label smoothing finite.
 NEVER = -1e4
 
-BEAM_ROWS = 8  # rows from which torch's linear layer takes no longer than the product by columns, on a CPU
+MAX_BEAM_ROWS = 7  # up to here, the product by columns is faster than torch's linear layer on a CPU
 
 
 class InputLayer(nn.Module, ABC):
     """Base class of input layers: token ids, image patches or audio frames in, vectors of size d_model out.
 
-    Stacks, decoders, search and the inspector only see the vectors and their padding mask.
+    Stacks, decoders, search and the inspector work only on the vectors and their padding mask.
     """
 
     parameter_kind = "embeddings"
@@ -36,17 +36,17 @@ class InputLayer(nn.Module, ABC):
         """Turn a padded batch of inputs into vectors.
 
         Args:
-            inputs: token ids (B N), or rows of F features (B N F); padding may hold any values.
+            inputs: token ids (B N), or rows of F features (B N F); padding may contain any values.
             padding_mask: True for real inputs.
 
         Returns:
-            The vectors, of which those of real inputs do not depend on the padding, and their padding mask. There may
-            be fewer positions than inputs, as after a convolution with a stride.
+            The vectors and their padding mask. The vectors of real inputs do not depend on the padding. There may be
+            fewer positions than inputs, as after a convolution with a stride.
         """
 
 
 class Embedding(InputLayer):
-    """Token embedding: one vector for each token, drawn from N(0, 1 / d_model) and scaled by sqrt(d_model).
+    """Token embedding: one vector per token, drawn from N(0, 1 / d_model) and scaled by sqrt(d_model).
 
     The scaled vectors have variance 1. Without `config.scale_embeddings` the vectors are not scaled.
     """
@@ -59,15 +59,13 @@ class Embedding(InputLayer):
         self.scale = config.d_model**0.5 if config.scale_embeddings else 1.0
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Look up the embeddings of tokens."""
-        # The rows are also those of the output projection, where they are drawn small (section 3.4): scaled, they are
-        # as large as the positions that are added to them.
+        # The rows are small, because they are also those of the output projection (section 3.4). Scaled, they are as
+        # large as the positions that are added to them.
         return F.embedding(tokens, self.weight) * self.scale
 
     def embed(
         self, inputs: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "B T D"], Bool[Tensor, "B T"]]:
-        """Look up the embeddings of token ids; the padding mask stays as it is."""
         return self(inputs), padding_mask
 
 
@@ -79,7 +77,7 @@ class OneSegment(nn.Module):
 
 
 class Segments(nn.Module):
-    """Segment embedding (Devlin et al. 2019): one trained vector for each segment, such as question and answer."""
+    """Segment embedding (Devlin et al. 2019): one trained vector per segment, such as question and answer."""
 
     parameter_kind = "segments"
 
@@ -90,26 +88,25 @@ class Segments(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """Add the vector of each token's segment, counted from 0; a segment beyond the last vector gets the last."""
-        # A text of more segments than the model was trained with is still read.
+        # A text may have more segments than the model was trained with.
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
 
 
 class OutputProjection(nn.Linear):
-    """Linear layer to the logits of a vocabulary, with a faster product for the few rows of a beam on a CPU.
+    """Linear layer to the logits of a vocabulary, with a faster product for the 2 to 7 rows of a beam on a CPU.
 
-    There 2 to 7 rows times the matrix of a whole vocabulary take up to twice as long as that matrix times the rows as
-    columns (docs/performance.md).
+    The product of so few rows and the matrix of a vocabulary takes up to twice as long as the product of this matrix
+    and the rows as columns (docs/performance.md).
     """
 
     def forward(self, input: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
-        """Compute the logits x W^T + b of hidden states x."""
-        few = input.dim() == 2 and 1 < len(input) < BEAM_ROWS
-        if few and input.device.type == "cpu" and input.dtype is torch.float32:
+        is_beam = input.dim() == 2 and 1 < len(input) <= MAX_BEAM_ROWS
+        if is_beam and input.device.type == "cpu" and input.dtype is torch.float32:
             return self.by_columns(input)
         return super().forward(input)
 
     def by_columns(self, x: Float[Tensor, "R D"]) -> Float[Tensor, "R V"]:
-        """Compute the logits as columns, (W x^T + b)^T, and copy them into rows."""
+        """Compute the logits as columns, (W x^T + b)^T, and copy them to rows."""
         columns = self.weight @ x.T
         if self.bias is not None:
             columns = columns + self.bias[:, None]
@@ -117,6 +114,6 @@ class OutputProjection(nn.Linear):
 
 
 def only_silences(bias: Tensor) -> bool:
-    """True if an output bias only says which tokens are never generated."""
+    """Return whether an output bias excludes tokens from generation and is zero for all others."""
     never = bias == NEVER  # (V,)
     return bool(never.any()) and not bool(bias[~never].any())

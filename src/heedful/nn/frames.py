@@ -1,4 +1,4 @@
-"""Input layer of audio: frames of samples or of a log-mel spectrum, one vector each or one for two.
+"""Audio input layers: frames of samples or of a log-mel spectrum to vectors.
 
 B batch, N frames, M features of a frame, S positions of the stack, D model.
 """
@@ -14,7 +14,7 @@ from heedful.nn.embedding import InputLayer
 
 
 class LinearFrames(InputLayer):
-    """Input layer of audio: a linear map of each frame."""
+    """Audio input layer with a linear map of each frame."""
 
     def __init__(self, config: AudioConfig, d_model: int) -> None:
         super().__init__()
@@ -27,9 +27,9 @@ class LinearFrames(InputLayer):
 
 
 class ConvolutionalFrames(InputLayer):
-    """Input layer of Whisper: two convolutions over three frames with GELU, the second with stride 2.
+    """Whisper's input layer: two convolutions over three frames with GELU (Radford et al. 2022, section 2.2).
 
-    Radford et al. (2022, section 2.2). So there are half as many positions as frames, rounded up.
+    The second one has stride 2, so there are half as many positions as frames, rounded up.
     """
 
     def __init__(self, config: AudioConfig, d_model: int) -> None:
@@ -40,9 +40,9 @@ class ConvolutionalFrames(InputLayer):
     def embed(
         self, inputs: Float[Tensor, "B N M"], padding_mask: Bool[Tensor, "B N"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
-        """Turn frames into vectors of pairs of frames; padding is set to zero before each convolution."""
-        # torch's convolutions take B M N. A kernel at the end of the audio would otherwise read its padding.
+        # Padding is zero before each convolution, because its kernel at the end of the audio also covers padding.
         padding = ~padding_mask[:, None, :]
+        # torch's convolutions expect channels before time: B N M to B M N.
         frames = inputs.transpose(1, 2).to(self.first.weight.dtype).masked_fill(padding, 0.0)
         hidden = F.gelu(self.first(frames)).masked_fill(padding, 0.0)
         # A position is real if the middle one of its three frames is.
@@ -56,5 +56,4 @@ STEMS: dict[str, Callable[[AudioConfig, int], InputLayer]] = {
 
 
 def frame_embedding(config: AudioConfig, d_model: int) -> InputLayer:
-    """Create the input layer of audio whose stem the settings name."""
     return STEMS[config.stem](config, d_model)

@@ -1,4 +1,4 @@
-"""KV cache of self-attention: keys and values of previous tokens, so that a decoding step projects one token only.
+"""KV cache of self-attention: keys and values of previous tokens, so that a decoding step projects only new tokens.
 
 B batch, S tokens so far, T new tokens, G key and value heads, K key size, U value size.
 """
@@ -11,17 +11,16 @@ KeysValues = tuple[Tensor, Tensor]  # (B G S K) and (B G S U)
 
 
 class NoCache:
-    """KV cache that stores nothing, for training, where all tokens are processed at once."""
+    """KV cache without previous tokens, for training, where all tokens are processed at once."""
 
     def update(self, keys: Float[Tensor, "B G T K"], values: Float[Tensor, "B G T U"]) -> KeysValues:
-        """Return the keys and values of the new tokens, without any others."""
         return keys, values
 
 
 class KVCache:
     """KV cache of one block: keys and values of its self-attention during decoding.
 
-    The buffers double when full, so that a step need not copy all previous tokens.
+    The buffers double when they are full, so that most steps do not copy the previous tokens.
     """
 
     def __init__(self) -> None:
@@ -30,7 +29,7 @@ class KVCache:
 
     def update(self, keys: Float[Tensor, "B G T K"], values: Float[Tensor, "B G T U"]) -> KeysValues:
         """Append the keys and values of new tokens; return the keys and values of all tokens so far."""
-        # A token never changes the keys of those before it: causal attention makes them worth keeping.
+        # With causal attention, a new token does not change the keys and values of the tokens before it.
         new = (keys, values)
         end = self.length + keys.size(2)
         if not self.buffers:
@@ -45,12 +44,13 @@ class KVCache:
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
         """Keep, reorder or repeat the rows of the batch; with beam lanes a row is a sentence."""
-        # Copied without the free part of the buffers, which the next update adds again.
+        # The free part of the buffers is not copied: the next update allocates it.
         self.buffers = [buffer[:, :, : self.length][rows] for buffer in self.buffers]
 
     def prune(self, columns: Int[Tensor, "B C"]) -> None:
-        """Keep only the keys and values of some tokens of each row, given by their columns."""
+        """Keep only the keys and values of some tokens in each row, given by their columns."""
         self.length = columns.size(1)
+        # (B, C) -> (B, G, C, K): all heads keep the same columns, those that `BeamLanes.prune` keeps in its mask.
         index = columns[:, None, :, None]
         self.buffers = [x.gather(2, index.expand(-1, x.size(1), -1, x.size(3))) for x in self.buffers]
 

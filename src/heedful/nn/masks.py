@@ -1,9 +1,8 @@
 """Attention masks: the causal mask, the padding mask, documents packed into one sequence, and the lanes of a beam.
 
 A mask is True where a query may attend. The attention bias is its additive form, to which positions may add: 0 where a
-query may attend, a very negative number elsewhere. A padding mask is True for real tokens, as in Hugging Face's
-`attention_mask`; torch's `key_padding_mask` is the opposite. It comes with each batch: from `text.padding.pad` in
-inference, from the `collate` of a task in training.
+query may attend, a very negative number elsewhere. A padding mask is True for real tokens, like Hugging Face's
+`attention_mask` and unlike torch's `key_padding_mask`.
 
 B batch, T queries, S keys, D model, H heads.
 """
@@ -15,13 +14,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.nn.attention import MASKED_SCORE
+from heedful.nn.attention import masked_score
 from heedful.nn.positions import Positions, Rotation
 
 
 @dataclass(frozen=True)
 class SelfAttentionInputs:
-    """Inputs of self-attention that all blocks of a stack share."""
+    """Inputs of self-attention that are the same in all blocks of a stack."""
 
     attention_bias: Float[Tensor, "#B #H #T S"]  # added to the attention scores before the softmax
     rotate: Rotation  # rotates queries and keys by their positions
@@ -39,16 +38,17 @@ class AttentionMask:
     def __init__(self, padding_mask: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
         self.length = padding_mask.size(1)  # the number of keys, S
         self.padding_mask = padding_mask
-        # Positions count real tokens from 0, so that padding on the left changes nothing.
+        # Positions count real tokens from 0, so that padding on the left changes nothing. Without the clamp, this
+        # padding would have position -1, which position tables lack.
         self.key_positions: Int[Tensor, "B S"] = (padding_mask.cumsum(-1) - 1).clamp(min=0)
         self.query_positions: Int[Tensor, "B T"] = self.key_positions[:, -queries:]
-        # True where a query may attend to a key. Without a causal mask one row serves all queries.
+        # Without a causal mask all queries attend to the same keys: one row is broadcast.
         self.allowed: Bool[Tensor, " B #T S"] = padding_mask[:, None, :]
         if causal:
             self.allowed = self.allowed & causal_mask(queries, self.length, padding_mask.device)
 
     def within(self, documents: Int[Tensor, "B S"]) -> "AttentionMask":
-        """Create the mask of packed documents: a token attends to its own document only, with positions from 0 in each.
+        """Create the mask of packed documents: tokens attend within their document, in which positions count from 0.
 
         Args:
             documents: the number of the document of each key; the tokens of a document are contiguous.
@@ -57,49 +57,47 @@ class AttentionMask:
         begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
         queries = self.query_positions.size(1)
         packed = copy(self)
-        # The position of the last beginning up to a token is taken off.
+        # Subtract from each position that of the first token of its document.
         packed.key_positions = self.key_positions - self.key_positions.masked_fill(~begins, 0).cummax(-1).values
         packed.query_positions = packed.key_positions[:, -queries:]
-        # Each document is read as if it were alone: the loss of a packed row is that of its documents in separate rows.
+        # Tokens do not attend across documents: the loss of a packed row equals that of its documents in separate rows.
         packed.allowed = self.allowed & (documents[:, -queries:, None] == documents[:, None, :])
         return packed
 
     def inputs(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
         """Compute attention bias and rotation for the blocks of a stack, in the number format of `like`."""
         bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
-        # New keys are rotated by the positions of the queries, which are theirs; those in a cache are rotated already.
+        # New keys have the positions of the queries; the keys in a cache are already rotated.
         return SelfAttentionInputs(bias, positions.rotation(self.query_positions))
 
 
 class BeamLanes:
-    """Tree attention mask of a beam search: the hypotheses of a sentence are side by side, each in its lane.
+    """Tree attention mask of a beam search, in which each hypothesis of a sentence is a lane.
 
-    The keys and values of a token are never moved. A hypothesis that continues another one copies its row of the mask,
-    and so attends to its ancestors only, instead of copying all keys and values in the KV cache.
+    The keys and values of a token stay in place in the KV cache. A hypothesis that continues another one copies its row
+    of the mask, and so attends only to its ancestors.
 
     B sentences, W lanes of each, C tokens read in all lanes of a sentence, R = B x W rows.
     """
 
     def __init__(self, sentences: int, device: torch.device) -> None:
-        self.length = 0  # number of tokens of each hypothesis before the present step
+        self.length = 0  # number of tokens of each hypothesis before this step
         self.allowed: Bool[Tensor, "B W C"] = torch.ones(sentences, 1, 0, dtype=torch.bool, device=device)
         self.key_positions: Int[Tensor, "B C"] = torch.zeros(sentences, 0, dtype=torch.long, device=device)
 
     @property
     def width(self) -> int:
-        """Number of lanes (hypotheses side by side) of each sentence at the present step of the beam search."""
         return self.allowed.size(1)
 
     @property
     def query_positions(self) -> Int[Tensor, "B W"]:
-        """Positions of the tokens of the present step, from 0."""
         return self.key_positions.new_full(self.allowed.shape[:2], self.length)
 
     def append(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
         """Add one token to each lane; return attention bias and rotation in the number format of `like`."""
-        # The W new tokens of a sentence are columns that only their lanes may see.
-        own = torch.eye(self.width, dtype=torch.bool, device=self.allowed.device).expand(len(self.allowed), -1, -1)
-        self.allowed = torch.cat([self.allowed, own], dim=2)
+        # The W new tokens of a sentence are W columns, each visible only to its lane.
+        new = torch.eye(self.width, dtype=torch.bool, device=self.allowed.device).expand(len(self.allowed), -1, -1)
+        self.allowed = torch.cat([self.allowed, new], dim=2)
         self.key_positions = torch.cat([self.key_positions, self.query_positions], dim=1)
         bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
         inputs = SelfAttentionInputs(bias, positions.rotation(self.query_positions))
@@ -107,14 +105,14 @@ class BeamLanes:
         return inputs
 
     def select(self, rows: Int[Tensor, " R2"]) -> Int[Tensor, " B2"]:
-        """Let row i continue the previous row `rows[i]`; return the sentences that are left, in their new order.
+        """Let row i continue the previous row `rows[i]`; return the sentences that remain, in their new order.
 
         If sentences have different numbers of rows, each row becomes a sentence by itself.
         """
-        sentences = rows // self.width  # rows are numbered lane by lane, sentence by sentence
+        sentences = rows // self.width  # row = sentence x W + lane
         counts = sentences.unique_consecutive(return_counts=True)[1]
         width = int(counts[0]) if (counts == counts[0]).all() else 1
-        # A hypothesis takes over the row of the one that it continues, and so all that this one could see.
+        # A hypothesis inherits the row of its parent, and with it all tokens that the parent attends to.
         self.allowed = self.allowed.flatten(0, 1)[rows].unflatten(0, (-1, width))
         self.key_positions = self.key_positions[sentences[::width]]
         return sentences[::width]
@@ -122,27 +120,26 @@ class BeamLanes:
     def prune(self) -> Int[Tensor, "B C2"] | None:
         """Drop the tokens that no lane attends to any more, if they are at least half of all tokens.
 
-        Return the columns that the KV caches keep, too; None if fewer than half could be dropped.
+        Return the columns to keep in the KV caches; None if nothing was dropped.
         """
         live = self.allowed.any(1)  # B C
-        most = int(live.sum(1).max())  # sentences keep as many columns as the one with the most live tokens
-        if 2 * most > live.size(1):
+        size = int(live.sum(1).max())  # all sentences keep as many columns as the one with the most live tokens
+        if 2 * size > live.size(1):
             return None
-        # Live columns first, in their order; a sentence with fewer keeps some dead ones, which nobody sees.
-        columns = (~live).int().argsort(dim=1, stable=True)[:, :most]
+        # Live columns come first, in order; a sentence with fewer keeps dead ones, which stay masked.
+        columns = (~live).int().argsort(dim=1, stable=True)[:, :size]
         self.allowed = self.allowed.gather(2, columns[:, None].expand(-1, self.width, -1))
         self.key_positions = self.key_positions.gather(1, columns)
         return columns
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "T S"]:
-    """Causal mask: True where a key does not come after the query; the queries are the last of the keys."""
-    # Query t is key number keys - queries + t: the diagonal moves right by the keys that came before the first query.
+    """Create the causal mask: True where a key is not after the query; the queries are the last of the keys."""
+    # Query t is key S - T + t: the diagonal moves right by the S - T keys before the first query.
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 def attention_bias(allowed: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
     """Convert a mask to an additive attention bias: 0 where True, a very negative number elsewhere."""
-    return torch.zeros(allowed.shape, dtype=like.dtype, device=like.device).masked_fill_(~allowed, MASKED_SCORE)[
-        :, None
-    ]
+    bias = torch.zeros(allowed.shape, dtype=like.dtype, device=like.device)
+    return bias.masked_fill_(~allowed, masked_score(like))[:, None]

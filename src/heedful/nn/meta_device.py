@@ -1,4 +1,4 @@
-"""Modules on torch's device "meta": with shapes and types, and without memory for their weights."""
+"""Modules without memory for their weights, on torch's meta device, for their shapes and types."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,10 +11,10 @@ from torch.overrides import TorchFunctionMode
 
 @contextmanager
 def meta_device() -> Iterator[None]:
-    """Build modules on the device "meta" in this context, and leave their weights undrawn.
+    """Build modules on the meta device in this context, without initialising their weights.
 
-    `torch.device("meta")` alone would draw them, though there are none; for normal ones it first loads torch's
-    compiler, which takes a second or two.
+    `torch.device("meta")` alone calls the initialisation, and for normal distributions first loads torch's compiler,
+    which takes a second or two.
     """
     with torch.device("meta"), _Undrawn():
         yield
@@ -22,16 +22,15 @@ def meta_device() -> Iterator[None]:
 
 @contextmanager
 def unallocated() -> Iterator[None]:
-    """Build modules whose weights have no memory in this context; tables that are computed have, on the CPU.
+    """Build modules whose weights have no memory in this context; computed tables are on the CPU.
 
-    For whoever asks for the shapes of weights only: on the device "meta" tables too would be computed by torch's
-    compiler.
+    On the meta device, torch's compiler would also compute these tables.
     """
     with _Undrawn(empty="meta"):
         yield
 
 
-_DRAWS = {  # all that can be overridden
+_DRAWS = {  # functions of the initialisation that can be overridden
     nn.init.uniform_,
     nn.init.normal_,
     nn.init.constant_,
@@ -42,10 +41,7 @@ _DRAWS = {  # all that can be overridden
 
 
 class _Undrawn(TorchFunctionMode):
-    """Mode in which functions that draw weights leave them as they are.
-
-    Tensors without values, as weights are at first, are created on the device `empty`, if one is named.
-    """
+    """Mode in which initialisation does nothing, and `torch.empty` creates tensors on the device `empty`, if any."""
 
     def __init__(self, empty: str | None = None) -> None:
         super().__init__()
@@ -60,7 +56,7 @@ class _Undrawn(TorchFunctionMode):
     ) -> Any:
         del types
         keywords = dict(kwargs or {})
-        # A function that draws returns the tensor that it was given, drawn or not.
+        # Functions of the initialisation return their tensor.
         if func in _DRAWS:
             return keywords.get("tensor", next(iter(args), None))
         if self.empty and func is torch.empty:

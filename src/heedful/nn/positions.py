@@ -1,7 +1,7 @@
-"""Position schemes: how a stack knows the order of its tokens (sinusoidal, learned, rotary, ALiBi, relative, none).
+"""Position schemes, which encode token order (sinusoidal, learned, rotary, ALiBi, relative, none).
 
-A scheme acts in one of three places: it adds to the embeddings, it rotates queries and keys, or it adds to the scores
-of self-attention. The base class does nothing.
+A scheme acts in one of three places: it adds vectors to the embeddings, it rotates queries and keys, or it adds a bias
+to the scores of self-attention.
 
 B batch, T queries, S keys, D model, H query heads, K key size.
 """
@@ -24,11 +24,11 @@ def unrotated(x: Tensor) -> Tensor:
 
 
 class Positions(nn.Module):
-    """Base class of position schemes, which adds no position information: the stack is permutation-equivariant.
+    """Base class of position schemes, without position information: the stack is permutation-equivariant.
 
     Args:
         config: the model configuration.
-        causal: True if tokens attend to earlier tokens only.
+        causal: True if tokens attend only to earlier tokens.
     """
 
     parameter_kind = "positions"
@@ -43,7 +43,7 @@ class Positions(nn.Module):
         return x
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
-        """Create the function that rotates queries and keys at the given positions."""
+        """Create the function that rotates queries and keys by their positions."""
         return unrotated
 
     def add_bias(
@@ -64,14 +64,15 @@ class Sinusoidal(Positions):
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
         """Add the sinusoidal vector of each position; the table grows with the length of the sequence."""
-        # `position` is on the device, where a look at its largest value would make the CPU wait: so `length` is passed.
+        # `length` is an argument because the largest position is on the device, and reading it would make the CPU wait.
         if length > self.table.size(0):
+            # Twice the length, so that decoding does not recompute the table at each step.
             self.table = sinusoids(2 * length, x.size(-1)).to(self.table)
         return x + self.table[position]
 
 
 class Learned(Positions):
-    """Learned positions: one vector for each position (Gehring et al. 2017; Vaswani et al. 2017, Table 3, row E)."""
+    """Learned positions: one vector per position (Gehring et al. 2017; Vaswani et al. 2017, Table 3, row E)."""
 
     def __init__(self, config: Any, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
@@ -80,32 +81,29 @@ class Learned(Positions):
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
-        """Add the learned vector of each position.
-
-        Raises:
-            IndexError: a sequence is longer than `max_positions`.
-        """
+        """Add the learned vector of each position; an IndexError if a sequence is longer than `max_positions`."""
         if length > self.table.num_embeddings:
             raise IndexError(f"{length} tokens, but model.max_positions is {self.table.num_embeddings}")
         return x + self.table(position)
 
 
 class Rotary(Positions):
-    """Rotary positions (RoPE): rotates queries and keys by angles that grow with the position (Su et al. 2021).
+    """Rotary positions (RoPE): rotates queries and keys by angles proportional to the position (Su et al. 2021).
 
-    Scores depend on relative positions only. Dimension i is paired with dimension i + K/2, as in Llama; the paper pairs
-    neighbouring dimensions, which is the same up to their order.
+    Scores depend only on relative positions. Dimension i is paired with dimension i + K/2, as in Llama; the paper pairs
+    neighbouring dimensions, which is equivalent up to their order.
     """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
-        # Dimensions of a head turn in pairs, each at its frequency.
+        # The dimensions of a head rotate in pairs, each pair with a separate frequency.
         self.pairs = (config.d_k or config.d_model // config.heads) // 2
+        self.theta = config.rope_theta
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
-        """Create the rotation by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
-        # As complex numbers, q e^(i m f) times the conjugate of k e^(i n f) turns by (m - n) f: the distance alone.
-        frequency = 10000.0 ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
+        """Create the rotation by position x theta^(-2i/K), computed in float32 for a model of any type."""
+        # As complex numbers, the product of q e^(imf) and the conjugate of k e^(inf) depends only on m - n.
+        frequency = self.theta ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
         angle = position[:, None, :, None] * frequency  # B 1 T K/2, the same in all heads
         sin, cos = angle.sin(), angle.cos()
 
@@ -118,31 +116,36 @@ class Rotary(Positions):
 
 
 class Alibi(Positions):
-    """ALiBi positions: attention scores fall linearly with distance, at a rate for each head (Press et al. 2022)."""
+    """ALiBi positions: attention scores decrease linearly with distance, with a slope per head (Press et al. 2022).
+
+    The slopes of H heads are 2^(-8/H), 2^(-16/H), ... if H is a power of two; otherwise slopes in between are added.
+    """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
-        self.slopes = alibi_slopes(config.heads)
+        power = 1 << config.heads.bit_length() - 1  # the largest power of two that is at most H
+        slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
+        # The slopes in between are every other one of the sequence for 2 x `power` heads, as in the authors' code.
+        self.slopes = slopes + [2.0 ** (-4 * (2 * i + 1) / power) for i in range(config.heads - power)]
 
     def add_bias(
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
-        """Subtract slope x distance from the attention bias, for each head."""
         distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()  # B 1 T S
         slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]  # H 1 1
-        # Heads with steep slopes look nearby, those with flat ones far away.
+        # Heads with steep slopes attend to nearby tokens, heads with flat slopes also to distant ones.
         return bias - (slopes * distance).to(bias.dtype)
 
 
 class Relative(Positions):
-    """Relative positions: one trained bias for each head and range of distances (T5, Raffel et al. 2020, section 2.1).
+    """Relative positions: a trained bias for each head and bucket of distances (T5, Raffel et al. 2020, section 2.1).
 
-    All layers share the biases. There are 32 ranges: distances below 16, or below 8 if not causal, one by one, then
-    ever longer ranges up to 128, and one for all beyond. A stack that is not causal has half of the ranges for each
-    direction.
+    All layers share the biases. Half of the 32 buckets contain one distance each; the others grow on a logarithmic
+    scale up to distance 128, and the last one contains all larger distances. A stack that is not causal has half of the
+    buckets for each direction.
     """
 
-    BUCKETS, FARTHEST = 32, 128
+    BUCKETS, MAX_DISTANCE = 32, 128
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
@@ -153,37 +156,24 @@ class Relative(Positions):
     def add_bias(
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
-        """Add the trained bias of each head and distance to the attention bias."""
         offset = keys[:, None, :] - queries[:, :, None]  # B T S
-        # B T S H to B H T S.
-        return bias + self.table(self.bucket(offset)).movedim(-1, 1)
+        return bias + self.table(self.bucket(offset)).movedim(-1, 1)  # B T S H to B H T S
 
     def bucket(self, offset: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-        """Map the offset of a key from a query to the number of its range of distances."""
         buckets = self.BUCKETS if self.causal else self.BUCKETS // 2
         distance = (-offset).clamp(min=0) if self.causal else offset.abs()
-        exact = (
-            buckets // 2
-        )  # distances below this have a bucket each, longer ones share buckets on a logarithmic scale
-        # The farther away, the coarser: these buckets are even on a logarithmic scale.
-        far = (distance.clamp(min=1) / exact).log() / math.log(self.FARTHEST / exact) * (buckets - exact)
+        exact = buckets // 2  # distances below this have one bucket each
+        # log(distance / exact) / log(MAX_DISTANCE / exact) grows from 0 at `exact` to 1 at MAX_DISTANCE.
+        far = (distance.clamp(min=1) / exact).log() / math.log(self.MAX_DISTANCE / exact) * (buckets - exact)
         near = torch.where(distance < exact, distance, (exact + far.long()).clamp(max=buckets - 1))
-        # The second half of the buckets is for keys after the query.
+        # Without a causal mask, the second half of the buckets is for keys after the query.
         return near if self.causal else near + buckets * (offset > 0)
 
 
 def sinusoids(length: int, d_model: int) -> Float[Tensor, "N D"]:
-    """Sinusoidal table PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, computed in float64."""
-    # Wavelengths from 2 pi to 10000 x 2 pi: PE(pos + k) is a rotation of PE(pos) by angles that depend on k alone, so
-    # that a linear layer can find the token k places away (section 3.5).
+    """Compute PE(pos, 2i) = sin(pos / 10000^(2i/D)) and PE(pos, 2i+1) = cos of the same angle, in float64."""
+    # PE(pos + k) is a rotation of PE(pos) by angles that depend only on k, so that a linear layer can attend to the
+    # token k positions away; wavelengths range from 2 pi to 10000 x 2 pi (section 3.5).
     position = torch.arange(length, dtype=torch.float64)[:, None]
     angle = position * 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
-
-
-def alibi_slopes(heads: int) -> list[float]:
-    """ALiBi slopes of H heads: 2^(-8/H), 2^(-16/H), ... if H is a power of two; else slopes in between are added."""
-    power = 1 << heads.bit_length() - 1  # the largest power of two that is at most H
-    slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
-    between = [2.0 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
-    return slopes + between

@@ -1,4 +1,4 @@
-"""Layout of padded batches for convolutions: zeros between documents and beyond their ends.
+"""Layout of padded batches for convolutions, with zeros before and between documents.
 
 B batch, T tokens, C columns, D model, N real tokens.
 """
@@ -12,40 +12,39 @@ from torch import Tensor
 class Spacing:
     """Layout of the rows of a padded batch in columns: each row ends at the last, with a gap before each document.
 
-    What a convolution with a kernel of `gap` + 1 columns computes for a token depends on its document only, wherever
+    So the outputs of a convolution with a kernel of `gap` + 1 columns depend only on the document of a token, wherever
     the padding is. Positions count from 0 in each document.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"], gap: int) -> None:
         self.shape = padding_mask.shape
-        # A token takes one column, the first of a document also the gap before it; padding takes none.
+        # A token takes one column, and the first token of a document also the gap before it; padding takes none.
         sizes = padding_mask.long() + gap * (padding_mask & (positions == 0))
         after = sizes.flip(1).cumsum(1).flip(1) - sizes  # columns after each token in its row
         columns = int(after.masked_fill(~padding_mask, 0).max()) + 1
         first = torch.arange(len(padding_mask), device=padding_mask.device)[:, None] * columns
         self._token: Int[Tensor, " N"] = padding_mask.flatten().nonzero()[:, 0]
         self._place: Int[Tensor, " N"] = (first + columns - 1 - after)[padding_mask]
-        # True for columns that hold a token.
+        # True for columns with a token.
         self.real: Bool[Tensor, "B C 1"] = padding_mask.new_zeros(len(padding_mask), columns, 1)
         self.real.view(-1)[self._place] = True
 
     def spread(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B C D"]:
-        """Put the real tokens of a padded batch into their columns; all others hold zeros."""
+        """Copy the real tokens of a padded batch to their columns; all other columns are zeros."""
         columns = x.new_zeros(self.real.numel(), x.size(-1))
         return columns.index_copy(0, self._place, x.flatten(0, 1)[self._token]).unflatten(0, self.real.shape[:2])
 
     def collect(self, x: Float[Tensor, "B C D"]) -> Float[Tensor, "B T D"]:
-        """Take the real tokens back into a padded batch, with zeros where there is padding."""
         padded = x.new_zeros(self.shape.numel(), x.size(-1))
         return padded.index_copy(0, self._token, x.flatten(0, 1)[self._place]).unflatten(0, self.shape)
 
 
 def windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B W SD"]:
-    """Join each vector with the `size` - 1 vectors that follow it: the inputs of a convolution, as a linear layer."""
+    """Concatenate each vector with the next `size` - 1: a linear layer of these windows is a convolution."""
     count = x.size(1) - size + 1
     return torch.cat([x[:, first : first + count] for first in range(size)], dim=-1)
 
 
 def centred_windows(x: Float[Tensor, "B C D"], size: int) -> Float[Tensor, "B C SD"]:
-    """Join each vector with its neighbours on both sides, more after it if `size` is even; zeros beyond the ends."""
+    """Concatenate each vector with its neighbours on both sides, one more after it if `size` is even; zero-padded."""
     return windows(F.pad(x, (0, 0, (size - 1) // 2, size // 2)), size)

@@ -1,4 +1,4 @@
-"""Predictors of trained models, one file for each kind of answer: texts, classes, scores, tags, spans, vectors."""
+"""Predictors for trained models, one file per kind of answer: texts, classes, scores, tags, spans, vectors."""
 
 from typing import TYPE_CHECKING
 

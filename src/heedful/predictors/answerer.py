@@ -1,4 +1,4 @@
-"""Extractive question answering: finds the answer to a question in a text (Devlin et al. 2019, sections 4.2 and 4.3).
+"""Extractive question answering: the answer to a question is a span of a text (Devlin et al. 2019, 4.2 and 4.3).
 
 S tokens of a row, N tokens of a window.
 """
@@ -16,7 +16,7 @@ from heedful.config.schema import DataConfig
 from heedful.errors import InputError
 from heedful.predictors.outputs import Option
 from heedful.predictors.text_predictor import Text, TextPredictor
-from heedful.text.sequences import Context, QuestionWindow, encode_context, readings
+from heedful.text.sequences import Context, QuestionWindow, encode_context, question_windows
 from heedful.text.tokenizer import Tokenizer
 
 MAX_ANSWER_TOKENS = 30  # as in BERT's code for SQuAD
@@ -24,9 +24,9 @@ MAX_ANSWER_TOKENS = 30  # as in BERT's code for SQuAD
 
 @dataclass(frozen=True)
 class Answered:
-    """Answer to a question: characters `begin` to `end` - 1 of a text, from 0; empty if the text holds no answer.
+    """Answer to a question: characters `begin` to `end` - 1 of a text, from 0; empty if the text contains no answer.
 
-    The probability is that of the answer's first and last token in the window of the text in which they were found.
+    The probability is that of the answer's first and last token in its window of the text.
     """
 
     answer: str
@@ -39,11 +39,11 @@ class Answered:
 
 
 class SpanCandidate(NamedTuple):
-    """Best answer span in one window: its score minus that of no answer, in nats, its probability and its tokens."""
+    """Best answer span in one window."""
 
-    margin: float
+    margin: float  # its score minus that of no answer, in nats
     probability: float
-    tokens: tuple[int, int] | None  # first and last token; None: the window holds no answer
+    tokens: tuple[int, int] | None  # first and last token; None: the window contains no answer
 
 
 class Answerer(TextPredictor[TokenClassifier, Answered]):
@@ -56,50 +56,50 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         self.causal = model.backbone.causal
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Answered]:
-        """Answer each question from its text; the first text of a pair is the question, the second holds the answer."""
+        """Answer each question from its text; the first text of a pair is the question, the second has the answer."""
         questions, copies = tee(map(self.read, texts))
         outputs = self.reader.read_groups([window.ids for window in windows] for _, windows in copies)
         for (context, windows), logits in zip(questions, outputs, strict=True):
             yield answered(context, [best_span(*pair) for pair in zip(windows, logits, strict=True)])
 
     def windows(self, text: Text) -> list[list[int]]:
-        """Encode a question and its text as the rows of token ids that the model reads, one for each window."""
         return [window.ids for window in self.read(text)[1]]
 
     def options_of(self, answer: Answered) -> list[Option]:
         return [Option(answer.answer, answer.probability)]
 
     def check(self, text: Text) -> None:
-        """Check that a question has a text, and leaves it room."""
-        self.read(Text(text.first, text.second and ""))  # what the text says does not matter
+        """Check that a question has a text, and leaves room for it."""
+        self.read(Text(text.first, text.second and ""))
 
     def read(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
-        """Encode a question and its text as the rows that the model reads: one row for each window of the text."""
+        """Encode a question and its text as rows of token ids: one for each window of the text."""
         name = repr(text.first[:40])
         if text.second is None:
             raise InputError(
-                f"{name} has no text to find an answer in; give one, with a tab after the question, or in Python as "
+                f"{name} is a question without a text; give one, with a tab after the question, or in Python as "
                 "Text(question, text)"
             )
         context, question = encode_context(self.tokenizer, text.second), self.tokenizer.encode(text.first)
-        return context, readings(question, context, self.reader.longest, causal=self.causal, name=name)
+        return context, question_windows(question, context, self.reader.longest, causal=self.causal, name=name)
 
 
 def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
-    """Find the most probable answer span in a row, given its logits, (S, 2), or that the row holds no answer."""
+    """Return the most probable answer span of a row from its logits (S, 2), or that it contains no answer."""
     window, begin = reading.window, reading.begin
     count = window.end - window.begin
-    # the softmax is over the tokens of the text and the place that stands for "no answer"
+    # The softmax is over the tokens of the text and the position for "no answer".
     log_probs = logits[[reading.nowhere, *range(begin, begin + count)]].log_softmax(0)
     nothing = log_probs[0].sum()
     spans = log_probs[1:, 0, None] + log_probs[1:, 1]  # (N, N): first and last token
 
-    # a span ends after it begins, is not too long, and begins and ends where this window shows most context
+    # A span ends after it begins, is not too long, and begins and ends where this window has the most context.
     allowed = torch.ones_like(spans, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
     allowed[: window.first - window.begin] = False
     allowed[window.stop - window.begin :] = False
 
     scores = torch.cat([nothing[None], spans.masked_fill(~allowed, -torch.inf).flatten()])
+    # Index 0 is "no answer", and index 1 + first * N + last is a span.
     best = int(scores.argmax())
     first, last = divmod(best - 1, max(count, 1))
     tokens = (window.begin + first, window.begin + last) if best else None
@@ -107,7 +107,8 @@ def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
 
 
 def answered(context: Context, candidates: Sequence[SpanCandidate]) -> Answered:
-    """Choose the best answer from the candidates of all windows; "no answer" takes its lowest probability."""
+    """Select the best answer among the candidates of all windows; "no answer" has its lowest probability."""
+    # By margin: each window has a separate softmax, so probabilities from different windows cannot be compared.
     best = max(candidates, key=lambda candidate: (candidate.margin, -candidate.probability))
     begin, end = context.characters(*best.tokens) if best.tokens else (0, 0)
     return Answered(context.text[begin:end], begin, end, best.probability)

@@ -1,4 +1,4 @@
-"""Writes text about images or audio with a trained encoder-decoder, by every search that translation has."""
+"""Captions: text about images or audio from a trained encoder-decoder, with the same searches as translation."""
 
 from collections.abc import Iterable, Iterator
 from typing import Unpack, overload
@@ -18,10 +18,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Captioner(Predictor[SourceToTarget, str]):
-    """Captioner: an encoder-decoder that reads images or audio and writes a text about each.
-
-    The text about one file never depends on other files.
-    """
+    """Captioner: an encoder-decoder from images or audio to text. A text never depends on other files."""
 
     reads_files = True
 
@@ -41,15 +38,15 @@ class Captioner(Predictor[SourceToTarget, str]):
     @overload
     def caption(self, files: Iterable[Input], **options: Unpack[DecodeOptions]) -> list[str]: ...
     def caption(self, files: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
-        """Write the text about a file, or the texts about several files in their order.
+        """Generate the text about a file, or the texts about several files, in order.
 
         Args:
-            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N) at the rate of
-                the recipe; or an iterable of these.
+            files: a file name, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N) at the recipe's rate;
+                or an iterable of these.
             options: keys of [decode] for this call, such as `beam=1`, as for `with_options`.
         """
         captioner = self.with_options(**options)
-        remedy = "for the n best take what caption_files(files, n_best=...) gives"
+        remedy = "for the n best, call caption_files(files, n_best=...)"
         check_one_text(options, captioner.config, f"caption gives one text about a file; {remedy}")
         return self.reader.inputs.one_or_all(
             lambda decoded: (texts[0].text for texts in captioner.alternatives(decoded)), files
@@ -60,22 +57,23 @@ class Captioner(Predictor[SourceToTarget, str]):
     def caption_files(
         self, files: Iterable[Input], done: Done = lambda _: None, **options: Unpack[DecodeOptions]
     ) -> Iterator[list[Alternative]]:
-        """Write texts about any number of files, in their order: for each file the `n_best` texts, best first."""
+        """Generate texts about any number of files, in order: for each file the `n_best` texts, best first."""
         return self.with_options(**options).alternatives(self.reader.inputs.each(files), done)
 
     def alternatives(self, decoded: Iterable[np.ndarray], done: Done = lambda _: None) -> Iterator[list[Alternative]]:
-        """Write the `n_best` texts about each decoded input; `done` is called with the number just finished."""
+        """Generate the `n_best` texts about each decoded input; `done` is called with the number just finished."""
         check_beam(self.config.beam, len(self.tokenizers.target), self.device)
 
         def search_batch(inputs: Tensor, padding_mask: Tensor) -> list[list[Hypothesis]]:  # (B N F), (B N)
             limits = [self.longest_output] * len(inputs)
             return search(self.model.start(inputs, padding_mask), limits, self.config)
 
+        # Each input becomes `beam` rows in the decoder, so fewer inputs fit into a batch.
         outputs = self.reader.run(decoded, search_batch, self.config.batch_tokens // self.config.beam, done)
         decode = self.tokenizers.target.decode
         return ([Alternative(decode(h.tokens), h) for h in hypotheses] for hypotheses in outputs)
 
     @property
     def longest_output(self) -> int:
-        """The most tokens of a text, <eos> counted."""
+        """Maximum number of tokens in a text, <eos> included."""
         return min(self.config.extra, self.model.max_target_positions() or self.config.extra)

@@ -1,5 +1,6 @@
-"""Text classification: the class of a text or a pair of texts, by probability or by a threshold."""
+"""Text classification: the class of a text or text pair, by probability or by a threshold."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,9 +17,9 @@ class Classified:
     """Class predicted for a text or a file, with the probability of each class.
 
     Attributes:
-        label: the class; an empty text where no class reaches its threshold.
-        probabilities: the probability of each class or, with `top_k`, of the most probable ones in their order.
-        truncated: True if the text was longer than the model reads, so that its end did not count.
+        label: the class; empty if no class reaches its threshold.
+        probabilities: the probability of each class or, with `top_k`, those of the most probable ones, in order.
+        truncated: True if the text was longer than the model can read, so its end was ignored.
     """
 
     label: str
@@ -26,7 +27,7 @@ class Classified:
     truncated: bool = False
 
     def options(self) -> list[Option]:
-        """Return the classes with their probabilities, the most probable first."""
+        """Return the classes, most probable first."""
         ranking = sorted(self.probabilities.items(), key=lambda item: -item[1])
         return [Option(label, probability) for label, probability in ranking]
 
@@ -36,15 +37,15 @@ class Classified:
 
 @dataclass(frozen=True)
 class Decision:
-    """How a class is chosen, and how many probabilities an answer has.
+    """Rule for the class of an input, given probabilities, and for the number of probabilities in an answer.
 
-    Without thresholds it is the most probable class. A class with a threshold is chosen if its probability reaches the
-    threshold; of several the most probable one. Otherwise it is the most probable class without a threshold.
+    Without thresholds, it is the most probable class. A class with a threshold is chosen if its probability reaches the
+    threshold; of several, the most probable one. Otherwise it is the most probable class without a threshold.
 
     Attributes:
-        threshold: the probability that the chosen class needs at least; a less probable one is not named.
+        threshold: the minimum probability for a class to be predicted.
         thresholds: the thresholds of single classes.
-        top_k: the number of the most probable classes of an answer; None: all, in the order of the recipe.
+        top_k: the number of most probable classes in an answer; None: all, in the order of the recipe.
     """
 
     threshold: float = 0.0
@@ -52,7 +53,6 @@ class Decision:
     top_k: int | None = None
 
     def classify(self, probabilities: dict[str, float], *, truncated: bool = False) -> Classified:
-        """Choose the class of an input, given the probability of each class."""
         certain = [label for label, threshold in self.thresholds.items() if probabilities[label] >= threshold]
         candidates = certain or [label for label in probabilities if label not in self.thresholds]
         label = max(candidates, key=lambda label: probabilities[label], default="")
@@ -69,14 +69,13 @@ class Decision:
         return "\t".join(f"{label}\t{share:.4f}" for label, share in answer.probabilities.items())
 
     def columns(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """Name the columns of a table of answers: the class, and a probability for each class or the k best of both."""
+        """Return the columns of a table of answers: the class and all probabilities, or the k best classes."""
         if self.top_k is None:
             return ("label", *(f"probability_{label}" for label in labels))
         ranks = range(1, min(self.top_k, len(labels)) + 1)
         return ("label", *(f"{what}_{rank}" for rank in ranks for what in ("label", "probability")))
 
     def cells(self, answer: Classified) -> dict[str, object]:
-        """Return the value in each of the columns for an answer."""
         cells: dict[str, object] = {"label": answer.label}
         for rank, (label, share) in enumerate(answer.probabilities.items(), start=1):
             if self.top_k is None:
@@ -88,24 +87,22 @@ class Decision:
 
 def decision_of(thresholds: Sequence[str], top_k: int | None, labels: Sequence[str]) -> Decision:
     """Create a decision from texts such as "0.8", for all classes, and "complaint=0.3", for one."""
-    default, single = 0.0, {}
+    # The empty name has the threshold of all classes: "0.8" has no "=", and `rpartition` leaves its name empty.
+    values: dict[str, float] = {"": 0.0}
     for text in thresholds:
         label, _, number = text.rpartition("=")
+        if label and label not in labels:
+            raise InputError(f"--threshold {text}: {label!r} is not one of the classes {', '.join(labels)}")
         try:
-            threshold = float(number)
+            values[label] = float(number)
         except ValueError:
-            threshold = -1.0
-        if not 0 <= threshold <= 1:
+            # NaN fails the next check, which reports all bad numbers in the same way.
+            values[label] = math.nan
+        if not 0 <= values[label] <= 1:
             raise InputError(
                 f"--threshold {text}: give a probability from 0 to 1, such as 0.8, or CLASS=0.3 for one class"
             )
-        if label and label not in labels:
-            raise InputError(f"--threshold {text}: {label!r} is not one of the classes {', '.join(labels)}")
-        if label:
-            single[label] = threshold
-        else:
-            default = threshold
-    return Decision(default, single, top_k)
+    return Decision(values.pop(""), values, top_k)
 
 
 class Classifier(TextPredictor[TextClassifier, Classified]):
@@ -121,7 +118,7 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
         self.decide_by(Decision())
 
     def decide_by(self, decision: Decision) -> None:
-        """Choose classes in another way from now on, such as by a threshold, with its own columns in tables."""
+        """Choose classes by other rules, such as by a threshold; the columns in tables depend on them."""
         self.decision = decision
         self.columns = decision.columns(self.labels)
 
@@ -135,7 +132,6 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
         return answer.options()
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Classified]:
-        """Predict the class of each text, in order."""
         for row, logits in self.reader.read_with_rows(texts):
             shares = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
             yield self.decision.classify(shares, truncated=row.truncated)

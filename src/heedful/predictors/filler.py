@@ -1,4 +1,4 @@
-"""Fills masked gaps in a text with a masked language model such as BERT (fill-mask)."""
+"""Masked gaps in a text, filled by a masked language model such as BERT (fill-mask)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from heedful.predictors.text_predictor import row_inputs
 from heedful.text.sequences import sequence
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
 
-GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, as the tokenizer cuts text
+GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, as the tokenizer splits text
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
     Args:
         model: the masked language model.
         tokenizer: the tokenizer of the model, with a <mask> token.
-        longest: the most tokens that the model reads.
+        longest: the maximum number of tokens that the model reads.
     """
 
     tokenizer: Tokenizer
@@ -49,22 +49,22 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
     @overload
     def fill(self, texts: Iterable[str], count: int = 5) -> list[list[list[MaskCandidate]]]: ...
     def fill(self, texts: object, count: int = 5) -> list[list[MaskCandidate]] | list[list[list[MaskCandidate]]]:
-        """Predict the most probable candidates for each gap of a text, best first, or of each of several texts.
+        """Predict the most probable candidates for each gap in a text, or in each of several texts, best first.
 
-        Several gaps of a text are filled at the same time: the model does not know what fills the other gaps.
+        Several gaps in a text are filled independently: no candidate depends on those for other gaps.
 
         Args:
             texts: a text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
-            count: how many candidates.
+            count: the number of candidates.
         """
         return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)
 
     __call__ = predict = fill
 
     def fill_lines(self, texts: Iterable[str], count: int = 5) -> Iterator[list[list[MaskCandidate]]]:
-        """Predict the candidates for each gap of any number of texts, in their order, one text at a time."""
+        """Predict the candidates for each gap in any number of texts, in order, one text at a time."""
         if count < 1:
-            raise InputError(f"count = {count}: at least 1 candidate for each gap")
+            raise InputError(f"count = {count}: must be at least 1 candidate for each gap")
         return (self._filled(text, count) for text in TEXTS.each(texts))
 
     def model_inputs(self, value: str, second: str | None) -> ModelInputs:
@@ -92,26 +92,29 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
         rows = torch.tensor([self.encode(text)], device=self.device)
         padding_mask = torch.ones_like(rows, dtype=torch.bool)
-        first_piece = self.tokenizer.first_piece  # smaller ids are special tokens, which fill no gap
+        first_piece = self.tokenizer.first_piece  # smaller ids are special tokens, which never fill a gap
         with torch.inference_mode(), evaluating(self.model):
+            # (1, S, V) -> (gaps, pieces)
             logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, first_piece:].float()
         check_numbers(logits)
         probabilities, tokens = logits.softmax(-1).topk(min(count, logits.size(1)))  # one row for each gap
+
+        def candidate(token: int, probability: float) -> MaskCandidate:
+            text = self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0]
+            return MaskCandidate(text, token, probability)
+
         gaps = zip((tokens + first_piece).tolist(), probabilities.tolist(), strict=True)
-        return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in gaps]
+        return [[candidate(*pair) for pair in zip(*gap, strict=True)] for gap in gaps]
 
     def encode(self, text: str) -> list[int]:
         """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>."""
         first, *others = GAP.split(text)
         if not others:
-            raise InputError(f"there is no gap in {text!r}; write [MASK] where a word is to be filled in")
+            raise InputError(f"{text!r} has no gap; write [MASK] for each word to fill in")
         ids = self.tokenizer.encode(first) if first else []
+        # A gap and the text after it continue the text before it, so the tokenizer must not add a space.
         for part in others:
             ids += [MASK, *self.tokenizer.encode_continuation(part)]
         if len(ids) + 2 > self.longest:
-            raise InputError(f"the text has {len(ids) + 2} tokens, and the model reads {self.longest}; shorten it")
+            raise InputError(f"the text has {len(ids) + 2} tokens, but the model reads {self.longest}; shorten it")
         return [BOS, *ids, EOS]
-
-    def candidate(self, token: int, probability: float) -> MaskCandidate:
-        text = self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0]
-        return MaskCandidate(text, token, probability)

@@ -2,25 +2,21 @@
 
 import math
 from collections import abc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, islice
-from typing import Literal, NamedTuple, Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
-import torch
-from torch import Tensor
-
-from heedful.architectures import LanguageModel
-from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
-from heedful.nn.masks import AttentionMask
-from heedful.predictors.outputs import TokenScores, log_probs_of
+from heedful.predictors.outputs import TokenScores
 from heedful.predictors.predictor import TEXTS, Done, InputKind, Predictor, as_text
 from heedful.search.generation import GenerationRow, Reason, TextStream
-from heedful.search.sampling import sample
-from heedful.text.sequences import pad
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
+
+if TYPE_CHECKING:  # torch is imported with the model
+    from heedful.architectures import LanguageModel
 
 WINDOW = 1024  # prompts read at a time: enough to make batches of similar length
 
@@ -31,7 +27,7 @@ class GenerationRequest:
 
     Attributes:
         prompt: the text to continue; an empty prompt begins a new document.
-        config: the settings; `batch_tokens` is ignored, the generator's own value holds.
+        config: the settings, except `batch_tokens`, which is that of the generator.
     """
 
     prompt: str
@@ -43,8 +39,8 @@ class Generation:
     """Continuation of a prompt: the generated text, its tokens and their log-probabilities.
 
     Attributes:
-        text: the generated text, so that prompt + text reads on without a seam; a stop string and whatever follows it
-            in the same token are left out.
+        text: the generated text, to be appended to the prompt without a space; a stop string and whatever follows it in
+            the same token are left out.
         tokens: the ids of the generated tokens, without <eos>.
         token_scores: log P of each token, and of <eos> if it was generated, under the model before any filter.
         reason: "eos": the model ended the text; "stop": a stop string was reached; "length": cut at `max_tokens`.
@@ -52,44 +48,43 @@ class Generation:
 
     text: str
     tokens: list[int]
-    token_scores: list[float]
+    token_scores: Sequence[float]
     reason: Reason
 
     def __str__(self) -> str:
         return self.text
 
 
-class ScoredWindow(NamedTuple):
-    """Tokens that the model reads at once, and the place of the first one from which the next token is scored."""
-
-    tokens: list[int]
-    first: int
-
-
-class Generator(Predictor[LanguageModel, Generation]):
-    """Text generator: a language model with its tokenizer. An output depends on its own request only, not on the batch.
+class Generator(Predictor["LanguageModel", Generation]):
+    """Text generator: a language model with its tokenizer. An output depends only on its own request, not on the batch.
 
     Args:
         model: a decoder-only language model.
         tokenizer: the tokenizer of the model.
         config: the default settings of requests, and `batch_tokens`.
-        context: the most tokens that the model reads; None: any number. A prompt or text longer than this is continued
-            from its last `context` // 2 tokens.
+        context: the maximum number of tokens that the model reads; None: any number. A longer prompt or text is
+            continued from its last `context` // 2 tokens.
     """
 
     tokenizer: Tokenizer
 
     def __init__(
-        self, model: LanguageModel, tokenizer: Tokenizer, config: GenerateConfig, context: int | None = None
+        self, model: "LanguageModel", tokenizer: Tokenizer, config: GenerateConfig, context: int | None = None
     ) -> None:
         super().__init__(model)
         self.tokenizer = tokenizer
         self.config: GenerateConfig = config
         self.context = context
-        self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never generated
+
+    @cached_property
+    def never(self) -> list[int]:
+        """The ids of tokens that are never generated."""
+        # Training text contains <unk> and <eos> but no other special tokens, so the logits of the others are
+        # meaningless.
+        return [i for i in range(self.tokenizer.first_piece) if i not in (UNK, EOS)]
 
     def with_options(self, **options: Unpack[GenerateOptions]) -> "Generator":
-        """Create a generator that shares this model, with other default settings for generation."""
+        """Create a generator that shares this model, with different default settings."""
         return self._configured(options)
 
     @overload
@@ -107,8 +102,6 @@ class Generator(Predictor[LanguageModel, Generation]):
             options: keys of [generate] for this call, such as `temperature=0.7`.
 
         Raises:
-            InputError: a prompt is not a text or holds half a character; an option does not exist, or its value is not
-                allowed.
             RunError: the model's output is not a number.
         """
         return self._prompts(options).one_or_all(self._continued, prompts)
@@ -122,10 +115,10 @@ class Generator(Predictor[LanguageModel, Generation]):
         done: Done = lambda _: None,
         **options: Unpack[GenerateOptions],
     ) -> Iterator[Generation]:
-        """Continue any number of prompts, in their order; prompts of similar length form a batch.
+        """Continue any number of prompts, in order; prompts of similar length form a batch.
 
         Args:
-            prompts: strings, or requests, each with settings of its own.
+            prompts: strings, or requests with their own settings.
             window: number of prompts read before their continuations are yielded.
             done: called with the number of prompts that have just ended, as soon as they have.
             options: keys of [generate] for this call, such as `temperature=0.7`.
@@ -137,9 +130,20 @@ class Generator(Predictor[LanguageModel, Generation]):
     ) -> abc.Generator[str, None, Generation]:
         """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.
 
-        The value of the generator, as of `yield from`, is the whole continuation.
+        The return value of the generator, as with `yield from`, is the whole continuation.
         """
-        return self._streamed(self._prompts(options).read(prompt))
+        request = self._prompts(options).read(prompt)  # before the first part is requested, so that errors show at once
+
+        def parts() -> abc.Generator[str, None, Generation]:
+            (row,) = self._rows([request])
+            count = 0
+            for _ in self._steps([row]):
+                yield from row.text.parts[count:]
+                count = len(row.text.parts)
+            [generation] = self._generations([row])
+            return generation
+
+        return parts()
 
     @overload
     def score(self, texts: str, *, end: bool = False) -> TokenScores: ...
@@ -148,15 +152,14 @@ class Generator(Predictor[LanguageModel, Generation]):
     def score(self, texts: object, *, end: bool = False) -> TokenScores | list[TokenScores]:
         """Compute the log-probability of each token of a text, or of each of several texts, as the model reads them.
 
-        The first token follows an <eos>, as at the beginning of a document in training. Of a text longer than the
-        context, each token is given at least the `context` // 2 tokens before it.
+        The first token follows an <eos>, as at the beginning of a document in training. In a text longer than the
+        context, each token is predicted from at least the `context` // 2 tokens before it.
 
         Args:
             texts: a string, or an iterable of strings, which gives a list in the same order.
-            end: score the <eos> after the text, too: the probability that the text ends there.
+            end: also score the <eos> after the text: the probability that the text ends there.
 
         Raises:
-            InputError: an input is not a text.
             RunError: the model's output is not a number.
         """
         return TEXTS.one_or_all(lambda each: self._scored(each, end=end), texts)
@@ -164,44 +167,34 @@ class Generator(Predictor[LanguageModel, Generation]):
     def _scored(self, texts: Iterator[str], *, end: bool) -> Iterator[TokenScores]:
         while window := list(islice(texts, WINDOW)):
             rows = [[*ids, EOS] if end else ids for ids in self.tokenizer.encode_batch(window)]
-            cuts = [self._cut_to_context([EOS, *row]) for row in rows]
-            scores = iter(self._score_windows([part for parts in cuts for part in parts]))
-            for row, parts in zip(rows, cuts, strict=True):
-                log_probs = [score for _ in parts for score in next(scores)]
-                yield TokenScores(row, self.tokenizer.pieces(row), log_probs)
 
-    def _cut_to_context(self, tokens: list[int]) -> list[ScoredWindow]:
-        """Cut tokens into windows of the context; each predicts the tokens that those before it have not."""
-        window = len(tokens) - 1 if self.context is None else min(self.context, len(tokens) - 1)
-        cuts: list[ScoredWindow] = []
-        done = 0  # tokens that are predicted, the first one not counted
-        while done < len(tokens) - 1:
-            begin = 0 if done == 0 else min(done - window // 2, len(tokens) - 1 - window)
-            cuts.append(ScoredWindow(tokens[begin : begin + window + 1], done - begin))
-            done = begin + window
-        return cuts
+            # Texts are split into overlapping windows of the context, and each token is scored in one of them.
+            windows: list[list[int]] = []
+            firsts: list[int] = []  # the index in each window from which the next token is scored
+            owners: list[int] = []  # the text of each window
+            for owner, tokens in enumerate([EOS, *row] for row in rows):
+                size = len(tokens) - 1 if self.context is None else min(self.context, len(tokens) - 1)
+                done = 0
+                while done < len(tokens) - 1:
+                    # Half a window is context for the first new token; the last window is moved back to be full.
+                    begin = 0 if done == 0 else min(done - size // 2, len(tokens) - 1 - size)
+                    windows.append(tokens[begin : begin + size + 1])
+                    firsts.append(done - begin)
+                    owners.append(owner)
+                    done = begin + size
+            log_probs: list[list[float]] = [[] for _ in rows]
+            for owner, scores in zip(owners, self.score_windows(windows, firsts), strict=True):
+                log_probs[owner] += scores
+            yield from map(TokenScores, rows, map(self.tokenizer.pieces, rows), log_probs)
 
-    @torch.inference_mode()
-    def _score_windows(self, windows: list[ScoredWindow]) -> list[list[float]]:
-        scores: list[list[float]] = [[]] * len(windows)
-        with evaluating(self.model):
-            for batch in batches([window.tokens for window in windows], self.config.batch_tokens):
-                tokens, padding_mask = self._padded([windows[i].tokens for i in batch])
-                mask = AttentionMask(padding_mask[:, :-1], tokens.size(1) - 1, causal=True)
-                hidden = self.model.hidden(tokens[:, :-1], mask)
-                for index, states, row in zip(batch, hidden, tokens, strict=True):
-                    first, stop = windows[index].first, len(windows[index].tokens) - 1
-                    log_probs = log_probs_of(states[first:stop], row[first + 1 : stop + 1], self.model.output)
-                    check_numbers(log_probs)
-                    scores[index] = log_probs.tolist()
-        return scores
+    def score_windows(self, windows: list[list[int]], firsts: list[int]) -> list[list[float]]:
+        """Compute log P of the tokens in each window after the one at the index in `firsts`, given all before it."""
+        from heedful.search.prompt_to_text import score_windows
 
-    def _padded(self, rows: list[list[int]], side: Literal["left", "right"] = "right") -> tuple[Tensor, Tensor]:
-        ids, padding_mask = (torch.from_numpy(x).to(self.device) for x in pad(rows, side=side))
-        return ids, padding_mask
+        return score_windows(self.model, windows, firsts, self.config.batch_tokens)
 
     def _prompts(self, options: GenerateOptions) -> InputKind[GenerationRequest]:
-        """Check options, and make the kind of input that prompts with them are; they override settings of a request."""
+        """Return the kind of input for prompts with options, which override the settings of a request."""
         config = with_options(self.config, options)
 
         def read(prompt: object) -> GenerationRequest:
@@ -222,18 +215,10 @@ class Generator(Predictor[LanguageModel, Generation]):
                 if more := sum(row.done for row in rows) - ended:
                     ended += more
                     done(more)
-            yield from map(_generation, rows)
-
-    def _streamed(self, request: GenerationRequest) -> abc.Generator[str, None, Generation]:
-        (row,) = self._rows([request])
-        count = 0
-        for _ in self._steps([row]):
-            yield from row.text.parts[count:]
-            count = len(row.text.parts)
-        return _generation(row)
+            yield from self._generations(rows)
 
     def reads_whole(self, prompt: str) -> bool:
-        """True if a prompt fits the context of the model; of a longer prompt only the last part is read."""
+        """True if a prompt fits into the model's context; only the last part of a longer one is read."""
         return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
 
     def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
@@ -247,42 +232,27 @@ class Generator(Predictor[LanguageModel, Generation]):
     def _steps(self, rows: list[GenerationRow]) -> Iterator[None]:
         """Generate tokens for rows until all have ended; yield after each token."""
         while rows:
+            # A full context is cut in half, not by one token: the cache is recomputed after each cut.
             for row in rows:
                 row.crop(self.context)
 
-            # A batch is the rows with the longest windows that fit, at least one, each as wide as it may become.
+            # A batch consists of the rows with the longest windows that fit, at least one, each as wide as it may
+            # become.
             rows = sorted(rows, key=lambda row: len(row.window), reverse=True)
-            room = accumulate((row.left for row in rows), max)
+            room = accumulate((row.remaining for row in rows), max)
             widths = (min(len(rows[0].window) + tokens, self.context or math.inf) for tokens in room)
+            # `widths` never decrease, so the sizes that fit are the first ones.
             count = sum(size * width <= self.config.batch_tokens for size, width in enumerate(widths, start=1))
             batch, rest = rows[: max(1, count)], rows[max(1, count) :]
 
             yield from self._run(batch)
             rows = rest + [row for row in batch if not row.done]
 
-    @torch.inference_mode()
     def _run(self, rows: list[GenerationRow]) -> Iterator[None]:
-        """Generate tokens until each row has ended or the batch, padding included, fills the context of the model."""
-        prompts, padding_mask = self._padded([row.window for row in rows], side="left")
-        with evaluating(self.model):
-            state = self.model.start(prompts, padding_mask)
-        tokens = state.begin
-        width = prompts.size(1)
-        while rows and (self.context is None or width <= self.context):
-            with evaluating(self.model):  # not around the yield, after which the caller may train the model
-                logits = state.step(tokens)
-            choices, scores = sample(logits, rows, self.never)
-            for row, token, score in zip(rows, choices.tolist(), scores.tolist(), strict=True):
-                row.take(token, score, self.tokenizer.spell([token]))
-            yield
+        """Generate tokens for a batch until each row has ended or fills the context of the model."""
+        from heedful.search.prompt_to_text import continue_rows
 
-            going = [i for i, row in enumerate(rows) if not row.done]
-            if 0 < len(going) < len(rows):
-                state.select(torch.tensor(going, device=tokens.device))
-            rows = [rows[i] for i in going]
-            tokens = choices[going].to(tokens.device)
-            width += 1
+        return continue_rows(self.model, rows, self.context, self.never, self.tokenizer.spell)
 
-
-def _generation(row: GenerationRow) -> Generation:
-    return Generation(row.text.text, row.output, row.scores, row.reason)
+    def _generations(self, rows: Sequence[GenerationRow]) -> Iterator[Generation]:
+        return (Generation(row.text.text, row.output, row.scores, row.reason) for row in rows)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -14,7 +14,7 @@ from heedful.errors import InputError
 from heedful.predictors.classifier import Classified, Decision
 from heedful.predictors.media_reader import Input, MediaReader
 from heedful.predictors.outputs import Answer
-from heedful.predictors.predictor import InputKind, ModelInputs, Predictor
+from heedful.predictors.predictor import ModelInputs, Predictor
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class ClassifiedMedia(Classified):
     """Class predicted for a file, with the probability of each class.
 
     Attributes:
-        windows: number of parts of audio that is longer than the model reads; their probabilities are averaged.
-        silent: True for audio in which nothing can be heard, to which the model gives a class all the same.
+        windows: number of parts of audio that is longer than the model can read; their probabilities are averaged.
+        silent: True for silent audio, for which the model predicts a class nevertheless.
     """
 
     windows: int = 1
@@ -45,11 +45,10 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         self.labels = recipe.data.labels
         self.decision = Decision()
         self.reader = MediaReader(model, recipe)
-        kind = self.reader.inputs
-        self.inputs = InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
+        self.inputs = replace(self.reader.inputs, read=self.reader.parts)
 
     def decide_by(self, decision: Decision) -> None:
-        """Choose classes in another way from now on, such as by a threshold."""
+        """Choose classes by other rules, such as by a threshold."""
         self.decision = decision
 
     @overload
@@ -57,11 +56,11 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     @overload
     def predict(self, files: Iterable[Input]) -> list[ClassifiedMedia]: ...
     def predict(self, files: object) -> ClassifiedMedia | list[ClassifiedMedia]:
-        """Predict the class of a file, or the classes of several files in their order.
+        """Predict the class of a file, or the classes of several files, in order.
 
         Args:
-            files: the name of a file, its bytes, an open file, an image of Pillow, or an array of pixels (H W C, 8
-                bits), of frames (T H W C, 8 bits) or of samples (N) at the rate of the recipe; or an iterable of these.
+            files: a file name, its bytes, an open file, a Pillow image, or an array of pixels (H W C, 8 bits), of
+                frames (T H W C, 8 bits) or of samples (N) at the recipe's rate; or an iterable of these.
                 Audio that is longer than `audio.max_seconds` is read in parts, whose probabilities are averaged.
         """
         return self.inputs.one_or_all(self.answers, files)
@@ -69,16 +68,16 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     __call__ = predict
 
     def predict_files(self, files: Iterable[Input]) -> Iterator[ClassifiedMedia]:
-        """Predict the class of each of any number of files, in their order and in bounded memory."""
+        """Predict the class of each of any number of files, in order and in bounded memory."""
         return self.answers(self.inputs.each(files))
 
     def model_inputs(self, value: object, second: str | None) -> ModelInputs:
         if second is not None:
-            raise InputError("a classifier of files has no output to be given; leave the target out")
+            raise InputError("a classifier generates no text; leave the target out")
         return self.reader.model_inputs(value)
 
     def ranked_options(self, value: object, second: str | None) -> list[Answer]:
-        del second  # `model_inputs` refuses one
+        del second  # `model_inputs` rejects one
         [answer] = self.answers([[self.reader.decoded_file(value)]])
         return [Answer(answer.options())]
 
@@ -86,15 +85,17 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""
         facts: deque[tuple[int, bool]] = deque()  # the number of parts of each input, and whether all are silent
 
+        # The parts of all inputs share batches; `facts` says how many results belong to each input.
         def parts() -> Iterator[np.ndarray]:
             for one in decoded:
-                facts.append((len(one), all(map(self.reader.medium.is_silent, one))))
+                facts.append((len(one), all(map(self.reader.modality.is_silent, one))))
                 yield from one
 
         outputs = self.reader.run(parts(), lambda *batch: self.model(*batch).float().cpu())
         for logits in outputs:
             count, silent = facts.popleft()
             rest = [next(outputs) for _ in range(count - 1)]
+            # (parts, C) -> (C,)
             mean = torch.stack([logits, *rest]).softmax(-1).mean(0)
             answer = self.decision.classify(dict(zip(self.labels, mean.tolist(), strict=True)))
             yield ClassifiedMedia(answer.label, answer.probabilities, windows=count, silent=silent)

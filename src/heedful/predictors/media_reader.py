@@ -13,32 +13,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.architectures.model import Model, batches, evaluating
+from heedful.architectures.model import Model, evaluating
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.media.images import pixels_of
 from heedful.media.modality import modality_of, padded
-from heedful.predictors.predictor import Done, InputKind, ModelInputs, described
+from heedful.predictors.predictor import Done, InputKind, ModelInputs, described, with_article
 from heedful.storage.paths import unreadable
+from heedful.text.sequences import batches
 
-Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # also pixels, samples or frames
+Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # arrays of pixels, samples or frames
 R = TypeVar("R")
 D = TypeVar("D")
 
 
 class _ByName(type):
-    """Type of a class whose instances are known by the name of theirs, so that its package need not be installed."""
+    """Metaclass of a class that stands for Pillow's image class; Pillow need not be installed."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return any((kind.__module__, kind.__name__) == ("PIL.Image", "Image") for kind in type(value).__mro__)
 
 
 class PillowImage(metaclass=_ByName):
-    """Images of Pillow."""
+    """Pillow images."""
 
 
 SINGLE = (str, PathLike, bytes, np.ndarray, torch.Tensor, BufferedIOBase, PillowImage)
-GIVE = "the name of a file, bytes, an open file, an image of Pillow or an array"
+GIVE = "a file name, bytes, an open file, a Pillow image or an array"
 BATCH_TOKENS = 8192  # positions in the stack
 WINDOW = 16  # batches that are decoded at a time
 
@@ -48,31 +49,27 @@ class MediaReader:
 
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
-        self.medium = modality_of(recipe)
-        self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
+        self.modality = modality_of(recipe)
+        self.inputs = InputKind(self.modality.noun, SINGLE, self.decoded, GIVE)
 
     def decoded(self, value: object) -> np.ndarray:
-        """Decode an input: the name of a file, its bytes, an open file, an image, or an array of pixels or samples."""
-        return self._decode(value, self.medium.read, self.medium.from_array)
+        """Decode an input: a file name, bytes, an open file, an image, or an array of pixels or samples."""
+        return self._decode(value, self.modality.read, self.modality.from_array)
 
     def decoded_file(self, value: object) -> np.ndarray:
-        """Decode an input as `decoded` does; a string is refused.
-
-        Whoever sends one to a server cannot open the files of the server by their names.
-        """
+        """Decode an input as `decoded` does, except for names, so that a request cannot open files of the server."""
         if isinstance(value, str):
-            raise InputError(f"the model reads no text, but a {self.medium.noun}; give a file")
+            raise InputError(f"the model reads {self.modality.noun}s, not text; give a file")
         return self.decoded(value)
 
     def model_inputs(self, value: object) -> ModelInputs:
-        """Prepare one file as the model reads it."""
         decoded = self.decoded_file(value)
         device = next(self.model.parameters()).device
-        return ModelInputs([x.to(device) for x in padded([self.medium.features(decoded)])], decoded)
+        return ModelInputs([x.to(device) for x in padded([self.modality.features(decoded)])], decoded)
 
     def parts(self, value: object) -> list[np.ndarray]:
-        """Decode an input of any length, cut into parts that the model reads; see `Modality.read_parts`."""
-        return self._decode(value, self.medium.read_parts, self.medium.parts_of_array)
+        """Decode an input of any length, split into parts that the model can read; see `Modality.read_parts`."""
+        return self._decode(value, self.modality.read_parts, self.modality.parts_of_array)
 
     def _decode(self, value: object, read: Callable[[bytes], D], of_array: Callable[[np.ndarray], D]) -> D:
         if isinstance(value, torch.Tensor):
@@ -86,7 +83,7 @@ class MediaReader:
         if isinstance(value, PillowImage):
             return of_array(pixels_of(value))
         if not isinstance(value, str | PathLike):
-            raise InputError(f"{described(value)} is no {self.medium.noun}; give {GIVE}")
+            raise InputError(f"{described(value)} is not {with_article(self.modality.noun)}; give {GIVE}")
         try:
             return read(Path(value).read_bytes())
         except OSError as error:
@@ -101,32 +98,34 @@ class MediaReader:
         batch_tokens: int = BATCH_TOKENS,
         done: Done = lambda _: None,
     ) -> Iterator[R]:
-        """Apply a function to decoded inputs, and yield the result of each, in order.
+        """Apply a function to any number of decoded inputs, and yield the result of each, in order.
 
         Args:
-            decoded: any number of inputs.
-            apply: takes the inputs (B N F) and the padding mask (B N) of a batch, and gives the result of each input.
-            batch_tokens: positions of the stack in a batch; no result depends on it.
+            decoded: the inputs.
+            apply: maps the inputs (B N F) and the padding mask (B N) of a batch to the result of each input.
+            batch_tokens: number of positions in a batch; no result depends on it.
             done: called with the number of inputs just finished, after each batch.
         """
         device = next(self.model.parameters()).device
         for window in self.windows(decoded, WINDOW * batch_tokens):
             results: dict[int, R] = {}
             with torch.inference_mode(), evaluating(self.model):
-                for batch in batches([range(self.medium.tokens(one)) for one in window], batch_tokens):
-                    inputs, padding_mask = padded([self.medium.features(window[i]) for i in batch])
+                # `batches` only measures rows, so a range takes the place of each input.
+                for batch in batches([range(self.modality.tokens(one)) for one in window], batch_tokens):
+                    inputs, padding_mask = padded([self.modality.features(window[i]) for i in batch])
                     results |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)
                     done(len(batch))
+            # After inference mode, which would otherwise be active in the caller while this generator waits.
             yield from (results[index] for index in range(len(window)))
 
     def windows(self, decoded: Iterable[np.ndarray], tokens: int) -> Iterator[list[np.ndarray]]:
-        """Split decoded inputs into lists that fit into memory: at most `medium.window`, of about so many positions."""
+        """Split decoded inputs into lists that fit into memory: up to `modality.window`, or `tokens` positions."""
         window: list[np.ndarray] = []
         size = 0
         for one in decoded:
             window.append(one)
-            size += self.medium.tokens(one)
-            if len(window) == self.medium.window or size >= tokens:
+            size += self.modality.tokens(one)
+            if len(window) == self.modality.window or size >= tokens:
                 yield window
                 window, size = [], 0
         if window:

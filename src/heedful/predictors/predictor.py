@@ -6,20 +6,19 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from reprlib import repr as shortened
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
-import numpy as np
-import torch
-from torch import nn
-
-from heedful.architectures.model import Model
 from heedful.config.options import TABLES, with_options
 from heedful.config.schema import DecodeConfig, Recipe
 from heedful.errors import InputError
-from heedful.machine.device import choose_device
-from heedful.nn.int8 import Int8Linear
 from heedful.predictors.outputs import Answer
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+
+if TYPE_CHECKING:  # a translator with another engine does not need torch
+    import numpy as np
+    import torch
+
+    from heedful.architectures.model import Model
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -30,10 +29,10 @@ class InputKind(Generic[T]):
     """Kind of input that a predictor takes, such as texts: one is distinguished from several, and each is read.
 
     Attributes:
-        noun: what one input is called in messages, such as "text".
+        noun: the name of one input in messages, such as "text".
         types: the Python types of one input; anything else is an iterable of several.
-        read: converts an input to the form that the predictor computes with, or raises an InputError.
-        remedy: what to give, for messages, such as "a string".
+        read: converts an input to the form that the predictor works with, or raises an InputError.
+        remedy: the expected input, for messages, such as "a string".
     """
 
     noun: str
@@ -42,7 +41,7 @@ class InputKind(Generic[T]):
     remedy: str
 
     def one_or_all(self, answers: Callable[[Iterator[T]], Iterator[A]], inputs: object) -> A | list[A]:
-        """Answer one input by one result, and an iterable of inputs by a list of results in order."""
+        """Return one result for a single input, and a list of results, in order, for an iterable of inputs."""
         if isinstance(inputs, self.types):
             [answer] = answers(iter([self.read(inputs)]))
             return answer
@@ -52,27 +51,30 @@ class InputKind(Generic[T]):
         """Iterate over the inputs of an iterable and read each; an error names the number of the input, from 1."""
         if isinstance(inputs, self.types):
             raise InputError(
-                f"{described(inputs)} is one {self.noun}, where several are read one after another; put it in a list"
+                f"{described(inputs)} is a single {self.noun}, but several are expected here; put it in a list"
             )
+        # Bytes and mappings are iterable as well, but their items, integers and keys, are not meant as inputs.
         if not isinstance(inputs, Iterable) or isinstance(inputs, bytes | Mapping) or getattr(inputs, "ndim", 1) == 0:
             raise InputError(
-                f"{described(inputs)} is no {self.noun}, nor a list of several; give {self.remedy}, or several in a "
-                "list"
+                f"{described(inputs)} is neither {with_article(self.noun)} nor a list; give {self.remedy}, or a list "
+                "for several inputs"
             )
-        return self._numbered(inputs)
 
-    def _numbered(self, inputs: Iterable[object]) -> Iterator[T]:
-        for number, one in enumerate(inputs, start=1):
-            try:
-                converted = self.read(one)
-            except InputError as error:
-                raise InputError(f"{self.noun} {number}: {error}") from error
-            yield converted
+        # A separate generator, so that the checks above run at the call, not when the first result is read.
+        def numbered() -> Iterator[T]:
+            for number, one in enumerate(inputs, start=1):
+                try:
+                    converted = self.read(one)
+                except InputError as error:
+                    raise InputError(f"{self.noun} {number}: {error}") from error
+                yield converted
+
+        return numbered()
 
 
 def as_text(value: object) -> str:
     if not isinstance(value, str):
-        raise InputError(f"{described(value)} is no text; give a string")
+        raise InputError(f"{described(value)} is not a text; give a string")
     return value
 
 
@@ -84,7 +86,11 @@ def described(value: object) -> str:
     return "None" if value is None else f"{shortened(value)} ({type(value).__name__})"
 
 
-M_co = TypeVar("M_co", bound=Model, covariant=True)
+def with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+M_co = TypeVar("M_co", bound="Model", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
 P = TypeVar("P", bound="Predictor[Model, object]")
 
@@ -92,7 +98,7 @@ Done = Callable[[int], object]  # called with the number of texts just finished,
 
 
 def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: str) -> None:
-    """Check that a call which gives one text for each input is not asked for the n best."""
+    """Reject `n_best` above 1 in the options of a call that returns one text for each input."""
     if "n_best" in options and config.n_best > 1:
         raise InputError(f"n_best = {config.n_best}: {remedy}")
 
@@ -100,23 +106,23 @@ def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: 
 class ModelInputs(NamedTuple):
     """Arguments of a model for one input without padding, and what is at the positions of its first stack."""
 
-    arguments: Sequence[torch.Tensor]
-    tokens: list[int] | np.ndarray  # token ids, or a decoded file
+    arguments: "Sequence[torch.Tensor]"
+    tokens: "list[int] | np.ndarray"  # token ids, or a decoded file
 
 
 class Predictor(ABC, Generic[M_co, A_co]):
     """Base class of predictors: a trained model with its tokenizer, ready for use; `heedful.load` returns one.
 
-    A subclass defines `predict`, most often by another name of its field as well, and a method that reads any number of
-    texts in bounded memory, which both use: `translate` and `translate_lines`. A predictor is called like a function,
-    too.
+    A subclass defines `predict`, usually with a second name from its field, such as `translate`, and a method that
+    reads any number of texts in bounded memory, such as `translate_lines`. A predictor can also be called like a
+    function.
 
     Attributes:
-        model: the torch module that computes.
+        model: the torch module.
         recipe: the recipe that the model was trained with; None for a model that was not loaded from a folder.
-        tokenizer: the tokenizer of the text that the model reads, or writes if it reads none; None for a model without
-            text.
-        config: the settings by which the model writes: [decode] or [generate].
+        tokenizer: the tokenizer of the text that the model reads or, if it reads none, generates; None for a model
+            without text.
+        config: the settings for generating text: [decode] or [generate].
         reader: runs the model on texts or files in batches; a generator and a translator have none.
         reads_files: True for a predictor of images, audio or video, whose `reader` decodes them.
     """
@@ -129,7 +135,8 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.__call__ = cls.predict  # a predictor that is called like a function does what its own `predict` does
+        # A call looks up `__call__` in the class; the inherited one is the `predict` of the base class.
+        cls.__call__ = cls.predict  # the `predict` of the subclass
 
     def __init__(self, model: M_co) -> None:
         self.model = model
@@ -140,58 +147,55 @@ class Predictor(ABC, Generic[M_co, A_co]):
     def predict(self, texts: Iterable[str], /) -> Collection[A_co]: ...
     @abstractmethod
     def predict(self, texts: str | Iterable[str], /) -> A_co | Collection[A_co]:
-        """Compute the answer to a text, or the answers to several texts in their order.
+        """Compute the answer to a text, or the answers to several texts, in order.
 
         Args:
-            texts: a string, which has one answer; or an iterable of strings, which has as many answers.
+            texts: a string, which gives one answer; or an iterable of strings, which gives a list of answers.
         """
 
-    __call__ = predict  # for type checkers; what runs is the subclass's own, see `__init_subclass__`
+    __call__ = predict  # for type checkers, see `__init_subclass__`
 
     @cached_property
     def tokenizers(self) -> TokenizerPair:
-        """Tokenizers of what the model reads and of what it writes: one twice, or none for a model without text."""
+        """Tokenizers of what the model reads and of what it generates: one twice, or none for a model without text."""
         return NoTokenizers() if self.tokenizer is None else TokenizerPair(self.tokenizer, self.tokenizer)
 
     def _configured(self: P, options: Mapping[str, Any]) -> P:
-        """Copy of the predictor that shares its model, with other values for some of the settings in `config`."""
+        """Copy the predictor, sharing its model, with different values for some of the settings in `config`."""
         changed = copy(self)
         changed.config = with_options(self.config, options)
         changed.recipe = self.recipe and replace(self.recipe, **{TABLES[type(self.config)]: changed.config})
         return changed
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> "torch.device":
         return next(self.model.parameters()).device
 
     @property
     def precision(self) -> str:
-        """Number format of the weights: a torch type such as "float32", or "int8" for a quantised model."""
-        if any(isinstance(module, Int8Linear) for module in self.model.modules()):
-            return "int8"
+        """Number format of the weights, such as "float32"."""
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
-    def to(self: P, device: str | torch.device) -> P:
+    def to(self: P, device: "str | torch.device") -> P:
         """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor."""
-        target = choose_device(device)
-        if self.precision == "int8" and target.type != "cpu":
-            raise InputError(f"int8 is for processors, and not for {target}; load the model in float32 to move it")
-        self.model.to(target)
+        from heedful.machine.device import choose_device
+
+        self.model.to(choose_device(device))
         return self
 
     def __repr__(self) -> str:
         facts = [] if self.recipe is None else [f"task={self.recipe.task!r}", f"family={self.recipe.model.family!r}"]
-        facts += [f"parameters={sum(weight.numel() for weight in weights_of(self.model)):_}"]
+        facts += [f"parameters={sum(weight.numel() for weight in self.model.parameters()):_}"]
         facts += [f"precision={self.precision!r}", f"device={str(self.device)!r}"]
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def model_inputs(self, value: Any, second: str | None) -> ModelInputs | None:
-        """Prepare a text, a pair or a file as the model reads it, for the inspector; None: it cannot be inspected."""
+        """Prepare a text, a pair or a file as the model reads it, for the inspector; None if it cannot be inspected."""
         del value, second
         return None
 
     def ranked_options(self, value: Any, second: str | None) -> list[Answer]:
-        """Answer a text, a pair of texts or a file by options, for the inspector; none if the model chooses nothing."""
+        """Return the possible outputs for a text, a pair or a file, for the inspector; none if the model ranks none."""
         del value, second
         return []
 
@@ -200,10 +204,4 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return self.tokenizers.source.unknown(text)
 
 
-AnyPredictor = Predictor[Model, object]  # the predictor of a model whose task is not known
-
-
-def weights_of(model: nn.Module) -> Iterator[torch.Tensor]:
-    """Iterate over all weights of a model, each once, including int8 weights, which torch holds as buffers."""
-    yield from model.parameters()
-    yield from (buffer for buffer in model.buffers() if buffer.dtype == torch.int8)
+AnyPredictor = Predictor["Model", object]  # the predictor of a model whose task is not known

@@ -1,4 +1,4 @@
-"""Tagging of words (such as named entity recognition): a tag for each word by the Viterbi algorithm, and entities."""
+"""Tagging of words, such as named entity recognition: a tag for each word, by the Viterbi algorithm, and entities."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,26 +31,26 @@ def viterbi(
 
     Args:
         scores: the score of each state at each step, such as log-probabilities.
-        follows: True at (i, j) if state j may come after state i.
+        follows: True at (i, j) if state j may follow state i.
         first: True for the states that may begin a sequence.
         last: True for the states that may end a sequence.
     """
     if not len(scores):
         return []
-    total, came_from = np.where(first, scores[0], -np.inf), []
+    total, predecessors = np.where(first, scores[0], -np.inf), []
     for row in scores[1:]:
-        paths = np.where(follows, total[:, None], -np.inf)  # (C, C): the best path to each state, and on to each next
-        came_from.append(paths.argmax(0))
+        paths = np.where(follows, total[:, None], -np.inf)  # (C, C): the best path to each state, then to each next
+        predecessors.append(paths.argmax(0))
         total = paths.max(0) + row
     path = [int(np.where(last, total, -np.inf).argmax())]
-    for before in reversed(came_from):
+    for before in reversed(predecessors):
         path.append(int(before[path[-1]]))
     return path[::-1]
 
 
 @dataclass(frozen=True)
 class Entity:
-    """Entity found in a sentence: words `begin` to `end` - 1, from 0, with the joint probability of their tags."""
+    """Entity in a sentence: words `begin` to `end` - 1, from 0, with the joint probability of their tags."""
 
     text: str
     kind: str
@@ -61,7 +61,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class TaggedWords:
-    """Tagged sentence: its words, a tag for each word, and the entities that the tags describe."""
+    """Words of a sentence, a tag for each, and the entities that the tags describe."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -75,10 +75,10 @@ class TaggedWords:
 
 
 class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
-    """Tagger of words: a trained model with its tokenizer, which gives only tag sequences that the scheme allows.
+    """Tagger of words: a trained model with its tokenizer, which predicts only tag sequences that the scheme allows.
 
-    An input is a string, which is cut into words as those of the training data are, or a list of words inside a list of
-    inputs: `tagger.predict([["O'Brien", "lives", "here", "."]])`.
+    An input is a string, which is split into words like the training data, or a list of words inside a list of inputs:
+    `tagger.predict([["O'Brien", "lives", "here", "."]])`.
     """
 
     columns = ("words", "tags")
@@ -88,6 +88,7 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         self.causal = model.backbone.causal
         self.cutter = WordCutter(data.words)
         self.tags = data.labels
+        # The best tags of single words may form sequences that the scheme forbids, such as I-person after B-place.
         self.follows = np.array(
             [[may_follow(before, tag, data.labels) for tag in data.labels] for before in data.labels]
         )
@@ -95,20 +96,18 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         self.last = np.array([may_follow(tag, "O", data.labels) for tag in data.labels])
 
     def answers(self, texts: Iterator[Text]) -> Iterator[TaggedWords]:
-        """Tag the words of each text, which is split as `words` does."""
         return self.tag(self.words(text) for text in texts)
 
     def windows(self, text: Text) -> list[list[int]]:
-        """Encode a text as the rows of token ids that the model reads: one for each window of its words."""
         return [row.ids for row in self.rows(self.words(text))]
 
     def options_of(self, answer: TaggedWords) -> list[Option]:
         return [Option(f"{entity.text}: {entity.kind}", entity.probability) for entity in answer.spans]
 
     def words(self, text: Text) -> list[str]:
-        """Cut a text as the words of the training data are cut; the words of a `CutText` are as they are given.
+        """Split a text into words like the training data; a `CutText` is already split.
 
-        A model whose tokenizer is for pretokenized text has words that end at spaces only.
+        With a tokenizer for pretokenized text, only spaces separate words.
         """
         self.check(text)
         line = text.first
@@ -117,18 +116,17 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         return line.split() if self.tokenizer.config.pretokenized else self.cutter.cut(line)
 
     def check(self, text: Text) -> None:
-        """Check that an input is a single text."""
         if text.second is not None:
             raise InputError(
                 f"{text.first[:40]!r} and {text.second[:40]!r} are a pair; a tagger reads lines without tabs"
             )
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedWords]:
-        """Tag the words of sentences, each a list of words; yield the tagged words of each sentence."""
+        """Tag the words of sentences, each a list of words."""
         inputs, copies = tee((words, self.rows(words)) for words in SENTENCES.each(sentences))
         outputs = self.reader.read_groups([row.ids for row in rows] for _, rows in copies)
         for (words, rows), results in zip(inputs, outputs, strict=True):
-            # each word has its logits from the row that shows it with most context
+            # The logits of each word come from the window in which it has the most context.
             logits = torch.zeros(len(words), results[0].size(-1))
             for row, result in zip(rows, results, strict=True):
                 for word, place in row.places:
@@ -136,13 +134,14 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
             yield self.decide(words, logits)
 
     def rows(self, words: Sequence[str]) -> list[WordRow]:
-        """Encode the words of a sentence as rows of token ids, several if the sentence is too long for one."""
+        """Encode the words of a sentence as rows of token ids: windows, if the sentence is too long for one row."""
         return rows_of_words(self.tokenizer, words, self.reader.longest, causal=self.causal)
 
     def decide(self, words: Sequence[str], logits: Tensor) -> TaggedWords:
         """Choose the most probable allowed sequence of tags, given the logits of each word, (N, C)."""
         scores = logits.log_softmax(-1).numpy()
         path = viterbi(scores, self.follows, self.first, self.last)
+        # (N, C) -> (N,)
         log_probs = scores[np.arange(len(path)), path]
         tags = tuple(self.tags[tag] for tag in path)
         entities = tuple(
@@ -154,7 +153,9 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
 
 def as_words(value: object) -> Sequence[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InputError(f"{described(value)} is no list of words; `predict` takes texts and cuts them into words")
+        raise InputError(
+            f"{described(value)} is not a list of words; `predict` also takes texts, and splits them into words"
+        )
     return [as_text(word) for word in value]
 
 
@@ -162,7 +163,7 @@ SENTENCES = InputKind("sentence", (str,), as_words, "a list of words")
 
 
 def as_sentence(value: Any) -> Text:
-    """Convert an input, a string or a list or array of words, to a text; a pair stays one, which `check` refuses."""
+    """Convert an input, a string or a list or array of words, to a text; a pair stays a pair, which `check` rejects."""
     words = value.tolist() if hasattr(value, "tolist") and not isinstance(value, str) else value
     is_list = isinstance(words, list) or (isinstance(words, tuple) and len(words) != 2)
     return Text(CutText(words)) if is_list else as_pair(value)

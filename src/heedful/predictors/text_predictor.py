@@ -1,44 +1,46 @@
-"""Predictors that give one answer for each text or pair of texts, computed in batches of similar length."""
+"""Predictors that give one answer for each text or text pair, computed in batches of similar length."""
 
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, tee
-from typing import Any, ClassVar, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, overload
 
-import torch
-from torch import Tensor, nn
-
-from heedful.architectures import Model
-from heedful.architectures.model import batches, check_numbers, evaluating
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
 from heedful.predictors.outputs import Answer, Option
 from heedful.predictors.predictor import Done, InputKind, ModelInputs, Predictor, as_text, described
-from heedful.text.sequences import is_cut, pad, segments, sequence
+from heedful.text.sequences import batches, is_cut, pad, segments, sequence
 from heedful.text.tokenizer import Tokenizer
 
+if TYPE_CHECKING:  # torch is imported with the model
+    import torch
+    from torch import Tensor, nn
+
+    from heedful.architectures import Model
+
 WINDOW = 1024  # texts read at a time: enough to make batches of similar length
-FIRST_WINDOW = 64  # texts of the first window, so that progress shows soon
+FIRST_WINDOW = 64  # texts in the first window, so that progress shows soon
 BATCH_TOKENS = 8192
 
 LOG = logging.getLogger(__name__)
 
-Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result for each row
+# Ids, padding mask and segments (B S) to one result for each row.
+Apply = Callable[["Tensor", "Tensor", "Tensor"], "Tensor"]
 
 
 class Text(NamedTuple):
-    """Input of a predictor: one text, or a pair of texts."""
+    """Input of a text predictor: one text, or a text pair."""
 
     first: str
     second: str | None = None
 
 
 class EncodedText(NamedTuple):
-    """Token ids of a text or pair, as the model reads it, and whether its end was cut off."""
+    """Token ids of a text or pair, as the model reads it."""
 
     ids: list[int]
-    truncated: bool
+    truncated: bool  # its end was cut off
 
 
 class BatchedModel:
@@ -47,58 +49,60 @@ class BatchedModel:
     Args:
         model: the model, in any mode.
         tokenizer: its tokenizer.
-        longest: the most tokens of a text or a pair; longer inputs lose their end.
+        longest: the maximum number of tokens in a text or pair; longer inputs lose their end.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: Tokenizer, longest: int) -> None:
+    def __init__(self, model: "nn.Module", tokenizer: Tokenizer, longest: int) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.longest = longest
         self.warned = False
 
-    def read(self, texts: Iterable[Text]) -> Iterator[Tensor]:
+    def read(self, texts: Iterable[Text]) -> "Iterator[Tensor]":
         """Run the model on texts; yield the result of each, on the CPU, in order."""
         return (result for (result,) in self.read_groups([self.encode(text)] for text in texts))
 
-    def read_groups(self, groups: Iterable[Sequence[list[int]]]) -> Iterator[list[Tensor]]:
-        """Run the model on groups of rows, such as the windows of a long text; yield each group's results, in order."""
+    def read_groups(self, groups: Iterable[Sequence[list[int]]]) -> "Iterator[list[Tensor]]":
+        """Run the model on groups of rows, such as the windows of a long text; yield the results of each group."""
         groups = iter(groups)
         for size in chain([FIRST_WINDOW], repeat(WINDOW)):
             if not (window := list(islice(groups, size))):
                 return
+            # Rows of all groups share batches; the results are divided among the groups in order.
             results = iter(self.read_rows([row for group in window for row in group], self.model))
             yield from (list(islice(results, len(group))) for group in window)
 
-    def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
+    def read_with_rows(self, texts: Iterable[Text]) -> "Iterator[tuple[EncodedText, Tensor]]":
         """Run the model on texts; yield the token ids of each text and its result, in order."""
         rows, copies = tee(map(self.row, texts))
         results = self.read_groups([row.ids] for row in copies)
         return ((row, result) for row, (result,) in zip(rows, results, strict=True))
 
     def encode(self, text: Text) -> list[int]:
-        """Encode a text or pair as the token ids that the model reads; warn of the first one whose end is cut off."""
+        """Encode a text or pair as the token ids that the model reads; warn about the first one that is truncated."""
         ids, truncated = self.row(text)
         if truncated and not self.warned:
             self.warned = True
-            LOG.warning("texts are cut to the %s tokens that the model reads, first %r", self.longest, text.first[:40])
+            LOG.warning("texts are truncated to the %s tokens that the model reads: %r", self.longest, text.first[:40])
         return ids
 
     def row(self, text: Text) -> EncodedText:
-        """Encode a text or pair as token ids, with a flag whether its end was cut off."""
         parts = [self.tokenizer.encode(part) for part in text if part is not None]
         ids = sequence(*parts, longest=self.longest)
         return EncodedText(ids, is_cut(ids, *parts))
 
-    @torch.inference_mode()
-    def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
+    def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> "list[Tensor]":
         """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
+        import torch
+
+        from heedful.architectures.model import check_numbers, evaluating
+
         outputs: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
-        with evaluating(self.model):
+        with torch.inference_mode(), evaluating(self.model):
             for batch in batches(rows, BATCH_TOKENS):
-                ids, padding_mask = pad([rows[i] for i in batch])
-                inputs = (torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids)))
-                results = apply(*inputs).float().cpu()
+                # To the CPU at once, so that the results of a window take no GPU memory.
+                results = apply(*padded_inputs([rows[i] for i in batch], device)).float().cpu()
                 check_numbers(results)
                 for index, result in zip(batch, results, strict=True):
                     outputs[index] = result
@@ -106,27 +110,29 @@ class BatchedModel:
         return outputs
 
 
-def row_inputs(model: nn.Module, row: list[int]) -> ModelInputs:
+def padded_inputs(rows: Sequence[list[int]], device: "torch.device") -> "list[Tensor]":
+    """Return token ids, padding mask and segments of rows of token ids, all (B S)."""
+    import torch
+
+    ids, padding_mask = pad(rows)
+    return [torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))]
+
+
+def row_inputs(model: "nn.Module", row: list[int]) -> ModelInputs:
     """Prepare one row of token ids, without padding, as a model reads it."""
-    ids, padding_mask = pad([row])
-    device = next(model.parameters()).device
-    return ModelInputs([torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))], row)
+    return ModelInputs(padded_inputs([row], next(model.parameters()).device), row)
 
 
-M_co = TypeVar("M_co", bound=Model, covariant=True)
+M_co = TypeVar("M_co", bound="Model", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
-Input = str | tuple[str, str | None] | list[str]  # a text, a pair of texts, or for taggers a list of words
+Input = str | tuple[str, str | None] | list[str]  # a text, a text pair, or for taggers a list of words
 
 
 class TextPredictor(Predictor[M_co, A_co]):
-    """Base class of predictors that give one answer for each text or pair of texts (classes, scores, tags, answers).
+    """Base class of predictors that give one answer for each text or text pair (classes, scores, tags, answers).
 
-    Answers are dataclasses whose `str` is one line, as `heedful predict` writes it.
-
-    Args:
-        model: the model.
-        tokenizer: its tokenizer.
-        data: its settings for data; the model reads at most `data.max_length` tokens.
+    Answers are dataclasses whose `str` is one line, as `heedful predict` prints it. The model reads at most
+    `data.max_length` tokens.
 
     Attributes:
         inputs: how an input is read.
@@ -147,7 +153,7 @@ class TextPredictor(Predictor[M_co, A_co]):
     @overload
     def predict(self, texts: Iterable[Input]) -> list[A_co]: ...
     def predict(self, texts: object) -> A_co | list[A_co]:
-        """Predict the answer to a text, or the answers to several texts in their order.
+        """Predict the answer to a text, or the answers to several texts, in order.
 
         Args:
             texts: a string or a `Text`, which has one answer; or an iterable of strings and pairs, which has a list of
@@ -158,18 +164,18 @@ class TextPredictor(Predictor[M_co, A_co]):
     __call__ = predict
 
     def predict_lines(self, texts: Iterable[Input]) -> Iterator[A_co]:
-        """Predict the answer to each of any number of texts, in their order and in bounded memory."""
+        """Predict the answer to each of any number of texts, in order and in bounded memory."""
         return self.answers(self.inputs.each(texts))
 
     def check(self, text: Text) -> None:
-        """Raise an InputError if the model does not read such a text; a predictor that reads only some overrides it."""
+        """Raise an InputError if the model cannot read a text, such as a single text if it reads pairs."""
 
     def model_inputs(self, value: str, second: str | None) -> ModelInputs:
         row, *others = self.windows(Text(value, second))
         if others:
             raise InputError(
-                f"the text is read in {len(others) + 1} parts of at most {self.reader.longest} tokens, of which a look "
-                "shows one; give a shorter text"
+                f"the text is read in {len(others) + 1} parts of at most {self.reader.longest} tokens, of which an "
+                "inspection shows only one; give a shorter text"
             )
         return row_inputs(self.model, row)
 
@@ -178,11 +184,11 @@ class TextPredictor(Predictor[M_co, A_co]):
         return [Answer(self.options_of(answer))]
 
     def options_of(self, answer: Any) -> list[Option]:
-        """Return the options of an answer with their probabilities, best first."""
+        """Return the possible outputs in an answer with their probabilities, best first."""
         return [Option(str(answer))]
 
     def windows(self, text: Text) -> list[list[int]]:
-        """Encode a text or pair as the rows of token ids that the model reads; several for a long text of some."""
+        """Encode a text or pair as the rows of token ids that the model reads: one, or several windows."""
         return [self.reader.encode(text)]
 
     def line(self, answer: Any) -> str:
@@ -199,17 +205,17 @@ class TextPredictor(Predictor[M_co, A_co]):
 
 
 def as_pair(value: object) -> Text:
-    """Convert an input, a string or a tuple of two, to a text or a pair of texts."""
+    """Convert an input, a string or a tuple of two, to a text or a text pair."""
     if isinstance(value, tuple) and len(value) == 2:
         first, second = value
         return Text(as_text(first), None if second is None else as_text(second))
     if not isinstance(value, str):
-        raise InputError(f"{described(value)} is no text; give a string, or for a pair Text(first, second)")
+        raise InputError(f"{described(value)} is not a text; give a string, or for a pair Text(first, second)")
     return Text(value)
 
 
 class TextsAndPairs(InputKind[Text]):
-    """Texts and pairs of texts; two texts in a tuple, which may be either, are refused outside a list."""
+    """Texts and text pairs; two texts in a tuple, which may be either, are rejected outside a list."""
 
     def each(self, inputs: object) -> Iterator[Text]:
         if isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs):

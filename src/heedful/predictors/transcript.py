@@ -1,4 +1,4 @@
-"""Transcript of a recording: its text, in segments with their times, and the formats SRT, WebVTT and TSV."""
+"""Transcript of audio: its text, in segments with their times, and the formats SRT, WebVTT and TSV."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,34 +11,25 @@ from heedful.predictors.word_times import Word
 
 @dataclass(frozen=True)
 class Segment:
-    """Segment of a transcript: what was said from one second of the recording to another.
-
-    Attributes:
-        start: seconds from the beginning of the recording.
-        end: seconds from the beginning of the recording.
-        text: what was said.
-        tokens: its ids, without time stamps.
-        token_scores: log P of each of these tokens.
-        words: its words with their times; empty unless `word_timestamps` asks for them.
-    """
+    """Segment of a transcript, with its times in seconds from the beginning of the audio."""
 
     start: float
     end: float
     text: str
-    tokens: list[int]
-    token_scores: list[float]
-    words: list[Word] = field(default_factory=list)
+    tokens: list[int]  # ids, without timestamps
+    token_scores: Sequence[float]  # log P of each token
+    words: list[Word] = field(default_factory=list)  # with their times; empty without `word_timestamps`
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """Transcript of a recording.
+    """Transcript of audio.
 
     Attributes:
-        segments: what was said, in order; none in silence. Without time stamps, a segment is a window of the recording.
-        seconds: the length of the recording; of one that was not read to its end, of what was read.
-        language: the code of the language, such as "en"; None if the model does not say.
-        complete: False if what was said in a window of the recording reached the length limit, and was cut there.
+        segments: the text in order; none in silence. Without timestamps, a segment is a window of the audio.
+        seconds: the length of the audio or, if it was not read to its end, of the part that was read.
+        language: the language code, such as "en"; None if the model does not specify it.
+        complete: False if the text of a window reached the length limit and was cut there.
     """
 
     segments: list[Segment]
@@ -48,7 +39,7 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """The whole text: that of all segments, with a space between two unless both are Chinese or Japanese there."""
+        """Text of all segments, with a space between two unless both are Chinese or Japanese there."""
         return joined_texts([segment.text for segment in self.segments if segment.text])
 
     def __str__(self) -> str:
@@ -56,18 +47,18 @@ class Transcript:
 
 
 def joined_texts(texts: Sequence[str]) -> str:
-    """Join texts with a space between two of them, unless both have wide letters or marks there, as in Chinese."""
-    rest = [right if _unspaced(left[-1:]) and _unspaced(right[:1]) else f" {right}" for left, right in pairwise(texts)]
+    """Join texts with a space between two of them unless both have wide letters or marks there, as in Chinese."""
+
+    def is_unspaced(letter: str) -> bool:
+        wide = east_asian_width(letter or " ") in "WF" and category(letter)[0] in "LNP"
+        return wide and not name(letter, "").startswith("HANGUL")  # Korean also has wide letters, but writes spaces
+
+    pairs = pairwise(texts)
+    rest = [right if is_unspaced(left[-1:]) and is_unspaced(right[:1]) else f" {right}" for left, right in pairs]
     return "".join([*texts[:1], *rest])
 
 
-def _unspaced(letter: str) -> bool:
-    """True for a letter or a mark of Chinese or Japanese; Korean has wide letters, too, and writes spaces."""
-    wide = east_asian_width(letter or " ") in "WF" and category(letter)[0] in "LNP"
-    return wide and not name(letter, "").startswith("HANGUL")
-
-
-MAX_CUE_COLUMNS = 84  # two lines of 42, as subtitles have them
+MAX_CUE_COLUMNS = 84  # two lines of 42, as in subtitles
 MAX_CUE_SECONDS = 8.0
 MAX_PAUSE_SECONDS = 1.0  # within a cue
 SENTENCE_ENDS = tuple(".!?…。！？")
@@ -75,30 +66,26 @@ CLOSING = "\"'”’»）)」』]"
 
 
 def cues(segments: Sequence[Segment]) -> list[Segment]:
-    """Join the segments of one sentence to cues, where a cue can hold it: two lines, eight seconds, no long pause."""
+    """Join the segments of a sentence into cues of at most two lines and eight seconds, without a long pause."""
     joined: list[Segment] = []
     for segment in segments:
-        if not joined or not _continues(joined[-1], segment):
-            joined.append(segment)
-            continue
-        before = joined[-1]
-        joined[-1] = Segment(
-            before.start,
-            segment.end,
-            joined_texts([before.text, segment.text]),
-            [*before.tokens, *segment.tokens],
-            [*before.token_scores, *segment.token_scores],
-            [*before.words, *segment.words],
-        )
+        if joined:
+            before = joined[-1]
+            ended = before.text.rstrip(CLOSING).endswith(SENTENCE_ENDS)
+            fits = columns(before.text) + 1 + columns(segment.text) <= MAX_CUE_COLUMNS
+            near = segment.start - before.end <= MAX_PAUSE_SECONDS and segment.end - before.start <= MAX_CUE_SECONDS
+            if not ended and fits and near:
+                joined[-1] = Segment(
+                    before.start,
+                    segment.end,
+                    joined_texts([before.text, segment.text]),
+                    [*before.tokens, *segment.tokens],
+                    (),  # subtitles have none
+                    [*before.words, *segment.words],
+                )
+                continue
+        joined.append(segment)
     return joined
-
-
-def _continues(before: Segment, segment: Segment) -> bool:
-    """True if a segment continues the sentence of the one before, and both are one cue."""
-    ended = before.text.rstrip(CLOSING).endswith(SENTENCE_ENDS)
-    fits = columns(before.text) + 1 + columns(segment.text) <= MAX_CUE_COLUMNS
-    near = segment.start - before.end <= MAX_PAUSE_SECONDS and segment.end - before.start <= MAX_CUE_SECONDS
-    return not ended and fits and near
 
 
 def columns(text: str) -> int:
@@ -133,6 +120,7 @@ def _blocks(segments: Sequence[Segment], comma: str, spelled: Callable[[str], st
 
 def clock(seconds: float, comma: str = ".") -> str:
     """Format seconds as hours, minutes, seconds and thousandths: 00:01:02.345."""
+    # Rounded first, so that 59.9996 seconds become a minute and not 60 seconds.
     total, thousandths = divmod(round(seconds * 1000), 1000)
     minutes, rest = divmod(total, 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:{rest:02}{comma}{thousandths:03}"

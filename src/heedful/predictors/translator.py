@@ -3,26 +3,31 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
-import torch
-
-from heedful.architectures.model import SourceToTarget, batches, check_numbers, evaluating
 from heedful.config.options import DecodeOptions
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
-from heedful.machine.process import map_on_cores
-from heedful.predictors.outputs import TokenScores, log_probs_of
-from heedful.predictors.predictor import TEXTS, Done, InputKind, Predictor, as_text, check_one_text, described
-from heedful.search.beam import check_beam, search
+from heedful.predictors.outputs import TokenScores
+from heedful.predictors.predictor import (
+    TEXTS,
+    Done,
+    InputKind,
+    Predictor,
+    as_text,
+    check_one_text,
+    described,
+)
 from heedful.search.hypothesis import Hypothesis
-from heedful.text.sequences import pad
-from heedful.text.tokenizer import BOS, EOS, Tokenizer
+from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+
+if TYPE_CHECKING:  # torch is imported with the model
+    from heedful.architectures.model import SourceToTarget
 
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
 MAX_SOURCE_TOKENS = 1000  # with <eos>; the cost of attention grows with the square
-CHARACTERS_PER_TOKEN = 64  # more than any language has: a longer line is cut before it is encoded
+CHARACTERS_PER_TOKEN = 64  # more than in any language: a longer line is truncated before it is encoded
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Translation:
-    """Translation of one line: the n best alternatives, and whether the line was cut.
+    """Translation of one line: the n best alternatives, and whether the line was truncated.
 
     Attributes:
         alternatives: at most `n_best` translations, best first; none if the line is blank.
@@ -59,19 +64,20 @@ class Translation:
         return self.text
 
 
-class Translator(Predictor[SourceToTarget, str]):
+class Translator(Predictor["SourceToTarget", str]):
     """Translator: an encoder-decoder with its tokenizers. The translation of a line never depends on other lines."""
 
     tokenizer: Tokenizer
 
-    def __init__(self, model: SourceToTarget, tokenizers: TokenizerPair, config: DecodeConfig) -> None:
+    def __init__(self, model: "SourceToTarget", tokenizers: TokenizerPair, config: DecodeConfig) -> None:
         super().__init__(model)
         self.tokenizers = tokenizers
         self.tokenizer = tokenizers.source
         self.config: DecodeConfig = config
 
     def with_options(self, **options: Unpack[DecodeOptions]) -> "Translator":
-        """Create a translator that shares this model, with other settings for decoding."""
+        """Create a translator that shares this model, with different decoding settings."""
+        self.tokenizers.check_shortlist(options.get("shortlist", 0))
         return self._configured(options)
 
     @overload
@@ -81,14 +87,14 @@ class Translator(Predictor[SourceToTarget, str]):
     def translate(self, texts: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
         """Translate a text, usually a sentence, or each of several texts; a blank text has an empty translation.
 
-        `translate_lines` returns the n best translations of `decode.n_best`, not only the best.
+        Only the best translation is returned; `translate_lines` returns the `decode.n_best` best ones.
 
         Args:
             texts: a string, which has one translation; or an iterable of strings, which gives a list in the same order.
             options: keys of [decode] for this call, such as `beam=1`, as for `with_options`.
         """
         translator = self.with_options(**options)
-        remedy = "for the n best take `.alternatives` of what translate_lines(texts, n_best=...) gives"
+        remedy = "for the n best, use `.alternatives` of each result of translate_lines(texts, n_best=...)"
         check_one_text(options, translator.config, f"translate gives one translation of a text; {remedy}")
         return TEXTS.one_or_all(lambda lines: (each.text for each in translator.translate_lines(lines)), texts)
 
@@ -101,7 +107,7 @@ class Translator(Predictor[SourceToTarget, str]):
         done: Done = lambda _: None,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[Translation]:
-        """Translate any number of lines, in their order, and yield each translation with all its alternatives.
+        """Translate any number of lines, in order, and yield each translation with all its alternatives.
 
         Args:
             lines: texts, usually one sentence each.
@@ -113,9 +119,11 @@ class Translator(Predictor[SourceToTarget, str]):
 
     def _translated(self, lines: Iterator[str], window: int, done: Done) -> Iterator[Translation]:
         max_characters = self.longest_source * CHARACTERS_PER_TOKEN
+        # One character more than is read, which shows below that the line was longer.
         while texts := [line[: max_characters + 1] for line in islice(lines, window)]:
             rows = self.tokenizers.source.encode_batch(texts)
             rows = [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
+            # One place is for <eos>.
             outputs = self.search_rows([row[: self.longest_source - 1] for row in rows], done)
 
             for text, row, hypotheses in zip(texts, rows, outputs, strict=True):
@@ -135,10 +143,9 @@ class Translator(Predictor[SourceToTarget, str]):
                 order.
 
         Raises:
-            InputError: an input is not a pair of texts, or a text is longer than the model reads.
             RunError: the model's output is not a number.
         """
-        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # its characters, or names of columns, would be pairs
+        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # its characters, or column names, would be pairs
             as_pair(pairs)
         return PAIRS.one_or_all(self._scored, pairs)
 
@@ -148,73 +155,47 @@ class Translator(Predictor[SourceToTarget, str]):
         while window := list(islice(pairs, WINDOW)):
             sources = [[*row, EOS] for row in self.tokenizers.source.encode_batch([source for source, _ in window])]
             targets = [[*row, EOS] for row in self.tokenizers.target.encode_batch([target for _, target in window])]
+            # A score of a truncated text would look like that of the whole text, so a long pair is an error.
             for rows in zip(sources, targets, strict=True):
                 number += 1
                 for row, (side, limit) in zip(rows, limits.items(), strict=True):
                     if limit is not None and len(row) > limit:
                         raise InputError(
-                            f"pair {number}: the {side} has {len(row):,} tokens, and the model reads {limit:,}; "
+                            f"pair {number}: the {side} has {len(row):,} tokens, but the model reads {limit:,}; "
                             "shorten it"
                         )
             scores = self._score_rows(sources, targets)
             yield from map(TokenScores, targets, map(self.tokenizers.target.pieces, targets), scores)
 
-    @torch.inference_mode()
     def _score_rows(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
-        scores: list[list[float]] = [[]] * len(sources)
-        longer = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
-        with evaluating(self.model):
-            for batch in batches(longer, self.config.batch_tokens):
-                source, source_mask = self._padded([sources[i] for i in batch])
-                target, target_mask = self._padded([[BOS, *targets[i]] for i in batch])
-                hidden = self.model.hidden(source, source_mask, target[:, :-1], target_mask[:, 1:])
-                for index, states, row in zip(batch, hidden, target, strict=True):
-                    size = len(targets[index])
-                    log_probs = log_probs_of(states[:size], row[1 : size + 1], self.model.output)
-                    check_numbers(log_probs)
-                    scores[index] = log_probs.tolist()
-        return scores
+        from heedful.search.source_to_target import score_rows
 
-    def _padded(self, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        ids, padding_mask = (torch.from_numpy(x).to(self.device) for x in pad(rows))
-        return ids, padding_mask
+        return score_rows(self.model, sources, targets, self.config.batch_tokens)
 
     def search_rows(self, rows: list[list[int]], done: Done = lambda _: None) -> list[list[Hypothesis]]:
         """Find the `n_best` translations of each row of token ids without <eos>, best first; an empty row has none.
 
         `done` is called with the number of rows just searched, after each batch.
         """
-        check_beam(self.config.beam, len(self.tokenizers.target), self.device)
-        outputs: list[list[Hypothesis]] = [[] for _ in rows]
-        places = list(batches(rows, self.config.batch_tokens // self.config.beam))
-        done(sum(not row for row in rows))
-        with evaluating(self.model):
-            searches = map_on_cores(self._search, [[rows[i] for i in batch] for batch in places], self.device)
-            for batch, hypotheses in zip(places, searches, strict=True):
-                for index, best in zip(batch, hypotheses, strict=True):
-                    outputs[index] = best
-                done(len(batch))
-        return outputs
+        from heedful.search.beam import check_beam
+        from heedful.search.source_to_target import search_rows
 
-    @torch.inference_mode()
-    def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
-        source, padding_mask = self._padded([[*row, EOS] for row in rows])
+        check_beam(self.config.beam, len(self.tokenizers.target), self.device)
         limits = [self.longest_output(len(row)) for row in rows]
-        return search(self.model.start(source, padding_mask), limits, self.config)
+        return search_rows(self.model, rows, limits, self.config, done, self.tokenizers.shortlist)
 
     @property
     def longest_source(self) -> int:
-        """The most source tokens that are read, <eos> counted; the rest of a longer line is not translated."""
+        """Maximum number of source tokens, with <eos>; the rest of a longer line is not translated."""
         return min(self.model.max_positions() or MAX_SOURCE_TOKENS, MAX_SOURCE_TOKENS)
 
     def longest_output(self, source: int) -> int:
-        """The most tokens of a translation, <eos> counted, of a source with so many tokens without <eos>."""
+        """Return the maximum number of tokens in a translation, with <eos>; `source` is the source length without."""
         limit = source + self.config.extra
         return min(limit, self.model.max_target_positions() or limit)
 
 
 def as_pair(value: object) -> tuple[str, str]:
-    """Check that an input is a pair of a source and a translation."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         raise InputError(f"{described(value)} is not a pair; give (source, translation), or several in a list")
     return as_text(value[0]), as_text(value[1])

@@ -1,12 +1,11 @@
-"""When each word of a transcript was said: cross-attention of a Whisper, aligned by dynamic time warping.
+"""Times of the words of a transcript: Whisper's cross-attention, aligned by dynamic time warping.
 
-Some heads of a Whisper's cross-attention look at the sound of the token that is written next (Radford et al. 2022 leave
-that to their code; Sakoe & Chiba 1978 for the alignment). T tokens, S positions of the encoder, H heads.
+Some heads of Whisper's cross-attention attend to the audio of the token that is generated next (Radford et al. 2022, in
+their code; Sakoe & Chiba 1978 for the alignment). T tokens, S positions of the encoder, H heads.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,64 +16,58 @@ from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
 
 from heedful.architectures.model import SourceToTarget
+from heedful.config.schema import Recipe
 from heedful.nn.attention import scaled_scores, softmax
 
-SMOOTHED = 7  # positions of the encoder over which the median of weights is taken
-SWITCH = threading.Lock()  # a model records for one caller at a time
+MEDIAN_WIDTH = 7  # positions of the encoder
+LOCK = threading.Lock()  # a model records for one caller at a time
 
 
 @dataclass(frozen=True)
 class Word:
-    """Word of a transcript.
-
-    Attributes:
-        start: seconds from the beginning of the recording.
-        end: seconds from the beginning of the recording.
-        text: the word with its punctuation.
-        score: mean log P of its tokens.
-    """
+    """Word of a transcript with its punctuation, and its times in seconds from the beginning of the audio."""
 
     start: float
     end: float
     text: str
-    score: float
+    score: float  # mean log P of its tokens
+
+
+def alignment_heads(recipe: Recipe) -> Sequence[int]:
+    """Return the heads that follow the speech; if the recipe lists none, those of the upper half of the decoder."""
+    model = recipe.model
+    upper = range(model.decoder_layers // 2 * model.heads, model.decoder_layers * model.heads)
+    return recipe.transcribe.alignment_heads or upper
 
 
 def head_weights(
     model: SourceToTarget, source: Tensor, padding_mask: Tensor, target: Tensor, heads: Sequence[int]
 ) -> Float[Tensor, "H T S"]:
-    """Compute the cross-attention weights of some heads for the frames of one recording (1 N F) and its tokens (1 T).
+    """Compute the cross-attention weights of some heads for the frames of one clip (1 N F) and its tokens (1 T).
 
-    The heads are counted through the layers of the decoder.
+    The heads are numbered across all decoder layers.
     """
-    recorded: list[Tensor] = []
-    with recording(model, recorded), torch.inference_mode():
-        model.hidden(source, padding_mask, target, torch.ones_like(target, dtype=torch.bool))
-    weights = torch.cat(recorded)  # layers one after another, the heads of each in order
-    return weights[list(heads)].float().cpu()
-
-
-@contextmanager
-def recording(model: SourceToTarget, recorded: list[Tensor]) -> Iterator[None]:
-    """Append the cross-attention weights (H T S) of each decoder layer to a list while the context lasts."""
     blocks: Any = model.get_submodule("decoder.blocks")
     kernels = [block.cross_attention.attention_fn for block in blocks]
+    recorded: list[Tensor] = []  # (H T S) of each layer
 
+    # The attention kernel does not return its weights, so they are computed separately.
     def recorder(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float = 0.0) -> Tensor:
+        def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float = 0.0) -> Tensor:
             recorded.append(softmax(scaled_scores(q, k) + bias)[0])
-            return kernel(q, k, v, bias, rate)
+            return kernel(q, k, v, bias, p)
 
         return attend
 
-    with SWITCH:
+    with LOCK, torch.inference_mode():
         try:
             for block, kernel in zip(blocks, kernels, strict=True):
                 block.cross_attention.attention_fn = recorder(kernel)
-            yield
+            model.hidden(source, padding_mask, target, torch.ones_like(target, dtype=torch.bool))
         finally:
             for block, kernel in zip(blocks, kernels, strict=True):
                 block.cross_attention.attention_fn = kernel
+    return torch.cat(recorded)[list(heads)].float().cpu()
 
 
 def has_cross_attention(model: SourceToTarget) -> bool:
@@ -84,28 +77,31 @@ def has_cross_attention(model: SourceToTarget) -> bool:
 
 
 def token_times(weights: Float[Tensor, "H T S"], positions: int, begin: int, end: int) -> Float64[np.ndarray, " N"]:
-    """Align tokens with positions of the encoder: where the sound of the token after each of N tokens begins.
+    """Align tokens with positions of the encoder: return where the audio of the token after each of N tokens begins.
 
     Args:
-        weights: the attention of heads from each token to the sound of the next.
-        positions: the number of positions that hold sound, and not padding.
+        weights: the attention of heads from each token to the audio of the next.
+        positions: the number of positions that contain audio, not padding.
         begin: the first of the N tokens among the T.
-        end: the place after the last of them.
+        end: the index after the last of them.
     """
     # Attention to padding does not count.
     shares = weights[:, :, : max(1, positions)].double().numpy()
     total = shares.sum(axis=2, keepdims=True)
     shares = shares / np.where(total > 0, total, 1.0)
 
-    # Each head and position is scaled over all T tokens, those of the prompt and <eos> as well.
+    # Each head and position is scaled over all T tokens, including those of the prompt and <eos>.
     spread = shares.std(axis=1, keepdims=True)
     scaled = (shares - shares.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
 
-    side = SMOOTHED // 2
+    # The median along the audio removes single outliers, as in Whisper's code.
+    side = MEDIAN_WIDTH // 2
     if scaled.shape[2] > side:
         mirrored = np.pad(scaled, ((0, 0), (0, 0), (side, side)), mode="reflect")
-        scaled = np.median(sliding_window_view(mirrored, SMOOTHED, axis=2), axis=-1)
+        scaled = np.median(sliding_window_view(mirrored, MEDIAN_WIDTH, axis=2), axis=-1)
+    # (H, T, S) -> (N, S). The path of the largest attention is the cheapest one of its negative.
     rows, columns = warping_path(-scaled.mean(axis=0)[begin:end])
+    # `argmax` is the first cell of a row: where the audio of its token begins.
     return np.array([columns[np.argmax(rows == row)] for row in range(end - begin)], dtype=np.float64)
 
 
@@ -119,6 +115,7 @@ def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarr
         for column in range(columns):
             here[column + 1] = costs[column] + min(before[column], before[column + 1], here[column])
         total[row + 1] = here
+    # Back from the end, each time to the cell from which the sum came.
     row, column = rows, columns
     path = []
     while row > 0 and column > 0:
@@ -130,17 +127,14 @@ def warping_path(cost: Float64[np.ndarray, "T S"]) -> tuple[np.ndarray, np.ndarr
 
 
 def words_of(spelled: Sequence[bytes], times: Sequence[tuple[float, float]], scores: Sequence[float]) -> list[Word]:
-    """Join tokens to words: each begins with a space, or is a letter of a script without spaces.
+    """Join tokens into words: each begins with a space, or is a letter of a script without spaces.
 
-    Args:
-        spelled: the bytes of each token.
-        times: begin and end of each token in seconds.
-        scores: log P of each token.
+    `spelled` has the bytes of each token, `times` its beginning and end in seconds, and `scores` its log P.
     """
     groups: list[list[int]] = []
     text = b""
     for place, part in enumerate(spelled):
-        # a token may be a part of a letter, in which no word begins
+        # A token may be a part of a letter, in which no word begins.
         is_whole = text.decode(errors="replace").encode() == text
         first = part.decode(errors="ignore")[:1]
         unspaced = first.isalpha() and ("\u0e00" <= first <= "\u0eff" or "\u3040" <= first <= "\u9fff")  # Thai, Chinese

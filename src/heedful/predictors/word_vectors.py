@@ -1,6 +1,6 @@
 """Word vectors of a trained model: neighbours, analogies and similarities of words.
 
-D size of the vectors.
+D vector size.
 """
 
 from collections.abc import Iterable
@@ -32,18 +32,18 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         super().__init__(model)
         self.tokenizer = tokenizer
         self.options = options
-        self.cutting = cutting  # says how a text is cut into words
+        self.cutting = cutting  # determines how a text is split into words
 
     @property
     def table(self) -> VectorTable:
-        """The words in the order of their frequency, with their vectors."""
+        """Words in order of descending frequency, with their vectors."""
         numbers = word_numbers(self.tokenizer)
         matrix = self.model.embedding.weight.detach().float().cpu().numpy()
         return VectorTable(list(numbers), matrix[list(numbers.values())])
 
     @cached_property
     def space(self) -> VectorSpace:
-        """The words in the order of their frequency, to be compared by their vectors."""
+        """Words in order of descending frequency, to be compared by the cosine similarity of their vectors."""
         return VectorSpace(self.table)
 
     @overload
@@ -51,11 +51,7 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
     @overload
     def vectors(self, words: Iterable[str]) -> Vectors: ...
     def vectors(self, words: object) -> Vectors:
-        """Get the vector of a word, (D,), or of several words, (N, D).
-
-        Args:
-            words: a string, or any number of strings.
-        """
+        """Return the vector of a word, (D,), or of an iterable of words, (N, D)."""
         return self._stacked(
             TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
         )
@@ -69,55 +65,57 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
     def encode(self, texts: object) -> Vectors:
         """Encode a text as the mean vector of its words, (D,), or several texts, (N, D): a bag of words without order.
 
-        Words without a vector are left out; a text without any other is a vector of zeros.
+        Words without a vector are left out; a text with only such words gives a vector of zeros.
         """
-        return self._stacked(TEXTS.one_or_all(lambda each: map(self._mean, each), texts))
+
+        def mean(text: str) -> Vectors:
+            rows = sorted(self.rows(text))  # so that the sum does not depend on the order of the words
+            return self.space.matrix[rows].sum(0) / max(1, len(rows))
+
+        return self._stacked(TEXTS.one_or_all(lambda each: map(mean, each), texts))
 
     def _stacked(self, vectors: Vectors | list[Vectors]) -> Vectors:
         return stacked(vectors, self.space.matrix.shape[1]) if isinstance(vectors, list) else vectors
 
     def words(self, text: str) -> list[str]:
-        """Cut a text into words and phrases, as the training text was cut."""
+        """Split a text into words and phrases in the same way as the training text."""
         [words] = join_all([words_of(text, self.cutting)], vocabulary_phrases(self.tokenizer, self.options))
         return list(words)
 
     def unknown(self, text: str) -> list[str]:
-        """The words of a text that have no vector."""
+        """List the words of a text that have no vector."""
         return [word for word in self.words(text) if self.space.find(word) is None]
 
     def rows(self, text: str) -> list[int]:
-        """The rows of the vectors of a text's words in `space`, in the order of the text; other words are left out."""
+        """Return the rows of `space` for the words of a text, in order; words without a vector are left out."""
         return [row for word in self.words(text) if (row := self.space.find(word)) is not None]
 
     def model_inputs(self, value: str, second: str | None) -> ModelInputs:
         if second is not None:
-            raise InputError("word vectors have no output to be given; leave the target out")
+            raise InputError("word vectors generate no text; leave the target out")
+        # Special tokens and bytes come before the words in the vocabulary, and have no row in `space`.
         ids = [self.tokenizer.first_word + row for row in self.rows(value)]
         if not ids:
-            raise InputError("no word of the text has a vector; give others")
+            raise InputError("no word of the text has a vector; give other words")
         return ModelInputs([torch.tensor([ids], device=self.model.embedding.weight.device)], ids)
 
     def ranked_options(self, value: str, second: str | None) -> list[Answer]:
         """Return the neighbours of each word of a text, nearest first."""
-        del second  # `model_inputs` refuses one
+        del second  # `model_inputs` rejects one
         nearest = [self.nearest(self.space.words[row], MAX_OPTIONS) for row in self.rows(value)]
         return [
             Answer([Option(neighbour.word, score=neighbour.similarity) for neighbour in neighbours], place)
             for place, neighbours in enumerate(nearest)
         ]
 
-    def _mean(self, text: str) -> Vectors:
-        rows = sorted(self.rows(text))  # sums in one order
-        return self.space.matrix[rows].sum(0) / max(1, len(rows))
-
     def similarity(self, first: str, second: str) -> float:
-        """The cosine of the angle between the vectors of two words."""
+        """Return the cosine similarity of the vectors of two words."""
         return self.space.similarity(first, second)
 
     def nearest(self, word: str, k: int = 10) -> list[Neighbour]:
-        """Find the k words nearest to a word by the cosine, the nearest first."""
+        """Find the k words nearest to a word by cosine similarity, nearest first."""
         return self.space.nearest(word, k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[Neighbour]:
-        """Find the k words nearest to a - b + c, such as king - man + woman, without the three words."""
+        """Find the k words nearest to a - b + c, such as king - man + woman, excluding the three words."""
         return self.space.analogy(a, b, c, k)

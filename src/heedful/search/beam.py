@@ -1,6 +1,12 @@
-"""Beam search: decodes a batch of sentences with as many live hypotheses for each as the beam size says.
+"""Greedy and beam search: from a model's logits to its best outputs.
 
-B sentences still searched, W live hypotheses of each, K next tokens of each, C = W x K candidates, T tokens so far.
+A hypothesis is a partial output for a sentence. Beam search keeps several live hypotheses for each sentence. A step
+extends each of them with its best next tokens, which gives candidates; those that end are finished, and the best of the
+others are the live hypotheses of the next step. Live hypotheses have the same length and compete by log P; finished
+ones differ in length and compete by their score, log P / length penalty (`Hypothesis.scored`).
+
+Shapes: B sentences still being searched, W hypotheses of each in the beam, R = B x W rows in the model, V vocabulary, K
+next tokens of each row, C = W x K candidates of each sentence, T tokens so far.
 """
 
 from bisect import insort
@@ -15,88 +21,81 @@ from heedful.architectures.model import DecodingState
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.machine.memory import free_memory
-from heedful.search.greedy import greedy_search
-from heedful.search.hypothesis import PENALTIES, Hypothesis, hypothesis
+from heedful.search.hypothesis import Hypothesis
+from heedful.search.length_penalty import length_penalty
 from heedful.search.top_k import best_tokens
 from heedful.text.tokenizer import EOS
 
-PER_TOKEN, PER_PAIR = 48, 150  # bytes for each hypothesis and token of the vocabulary, and for each two hypotheses
+# Greedy search removes finished sentences from its batch if at most this share of the rows is unfinished. Otherwise,
+# computing the finished rows as well costs less than copying the others.
+MAX_COPIED_ROWS = 7 / 8
+
+# Memory of a beam search, in bytes: for each hypothesis and token of the vocabulary, and for each pair of hypotheses.
+BYTES_PER_TOKEN, BYTES_PER_PAIR = 48, 150
 
 
 def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
     """Find the best outputs for a batch of sentences: by greedy search with a beam size of 1, else by beam search.
 
     The result for a sentence never depends on the other sentences. An output that reaches its limit without <eos> is
-    cut there and competes with the score it has.
+    truncated there and competes with the score that it has so far.
 
     Args:
         state: the decoding state of the model, one row for each sentence, with nothing fed yet.
-        limits: the most tokens of each output, <eos> counted.
-        config: the beam size, and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
+        limits: the maximum number of tokens of each output, including <eos>.
+        config: the beam size and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
 
     Returns:
-        For each sentence at most `config.n_best` different hypotheses, best first.
+        For each sentence, at most `config.n_best` distinct hypotheses, best first.
     """
     strategy = greedy_search if config.beam == 1 else beam_search
     return strategy(state, limits, config)
 
 
-def beam_search(
-    state: DecodingState,
-    limits: Sequence[int],
-    config: DecodeConfig,
-    watch: "Watch | None" = None,
-    live: "Live | None" = None,
-) -> list[list[Hypothesis]]:
-    """Decode a batch of sentences by beam search with `config.beam` live hypotheses each; see `search`.
-
-    At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
-    then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the
-    best `beam` candidates that do not end continue. A sentence leaves the batch when `n_best` of its hypotheses are
-    finished and its best live hypothesis would not beat the worst of them even if it reached the limit at no further
-    cost: searching on to the limit would return the same. It leaves earlier once `config.patience` x `beam` hypotheses,
-    and at least `n_best`, are finished, unless `config.patience` is 0. `watch` is called after every step. `live` holds
-    the hypotheses to continue from; the last token of each is fed to the model first.
-    """
-    live = live or Live.begin(state.begin.cpu(), limits, config)
-    device = state.begin.device
-    finished: list[list[Hypothesis]] = [[] for _ in live.sentences]
-    while live.sentences:
-        logits = state.step(live.tokens[:, :, -1].flatten().to(device))
-        # One of the tokens after a hypothesis can be <eos>; of beam + 1 at least beam continue it.
-        candidates = rank(live, *best_tokens(logits, config.beam + 1))
-        ended = collect(finished, live, candidates, config)
-        before, (live, rows) = live, advance(live, candidates, finished, ended, config)
-        if watch:
-            watch(before, candidates, live)
-        if live.sentences:
-            state.select(rows.to(device))
-    return finished
+def greedy_search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
+    """Decode a batch of sentences with the most probable token at every step, each until <eos> or its limit."""
+    tokens: list[list[int]] = [[] for _ in limits]
+    scores: list[list[float]] = [[] for _ in limits]
+    sentences = list(range(len(limits)))  # the sentence in each row of the batch
+    active = sentences  # the rows whose sentence has not ended
+    inputs = state.begin  # (R,) the tokens that are fed to the model
+    while active:
+        log_probs, best = (x[:, 0] for x in best_tokens(state.step(inputs), 1))
+        for row, token, log_prob in zip(active, best[active].tolist(), log_probs[active].tolist(), strict=True):
+            tokens[sentences[row]].append(token)
+            scores[sentences[row]].append(log_prob)
+        outputs = [(row, tokens[sentences[row]], limits[sentences[row]]) for row in active]
+        active = [row for row, output, limit in outputs if output[-1] != EOS and len(output) < limit]
+        if 0 < len(active) <= MAX_COPIED_ROWS * len(sentences):
+            state.select(torch.tensor(active, device=inputs.device))
+            best, sentences, active = best[active], [sentences[row] for row in active], list(range(len(active)))
+        # Ended rows that are still in the batch are fed like the others; their outputs are not read.
+        inputs = best.to(inputs.device)
+    return [[Hypothesis.scored(*output, config)] for output in zip(tokens, scores, strict=True)]
 
 
 @dataclass(frozen=True)
-class Live:
-    """Live hypotheses of a beam search, best first; a total of -inf marks a place in the beam that holds none."""
+class Beam:
+    """Live hypotheses of a beam search, best first; a log-probability of -inf marks an empty slot in the beam."""
 
     sentences: list[int]  # B indices into the input
-    limits: Int[Tensor, " B"]  # the longest output
-    ended: Int[Tensor, " B"]  # finished hypotheses of the sentence
-    penalties: Float[Tensor, " B"]  # length penalty of the longest output, the largest possible
-    totals: Float[Tensor, "B W"]  # log P of the tokens
-    scores: Float[Tensor, "B W T"]  # log P of each token
-    tokens: Int[Tensor, "B W T+1"]  # the tokens, after the token that is fed first
+    limits: Int[Tensor, " B"]  # the maximum number of tokens of an output
+    num_finished: Int[Tensor, " B"]  # hypotheses of the sentence that have ended so far
+    max_penalties: Float[Tensor, " B"]  # length penalty of an output at the limit, the largest possible
+    log_probs: Float[Tensor, "B W"]  # log P of all tokens of a hypothesis
+    token_log_probs: Float[Tensor, "B W T"]  # log P of each token
+    tokens: Int[Tensor, "B W T+1"]  # the token that is fed first, then the tokens of a hypothesis
 
     @classmethod
-    def begin(cls, begin: Int[Tensor, " B"], limits: Sequence[int], config: DecodeConfig) -> "Live":
-        """Initial state of a beam search: one empty hypothesis for each sentence."""
-        penalties = [PENALTIES[config.penalty](limit, config.alpha) for limit in limits]
+    def start(cls, begin: Int[Tensor, " B"], limits: Sequence[int], config: DecodeConfig) -> "Beam":
+        """Return the beam before the first step: one empty hypothesis for each sentence."""
         return cls(
             sentences=list(range(len(limits))),
             limits=torch.tensor(list(limits), dtype=torch.long),
-            ended=torch.zeros(len(limits), dtype=torch.long),
-            penalties=torch.tensor(penalties, dtype=torch.float64),
-            totals=torch.zeros(len(limits), 1, dtype=torch.float64),
-            scores=torch.zeros(len(limits), 1, 0, dtype=torch.float64),
+            num_finished=torch.zeros(len(limits), dtype=torch.long),
+            max_penalties=torch.tensor([length_penalty(limit, config) for limit in limits], dtype=torch.float64),
+            log_probs=torch.zeros(len(limits), 1, dtype=torch.float64),
+            token_log_probs=torch.zeros(len(limits), 1, 0, dtype=torch.float64),
             tokens=begin[:, None, None],
         )
 
@@ -105,73 +104,118 @@ class Live:
 class Candidates:
     """Candidates of one step of beam search: each live hypothesis with each of its best next tokens, best first."""
 
-    parents: Int[Tensor, "B C"]
-    tokens: Int[Tensor, "B C"]
-    scores: Float[Tensor, "B C"]
-    totals: Float[Tensor, "B C"]
-    end: Bool[Tensor, "B C"]  # with <eos>, or because the sentence is at its limit
+    parents: Int[Tensor, "B C"]  # the index in the beam of the hypothesis that a candidate extends
+    tokens: Int[Tensor, "B C"]  # the next token
+    token_log_probs: Float[Tensor, "B C"]  # log P of the next token
+    log_probs: Float[Tensor, "B C"]  # log P of all tokens
+    end: Bool[Tensor, "B C"]  # True with <eos>, or if the sentence is at its limit
 
 
-Watch = Callable[[Live, Candidates, Live], object]  # live before a step, candidates, live after it
+Watch = Callable[[Beam, Candidates, Beam], object]  # the beam before a step, its candidates, the beam after it
 
 
-def rank(live: Live, scores: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:
-    """Add log-probabilities of candidate tokens to those of their hypotheses; sort by the sum in each sentence."""
-    sentences, choices = len(live.sentences), scores.size(1)
-    totals = (live.totals.reshape(-1, 1) + scores).reshape(sentences, -1)
-    totals, order = totals.sort(dim=1, descending=True, stable=True)  # equal ones keep the order of parents and tokens
-    tokens, scores = (x.reshape(sentences, -1).gather(1, order) for x in (tokens, scores))
-    end = (tokens == EOS) | (live.tokens.size(2) >= live.limits)[:, None]
-    return Candidates(order // choices, tokens, scores, totals, end)
+def beam_search(
+    state: DecodingState,
+    limits: Sequence[int],
+    config: DecodeConfig,
+    watch: Watch | None = None,
+    beam: Beam | None = None,
+) -> list[list[Hypothesis]]:
+    """Decode a batch of sentences by beam search with `config.beam` live hypotheses each; see `search`.
+
+    At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
+    then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the
+    best `beam` candidates that do not end continue.
+
+    A sentence leaves the batch when `n_best` of its hypotheses are finished and its best live hypothesis could not beat
+    the worst of them even if it reached the limit without any further loss of log P: continuing would not change the
+    result. It leaves earlier once `config.patience` x `beam` hypotheses, and at least `n_best`, are finished, unless
+    `config.patience` is 0.
+
+    `watch` is called after every step. `beam` contains the hypotheses to continue from; the last token of each is fed
+    to the model first.
+    """
+    beam = beam or Beam.start(state.begin.cpu(), limits, config)
+    device = state.begin.device
+    finished: list[list[Hypothesis]] = [[] for _ in beam.sentences]  # the n best of each sentence, best first
+    while beam.sentences:
+        logits = state.step(beam.tokens[:, :, -1].flatten().to(device))  # (R,) -> (R, V)
+        # At most one next token of a hypothesis is <eos>, so at least beam of the beam + 1 best ones continue it.
+        candidates = rank(beam, *best_tokens(logits, config.beam + 1))  # (R, V) -> (R, K) -> (B, C)
+        num_finished = finish(finished, beam, candidates, config)
+        before, (beam, rows) = beam, advance(beam, candidates, finished, num_finished, config)
+        if watch:
+            watch(before, candidates, beam)
+        if beam.sentences:
+            state.select(rows.to(device))  # the model continues from the rows of the parents
+    return finished
 
 
-def collect(
-    finished: list[list[Hypothesis]], live: Live, candidates: Candidates, config: DecodeConfig
+def rank(beam: Beam, token_log_probs: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:
+    """Add the log-probabilities of next tokens to those of their hypotheses; sort by the sum in each sentence."""
+    sentences, k = len(beam.sentences), tokens.size(1)
+    log_probs = (beam.log_probs.reshape(-1, 1) + token_log_probs).reshape(sentences, -1)  # (R, K) -> (B, C)
+    log_probs, order = log_probs.sort(dim=1, descending=True, stable=True)  # ties keep the order of parents and tokens
+    tokens, token_log_probs = (x.reshape(sentences, -1).gather(1, order) for x in (tokens, token_log_probs))
+    end = (tokens == EOS) | (beam.tokens.size(2) >= beam.limits)[:, None]
+    # Before the sort, candidate c of a sentence extends hypothesis c // K.
+    return Candidates(order // k, tokens, token_log_probs, log_probs, end)
+
+
+def finish(
+    finished: list[list[Hypothesis]], beam: Beam, candidates: Candidates, config: DecodeConfig
 ) -> Int[Tensor, " B"]:
-    """Add the hypotheses that end within the beam to `finished`, keep the `n_best`, and count all that have ended."""
-    ended = candidates.end[:, : config.beam] & (candidates.totals[:, : config.beam] > -torch.inf)
-    rows, places = ended.nonzero(as_tuple=True)
+    """Score the candidates that end within the beam, keep the `n_best` in `finished`, and count all that have ended."""
+    # N candidates end, at the indices `places` (N,) of the candidates of the sentences `rows` (N,). A log P of -inf
+    # marks an empty slot or an excluded token, which gives no output.
+    ends = candidates.end[:, : config.beam] & (candidates.log_probs[:, : config.beam] > -torch.inf)
+    rows, places = ends.nonzero(as_tuple=True)
     parents = candidates.parents[rows, places]
-    tokens = torch.cat([live.tokens[rows, parents, 1:], candidates.tokens[rows, places, None]], dim=1)
-    scores = torch.cat([live.scores[rows, parents], candidates.scores[rows, places, None]], dim=1)
-    for row, output, token_scores in zip(rows.tolist(), tokens.tolist(), scores.tolist(), strict=True):
-        best = finished[live.sentences[row]]
-        insort(best, hypothesis(output, token_scores, config), key=lambda h: -h.score)
+    tokens = torch.cat([beam.tokens[rows, parents, 1:], candidates.tokens[rows, places, None]], dim=1)
+    token_log_probs = torch.cat(
+        [beam.token_log_probs[rows, parents], candidates.token_log_probs[rows, places, None]], dim=1
+    )
+    for row, output, scores in zip(rows.tolist(), tokens.tolist(), token_log_probs.tolist(), strict=True):
+        best = finished[beam.sentences[row]]
+        insort(best, Hypothesis.scored(output, scores, config), key=lambda h: -h.score)  # with the length penalty
         del best[config.n_best :]
-    return live.ended + ended.sum(1)
+    return beam.num_finished + ends.sum(1)
 
 
 def advance(
-    live: Live,
+    beam: Beam,
     candidates: Candidates,
     finished: list[list[Hypothesis]],
-    ended: Int[Tensor, " B"],
+    num_finished: Int[Tensor, " B"],
     config: DecodeConfig,
-) -> tuple[Live, Int[Tensor, " R"]]:
-    """Select the hypotheses that a beam search continues; return these and the row that each of them continues."""
-    places = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # candidates that do not end, in order
-    totals = candidates.totals.masked_fill(candidates.end, -torch.inf).gather(1, places)
+) -> tuple[Beam, Int[Tensor, " R"]]:
+    """Return the beam of the next step and, for each of its hypotheses, the row of the model that it continues."""
+    # The first W candidates that do not end; a sort of False before True keeps their order. If there are fewer than W,
+    # candidates that end fill the beam as empty slots.
+    places = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]
+    log_probs = candidates.log_probs.masked_fill(candidates.end, -torch.inf).gather(1, places)
 
     # A sentence continues while its best hypothesis could still beat the worst of the n best. A log-probability is
-    # negative, so its quotient by the largest penalty, that at the limit, is the best score that it can reach.
-    best = [finished[sentence] for sentence in live.sentences]
-    worst = torch.tensor([b[-1].score if len(b) == config.n_best else -torch.inf for b in best], dtype=torch.float64)
-    patient = ended < (max(config.patience * config.beam, config.n_best) if config.patience else torch.inf)
-    going = (patient & (totals[:, 0] / live.penalties > worst)).nonzero()[:, 0]
+    # negative, so the largest length penalty, that of the limit, gives the best possible score.
+    n_best = [finished[sentence] for sentence in beam.sentences]
+    worst = [best[-1].score if len(best) == config.n_best else -torch.inf for best in n_best]
+    can_win = log_probs[:, 0] / beam.max_penalties > torch.tensor(worst, dtype=torch.float64)
+    is_patient = num_finished < (max(config.patience * config.beam, config.n_best) if config.patience else torch.inf)
+    active = (is_patient & can_win).nonzero()[:, 0]  # indices into B
 
-    # The model has a row for each hypothesis, those of a sentence next to one another.
-    places = places[going]
-    rows = going[:, None] * live.totals.size(1) + candidates.parents[going].gather(1, places)
-    tokens = candidates.tokens[going].gather(1, places)
-    scores = candidates.scores[going].gather(1, places)
-    following = Live(
-        [live.sentences[i] for i in going.tolist()],
-        live.limits[going],
-        ended[going],
-        live.penalties[going],
-        totals[going],
-        torch.cat([live.scores.flatten(0, 1)[rows], scores[:, :, None]], dim=2),
-        torch.cat([live.tokens.flatten(0, 1)[rows], tokens[:, :, None]], dim=2),
+    # The model has a row for each hypothesis; the rows of a sentence are adjacent.
+    places = places[active]
+    rows = active[:, None] * beam.log_probs.size(1) + candidates.parents[active].gather(1, places)
+    tokens = candidates.tokens[active].gather(1, places)
+    token_log_probs = candidates.token_log_probs[active].gather(1, places)
+    following = Beam(
+        [beam.sentences[index] for index in active.tolist()],
+        beam.limits[active],
+        num_finished[active],
+        beam.max_penalties[active],
+        log_probs[active],
+        torch.cat([beam.token_log_probs.flatten(0, 1)[rows], token_log_probs[:, :, None]], dim=2),
+        torch.cat([beam.tokens.flatten(0, 1)[rows], tokens[:, :, None]], dim=2),
     )
     return following, rows.flatten()
 
@@ -184,11 +228,11 @@ def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
     free = (torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()) / 1e9
     if needed > free:
         raise InputError(
-            f"a beam size of {beam:,} needs about {needed:,.1f} GB of memory for each sentence, and {free:,.1f} GB are "
+            f"a beam size of {beam:,} needs about {needed:,.1f} GB of memory per sentence, but only {free:,.1f} GB are "
             "free; lower it"
         )
 
 
 def needed_memory(beam: int, vocabulary: int) -> float:
-    """Estimate the GB of memory that a beam search takes for each sentence, as measured with beams of 100 to 2,000."""
-    return beam * (PER_TOKEN * vocabulary + PER_PAIR * beam) / 1e9
+    """Estimate the GB of memory that a beam search takes per sentence, as measured with beams of 100 to 2,000."""
+    return beam * (BYTES_PER_TOKEN * vocabulary + BYTES_PER_PAIR * beam) / 1e9

@@ -1,4 +1,4 @@
-"""State of one text under generation: its tokens, whether it is done, and its text as a stream."""
+"""State of one text during generation: its tokens, why it ended, and the decoded text as a stream."""
 
 import codecs
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from heedful.text.tokenizer import EOS
 class TextStream:
     """Incremental text of a generated output: bytes in, whole characters out, cut at the first stop string.
 
-    The text ends with the first stop string that is complete, reading character by character; where two stop strings
-    are complete at the same character, before the longer one. The cut of the text into tokens does not matter. A
-    `prefix` that the tokenizer adds, a space or nothing, is left out.
+    The text ends before the first stop string that is complete, character by character; if two stop strings are
+    complete at the same character, before the longer one. How the text is split into tokens does not matter. A `prefix`
+    that the tokenizer adds, a space or nothing, is removed.
 
     Attributes:
-        parts: the final text in the pieces in which it became final; no piece is empty.
+        parts: the text that no later byte changes, in the pieces in which it became final; no piece is empty.
         stopped: True once a stop string was reached; bytes fed afterwards are ignored.
     """
 
@@ -31,31 +31,30 @@ class TextStream:
 
     @property
     def text(self) -> str:
-        """The text of the output so far that is final: no later byte changes it."""
+        """The final text of the output so far."""
         return "".join(self.parts)
 
     def feed(self, spelled: bytes, final: bool = False) -> None:
         """Append the bytes of a token to the text; with `final`, an incomplete character at the end becomes U+FFFD."""
         if self.stopped:
             return
+        # Only the first bytes of an output can begin with the prefix.
         if spelled:
             spelled, self._prefix = spelled.removeprefix(self._prefix), b""
         text = self._pending + self._decoder.decode(spelled, final)
 
-        # of the stop strings that are complete the first, and of several that end there the longest
+        # Among the complete stop strings, take the first one, and among several that end there, the longest.
         begins = ((text.find(string), len(string)) for string in self._stop)
         stops = [(begin + length, begin) for begin, length in begins if begin >= 0]
         self.stopped = bool(stops)
-        end = min(stops)[1] if stops else len(text) - (0 if final else self._unfinished_stop(text))
+        end = min(stops)[1] if stops else len(text)
+        if not (stops or final):  # keep back the longest end of the text that may begin a stop string
+            sizes = range(min(max(map(len, self._stop), default=0), len(text)), 0, -1)
+            begins_stop = (size for size in sizes if any(string.startswith(text[-size:]) for string in self._stop))
+            end -= next(begins_stop, 0)
         self._pending = text[end:]
         if end:
             self.parts.append(text[:end])
-
-    def _unfinished_stop(self, text: str) -> int:
-        """Number of characters at the end of a text that may turn out to begin a stop string."""
-        longest = max(map(len, self._stop), default=0)
-        sizes = range(min(longest, len(text)), 0, -1)
-        return next((size for size in sizes if any(string.startswith(text[-size:]) for string in self._stop)), 0)
 
 
 Reason = Literal["eos", "stop", "length"]
@@ -66,15 +65,15 @@ class GenerationRow:
     """One row of a batch in text generation: a prompt with the output so far; a row may move from batch to batch.
 
     Attributes:
-        config: the settings by which its tokens are chosen.
+        config: the settings with which its tokens are sampled.
         prompt: the tokens of the prompt.
         output: the tokens generated so far, without <eos>.
         scores: log P of each generated token and of <eos>.
         text: the output as text.
         done: True once the output has ended.
-        reason: the reason why the output ended.
-        window: tokens that the model has to have read before the next one. In training a document follows the <eos> of
-            another document, so <eos> stands before an empty prompt; it is no part of the prompt and never penalised.
+        reason: the reason why it ended.
+        window: the tokens that the next one is predicted from. In training, a document follows the <eos> of another
+            document, so an empty prompt is replaced with <eos>, which is not part of the prompt and never penalised.
     """
 
     config: GenerateConfig
@@ -90,22 +89,22 @@ class GenerationRow:
         self.window = [*self.prompt] or [EOS]
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Number of tokens that the row may still generate before `max_tokens`."""
         return self.config.max_tokens - len(self.output)
 
-    def take(self, token: int, score: float, spelled: bytes) -> None:
-        """Append a generated token with its log-probability `score`, and update whether the output has ended."""
-        ended = token == EOS
-        self.scores.append(score)
-        if not ended:
+    def take(self, token: int, spelled: bytes) -> None:
+        """Append a generated token, and update whether the output has ended."""
+        is_eos = token == EOS
+        if not is_eos:
             self.output.append(token)
             self.window.append(token)
-        self.text.feed(spelled, final=ended or not self.left)
-        self.done = ended or self.text.stopped or not self.left
-        self.reason = "stop" if self.text.stopped else "eos" if ended else "length"
+        self.text.feed(spelled, final=is_eos or not self.remaining)
+        self.done = is_eos or self.text.stopped or not self.remaining
+        self.reason = "stop" if self.text.stopped else "eos" if is_eos else "length"
 
     def crop(self, context: int | None) -> None:
         """Cut a window longer than `context`, in place, to its last `context` // 2 tokens, at least one."""
         if context is not None and len(self.window) > context:
+            # The model reads a cut window again; with half of it left, this happens once every `context` / 2 tokens.
             del self.window[: -max(1, context // 2)]

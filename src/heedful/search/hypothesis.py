@@ -1,28 +1,11 @@
-"""Hypothesis of a search: token ids with log-probabilities, and its score with a length penalty."""
+"""Hypotheses: outputs of a search with their scores. Without torch."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.config.schema import DecodeConfig
-from heedful.text.tokenizer import EOS
-
-
-def gnmt(length: int, alpha: float) -> float:
-    """Length penalty of Google's GNMT: ((5 + |y|) / 6)^alpha (Wu et al. 2016, formula 14)."""
-    return ((5 + length) / 6) ** alpha
-
-
-def average(length: int, alpha: float) -> float:
-    """Length penalty |y|^alpha: alpha = 0 compares total log-probabilities, 1 their mean per token."""
-    return length**alpha
-
-
-def average_text(length: int, alpha: float) -> float:
-    """Length penalty (|y| - 1)^alpha, the tokens without <eos>: Whisper's, for outputs of one or more tokens."""
-    return max(1, length - 1) ** alpha
-
-
-PENALTIES: dict[str, Callable[[int, float], float]] = {"gnmt": gnmt, "average": average, "average_text": average_text}
+from heedful.search.length_penalty import length_penalty
+from heedful.text.pipeline import EOS
 
 
 @dataclass(frozen=True)
@@ -31,22 +14,30 @@ class Hypothesis:
 
     Attributes:
         tokens: the ids of the output, without <bos> and <eos>.
-        score: the sum of `token_scores` / length penalty(number of tokens), natural logarithms.
-        token_scores: log P of each token given the tokens before; the last is the score of <eos>, unless the output was
+        token_scores: log P of each token given the previous ones; the last is the score of <eos>, unless the output was
             cut at the limit.
+        penalty: the length penalty for as many tokens as there are scores.
+        log_prob: the sum of `token_scores`; None: added up when it is needed.
     """
 
     tokens: list[int]
-    score: float
-    token_scores: list[float]
+    token_scores: Sequence[float]
+    penalty: float
+    log_prob: float | None = None
+
+    @property
+    def score(self) -> float:
+        """The log-probability of the output / length penalty, natural logarithms."""
+        return (sum(self.token_scores) if self.log_prob is None else self.log_prob) / self.penalty
+
+    @classmethod
+    def scored(cls, tokens: list[int], token_scores: list[float], config: DecodeConfig) -> "Hypothesis":
+        """Score an output of these token ids (with <eos>, if the output has one) and their log-probabilities."""
+        # Each token lowers log P: without a length penalty, searches prefer short outputs.
+        penalty = length_penalty(len(token_scores), config)
+        return cls(tokens[:-1] if tokens[-1] == EOS else tokens, token_scores, penalty, sum(token_scores))
 
     @property
     def complete(self) -> bool:
-        """True if the hypothesis ends in <eos>; False if it was cut at the longest allowed length."""
+        """True if the hypothesis ends in <eos>; False if it was cut at the maximum length."""
         return len(self.token_scores) > len(self.tokens)
-
-
-def hypothesis(tokens: list[int], token_scores: list[float], config: DecodeConfig) -> Hypothesis:
-    """Create a scored hypothesis from token ids (with <eos>, if the output has one) and their log-probabilities."""
-    score = sum(token_scores) / PENALTIES[config.penalty](len(token_scores), config.alpha)
-    return Hypothesis(tokens[:-1] if tokens[-1] == EOS else tokens, score, token_scores)

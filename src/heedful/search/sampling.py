@@ -1,4 +1,9 @@
-"""Sampling of the next token of each row, and its filters: temperature, top-k, nucleus (top-p), penalties."""
+"""Sampling of the next token of each row, and its filters: temperature, top-k, nucleus (top-p), penalties.
+
+A filter changes the logits of rows that have the same value of its setting; excluded tokens get a logit of -inf.
+
+R rows, V vocabulary.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -19,30 +24,78 @@ Tokens = Sequence[Sequence[int]]  # R rows of ids
 DEFAULTS = GenerateConfig()  # the default settings, which filter nothing
 
 
+def sample(
+    logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
+) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
+    """Sample the next token of each row from the distribution that its settings leave (temperature, top-k, top-p ...).
+
+    Token ids in `never` are excluded.
+
+    Returns:
+        Token ids, and log P of each token under the unfiltered model; both on the CPU.
+
+    Raises:
+        RunError: the logits contain NaN.
+    """
+    logits = logits.cpu().double()
+    check_numbers(logits)
+    # A random number depends only on the seed and the position of a token, so that texts do not depend on batches.
+    chances = torch.tensor([uniform(row.config.seed, len(row.output)) for row in rows], dtype=torch.float64)
+    tokens = draw(apply_filters(logits, rows, never), chances)
+    return tokens, logits.log_softmax(1).gather(1, tokens[:, None])[:, 0]
+
+
+def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
+    """Pick the token at which the cumulative probability, summed by id, first exceeds a number in [0, 1)."""
+    cumulative = logits.softmax(1).cumsum(1)
+    places = chances[:, None] * cumulative[:, -1:]  # rounding leaves the last sum close to 1, not at 1
+    return torch.searchsorted(cumulative, places, right=True)[:, 0]
+
+
+def uniform(seed: int, step: int) -> float:
+    """Return a random number in [0, 1), a multiple of 2^-53, that is a function of seed and step."""
+    return int(random_numbers.draw(1, seed, step)[0] >> 11) * 2.0**-53
+
+
 def apply_filters(
     logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
 ) -> Float[Tensor, "R V"]:
     """Apply the sampling filters of each row's settings, in the order of `FILTERS`; ids in `never` are excluded."""
+    # A copy, which filters may change: scores are computed from the model's logits.
     logits = logits.index_fill(1, torch.tensor(never, dtype=torch.long), -torch.inf)
-    for name, apply in FILTERS.items():
-        places: dict[Any, list[int]] = defaultdict(list)  # rows with one value of the setting are filtered together
+    for name, (apply, *readers) in FILTERS.items():
+        groups: dict[Any, list[int]] = defaultdict(list)  # rows with the same value are filtered together
         for place, row in enumerate(rows):
             value = getattr(row.config, name)
             if value != getattr(DEFAULTS, name):
-                places[value].append(place)
+                groups[value].append(place)
 
-        for value, group in places.items():
-            logits[group] = apply(logits[group], value, [rows[place] for place in group])
+        for value, places in groups.items():
+            tokens = [[tokens_of(rows[place]) for place in places] for tokens_of in readers]
+            logits[places] = apply(logits[places], value, *tokens)
     return logits
 
 
-def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, seen: Tokens) -> Float[Tensor, "R V"]:
-    """Divide positive logits of the tokens seen so far by `penalty` and multiply negative ones by it.
+def min_tokens(logits: Float[Tensor, "R V"], count: int, output: Tokens) -> Float[Tensor, "R V"]:
+    """Exclude <eos> in the rows whose output has fewer than `count` tokens."""
+    short = [row for row, tokens in enumerate(output) if len(tokens) < count]
+    logits = logits.clone()
+    logits[short, EOS] = -torch.inf
+    return logits
+
+
+def ignore_eos(logits: Float[Tensor, "R V"], _value: bool) -> Float[Tensor, "R V"]:
+    """Exclude <eos>."""
+    return logits.index_fill(1, torch.tensor([EOS]), -torch.inf)
+
+
+def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, text: Tokens) -> Float[Tensor, "R V"]:
+    """Divide positive logits of the tokens of the text so far by `penalty` and multiply negative ones by it.
 
     Keskar et al. (2019, section 4.1) divide whatever the sign, so that a negative logit would gain.
     """
     penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
-    return torch.where(counts(seen, logits.size(1)) > 0, penalised, logits)
+    return torch.where(counts(text, logits.size(1)) > 0, penalised, logits)
 
 
 def frequency_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
@@ -55,10 +108,15 @@ def presence_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Token
     return logits - penalty * counts(output, logits.size(1)).clamp(max=1)
 
 
-def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Float[Tensor, "R V"]:
+def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
+    """Count the occurrences of each of `size` token ids in each row."""
+    return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
+
+
+def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, text: Tokens) -> Float[Tensor, "R V"]:
     """Exclude the tokens that would repeat an n-gram of `size` tokens."""
     allowed = torch.ones_like(logits, dtype=torch.bool)
-    for row, tokens in enumerate(seen):
+    for row, tokens in enumerate(text):
         ngrams = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
         last = tuple(tokens[len(tokens) - size + 1 :])
         allowed[row, [ngram[-1] for ngram in ngrams if ngram[:-1] == last]] = False
@@ -100,81 +158,44 @@ def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
 
 
 def keep_mass(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Keep the tokens of smallest distance, as few as have the probability `mass` together, rounded up.
+    """Keep the smallest set of tokens, in order of distance, whose total probability is at least `mass`.
 
-    A token stays if the tokens before it have less than `mass`, as the first does: if it and the tokens after it have
-    more than 1 - `mass`. Summed from the far end, even the least probable token counts, and a `mass` of 1 keeps all.
+    A token is kept if those before it sum to less than `mass`; equivalently, if it and those after it sum to more than
+    1 - `mass`. The sum runs from the last token, so that rounding loses none, and a `mass` of 1 keeps all tokens.
     """
     order = distance.sort(dim=1, stable=True).indices
     rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
-    stays = (rest > 1 - mass).index_fill(1, order.new_zeros(1), True)  # whatever a vanishing mass is rounded to
+    stays = (rest > 1 - mass).index_fill(1, order.new_zeros(1), True)  # the first, whatever a tiny mass is rounded to
     return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, stays))
 
 
 def keep_only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-    """Exclude all tokens but the allowed ones; a row without any allowed token keeps its most probable token."""
+    """Exclude all tokens except the allowed ones; a row without any allowed token keeps its most probable token."""
     empty = ~(allowed & logits.isfinite()).any(1, keepdim=True)
     best = torch.zeros_like(allowed).scatter(1, top(logits, 1)[1], True)
     return logits.masked_fill(~(allowed | empty & best), -torch.inf)
 
 
-def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
-    """Count the occurrences of each of `size` token ids in each row."""
-    return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
+def output_of(row: GenerationRow) -> list[int]:
+    return row.output
 
 
-def min_tokens(logits: Float[Tensor, "R V"], count: int, output: Tokens) -> Float[Tensor, "R V"]:
-    """Exclude <eos> in the rows whose output has fewer than `count` tokens."""
-    short = [row for row, tokens in enumerate(output) if len(tokens) < count]
-    logits = logits.clone()
-    logits[short, EOS] = -torch.inf
-    return logits
+def text_of(row: GenerationRow) -> list[int]:
+    return row.prompt + row.output
 
 
-FILTERS: dict[str, Callable[[Tensor, Any, Sequence[GenerationRow]], Tensor]] = {
-    "min_tokens": lambda logits, value, rows: min_tokens(logits, value, [row.output for row in rows]),
-    "ignore_eos": lambda logits, _value, _rows: logits.index_fill(1, torch.tensor([EOS]), -torch.inf),
-    "repetition_penalty": lambda logits, value, rows: repetition_penalty(
-        logits, value, [row.prompt + row.output for row in rows]
-    ),
-    "frequency_penalty": lambda logits, value, rows: frequency_penalty(logits, value, [row.output for row in rows]),
-    "presence_penalty": lambda logits, value, rows: presence_penalty(logits, value, [row.output for row in rows]),
-    "no_repeat_ngram": lambda logits, value, rows: no_repeat_ngram(
-        logits, value, [row.prompt + row.output for row in rows]
-    ),
-    "temperature": lambda logits, value, _: temperature(logits, value),
-    "top_k": lambda logits, value, _: top_k(logits, value),
-    "top_p": lambda logits, value, _: top_p(logits, value),
-    "min_p": lambda logits, value, _: min_p(logits, value),
-    "typical": lambda logits, value, _: typical(logits, value),
+# Filters by setting, in the order in which they are applied, each followed by the tokens of a row that it reads.
+# Penalties and temperature change probabilities, and precede the filters that compare them.
+FILTERS: dict[str, Sequence[Callable[..., Any]]] = {
+    "min_tokens": (min_tokens, output_of),
+    "ignore_eos": (ignore_eos,),
+    "repetition_penalty": (repetition_penalty, text_of),
+    "frequency_penalty": (frequency_penalty, output_of),
+    "presence_penalty": (presence_penalty, output_of),
+    "no_repeat_ngram": (no_repeat_ngram, text_of),
+    "temperature": (temperature,),
+    "top_k": (top_k,),
+    "top_p": (top_p,),
+    "min_p": (min_p,),
+    "typical": (typical,),
 }
-
-
-def sample(
-    logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
-) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
-    """Sample the next token of each row from the distribution that its settings leave (temperature, top-k, top-p ...).
-
-    Returns:
-        Token ids, and log P of each token under the unfiltered model; both on the CPU.
-
-    Raises:
-        RunError: the logits contain NaN.
-    """
-    logits = logits.cpu().double()
-    check_numbers(logits)
-    chances = torch.tensor([uniform(row.config.seed, len(row.output)) for row in rows], dtype=torch.float64)
-    tokens = draw(apply_filters(logits, rows, never), chances)
-    return tokens, logits.log_softmax(1).gather(1, tokens[:, None])[:, 0]
-
-
-def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
-    """Pick the token at which the cumulative probability, summed by id, first exceeds a given number in [0, 1)."""
-    cumulative = logits.softmax(1).cumsum(1)
-    places = chances[:, None] * cumulative[:, -1:]  # rounding leaves the last sum close to 1, not at 1
-    return torch.searchsorted(cumulative, places, right=True)[:, 0]
-
-
-def uniform(seed: int, step: int) -> float:
-    """Random number in [0, 1), a multiple of 2^-53, that is a function of seed and step."""
-    return int(random_numbers.draw(1, seed, step)[0] >> 11) * 2.0**-53

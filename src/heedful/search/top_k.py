@@ -1,6 +1,6 @@
 """Top-k selection of next tokens: the most probable tokens of each row, ties ordered by lower id.
 
-R rows, V vocabulary, K tokens asked for.
+R rows, V vocabulary, K best tokens of each row.
 """
 
 import torch
@@ -10,13 +10,13 @@ from torch import Tensor
 from heedful.architectures.model import check_numbers
 from heedful.text.tokenizer import BOS, PAD
 
-BLOCK = 64
+BLOCK = 64  # values whose maximum is compared first
 
 
 def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     """Select the most probable next tokens of each row with their log-probabilities, best first, K = min(count, V).
 
-    <pad> and <bos> are never an output: their log-probability is minus infinity. They keep their share of the
+    <pad> and <bos> are never generated: their log-probability is minus infinity. They keep their share of the
     probability, so that a score is the log-probability of the model itself.
 
     Returns:
@@ -35,8 +35,10 @@ def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor,
 
 def top(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     """Select the `count` largest values of each row, largest first and equal ones by lower index."""
+    # One value more than requested shows whether the last one is tied with a value that is left out.
     best, index = largest(values, min(count + 1, values.size(1)))
     tied = (best[:, 1:] == best[:, :-1]).any(1)
+    # Ties are rare: only their rows are sorted completely.
     if tied.any():
         best[tied], index[tied] = (x[:, : best.size(1)] for x in values[tied].sort(descending=True, stable=True))
     return best[:, :count], index[:, :count]
@@ -45,10 +47,11 @@ def top(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"],
 def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     """Select the largest values as `values.topk(count)` does, ties in any order, in half the time on a CPU.
 
-    The largest values are in the blocks with the largest maxima, or in the rest that fills no block, so that only these
+    The largest values are in the blocks with the largest maxima, or in the rest that does not fill a block: only these
     are searched.
     """
     end = values.size(1) // BLOCK * BLOCK
+    # (R, V) -> (R, V // BLOCK, BLOCK) -> the ids in the K best blocks and in the rest, (R, K x BLOCK + V % BLOCK).
     blocks = values[:, :end].unflatten(1, (-1, BLOCK))
     best_blocks = blocks.amax(2).topk(min(count, blocks.size(1))).indices
     places = torch.arange(values.size(1), device=values.device)

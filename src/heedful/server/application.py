@@ -1,4 +1,4 @@
-"""Starlette application of a server: access control, error answers, JSON bodies of requests, server-sent events."""
+"""Starlette application of a server: access control, error responses, JSON request bodies, server-sent events."""
 
 import json
 import secrets
@@ -31,26 +31,25 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-POLICY = "default-src 'none'; frame-ancestors 'none'"  # of answers that are not pages
+POLICY = "default-src 'none'; frame-ancestors 'none'"  # for responses other than pages
 STATUS = {HeedfulError: 500, InputError: 400, UnknownError: 404, TooLongError: 413, BusyError: 503, CancelledError: 503}
 
 T = TypeVar("T")
 
 
 class Guard:
-    """ASGI middleware that refuses requests of wrong Host, Origin or token, and adds security headers to answers.
+    """ASGI middleware that rejects requests with a wrong Host, Origin or token, and adds security headers to responses.
 
     Args:
-        app: the ASGI application that answers requests that are let in; an answer that is a page has the
-            Content-Security-Policy that the page needs, and all others get `POLICY`.
-        token: the token that a visitor has to send once, as `?token=`; None: no token, but the Host of a request has
-            to be a loopback name.
+        app: the ASGI application; pages have their own Content-Security-Policy, other responses get `POLICY`.
+        token: the token that a visitor has to send once, as `?token=`; None: no token, but the Host of a request must
+            be a loopback name.
     """
 
     def __init__(self, app: ASGIApp, token: str | None = None) -> None:
         self.app = app
         self.token = token
-        # A browser sends the cookies of a host to all of its ports: each server has a cookie with another name.
+        # A browser sends the cookies of a host to all of its ports, so each server has its own cookie name.
         self.cookie = f"heedful-{sha256((token or '').encode()).hexdigest()[:8]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,37 +64,36 @@ class Guard:
                 headers.setdefault("Content-Security-Policy", POLICY)
             await send(message)
 
-        answer = self.refusal(scope) or self.entrance(scope)
-        await (answer or self.app)(scope, receive, send_guarded)
+        await (self.rejection(scope) or self.app)(scope, receive, send_guarded)
 
-    def refusal(self, scope: Scope) -> Response | None:
-        """Refuse a request with a wrong Host (DNS rebinding) or a foreign Origin; None if both are right."""
+    def rejection(self, scope: Scope) -> Response | None:
+        """Return the response to a request with a wrong Host (DNS rebinding), a foreign Origin or without the token.
+
+        None admits the request. `?token=` becomes a cookie.
+        """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
+        # Without a token, a page whose name an attacker resolves to this machine could send requests (DNS rebinding).
         if self.token is None and split(f"//{host}").hostname not in LOOPBACK:
-            return PlainTextResponse(f"this server is not called {host!a}\n", 421)
+            return PlainTextResponse(f"{host!a} is not a name of this server\n", 421)
         origin = headers.get("origin")
+        # Browsers send the Origin of the page that makes a request; other clients may leave it out.
         if origin is not None and split(origin).netloc != host:
-            return PlainTextResponse("a page of another server may not ask this one\n", 403)
-        return None
-
-    def entrance(self, scope: Scope) -> Response | None:
-        """Check the token: turn `?token=` into a cookie, refuse requests with neither; None lets the request in."""
+            return PlainTextResponse("requests from pages of other servers are not allowed\n", 403)
         if self.token is None:
             return None
+        expected = self.token.encode()  # compared in constant time
         [token] = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[:1]
-        if self.is_token(token):
-            answer = RedirectResponse(scope["path"], 303)
-            answer.set_cookie(self.cookie, token, httponly=True, samesite="strict")
-            return answer
-        cookies = cookie_parser(Headers(scope=scope).get("cookie", ""))
-        if self.is_token(cookies.get(self.cookie, "")):
+        if secrets.compare_digest(token.encode(), expected):
+            # The redirect removes the token from the address, which a browser keeps in its history. A strict cookie is
+            # not sent with requests from other sites.
+            response = RedirectResponse(scope["path"], 303)
+            response.set_cookie(self.cookie, token, httponly=True, samesite="strict")
+            return response
+        cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
+        if secrets.compare_digest(cookie.encode(), expected):
             return None
         return PlainTextResponse("open the address that heedful printed, with its token\n", 401)
-
-    def is_token(self, text: str) -> bool:
-        """True if the text is the server's token; compares in constant time."""
-        return self.token is not None and secrets.compare_digest(text.encode(), self.token.encode())
 
 
 def split(address: str) -> SplitResult:
@@ -109,11 +107,11 @@ def split(address: str) -> SplitResult:
 def application(
     routes: Sequence[BaseRoute], token: str | None = None, ready: Callable[[], object] = lambda: None
 ) -> Starlette:
-    """Make the Starlette application of a server from the routes of its apps.
+    """Return the Starlette application of a server with the routes of its apps.
 
     Args:
-        routes: the routes of all apps; of two routes that fit a request, the first answers.
-        token: the token that visitors have to send; None: no token, and the Host has to be a loopback name.
+        routes: the routes of all apps; the first that matches a request handles it.
+        token: the token that visitors have to send; None: no token, but the Host must be a loopback name.
         ready: called when the application has started.
     """
 
@@ -125,80 +123,75 @@ def application(
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, token=token), Middleware(Limits, routes=routes)],
-        exception_handlers={HeedfulError: answer_error, HTTPException: answer_http_error},
+        exception_handlers=dict.fromkeys((HeedfulError, HTTPException), answer_error),
         lifespan=lifespan,
     )
 
 
 async def answer_error(request: Request, error: Any) -> Response:
-    """Answer a request whose handler raised an error of heedful: its message as JSON, with the status in `STATUS`."""
+    """Return the message of an error as JSON; the status of a HeedfulError is in `STATUS`."""
     del request
+    if isinstance(error, HTTPException):  # such as an unknown path or method
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    # The most specific class of the error decides.
     status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status == 503 else None)
 
 
-async def answer_http_error(request: Request, error: Any) -> Response:
-    """Answer a request that no route takes, such as one of an unknown path or method: the reason as JSON."""
-    del request
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
-
-
 async def body(request: Request) -> dict[str, Any]:
-    """Parse the body of a request as a JSON object.
+    """Parse the body of a request as a JSON object."""
 
-    Raises:
-        InputError: the body is not a JSON object, or has numbers or characters that JSON does not have.
-    """
-
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no number")  # NaN and Infinity, which Python reads although JSON has neither
+    def reject(constant: str) -> None:
+        raise ValueError(f"{constant} is not a number")  # NaN and Infinity, which Python accepts and JSON does not
 
     try:
-        values = json.loads(await request.body(), parse_constant=refuse)
-        json.dumps(values, ensure_ascii=False, allow_nan=False).encode()  # 1e400 is read as infinity
+        values = json.loads(await request.body(), parse_constant=reject)
+        json.dumps(values, ensure_ascii=False, allow_nan=False).encode()  # 1e400 is parsed as infinity
     except UnicodeEncodeError as error:
-        raise InputError("the request holds half a character (a lone surrogate)") from error
+        raise InputError("the request contains half a character (a lone surrogate)") from error
     except ValueError as error:
-        raise InputError(f"the request is no JSON: {error}") from error
+        raise InputError(f"the request is not valid JSON: {error}") from error
     except RecursionError as error:
-        raise InputError("the request is nested too deep") from error
+        raise InputError("the request is nested too deeply") from error
     if not isinstance(values, dict):
-        raise InputError("the request is no JSON object")
+        raise InputError("the request is not a JSON object")
     return values
 
 
 def read_as(kind: type[T], values: dict[str, Any]) -> T:
-    """Make a dataclass from JSON values by field name, strictly validated; the error names the value that is wrong."""
+    """Create a dataclass from JSON values by field name, strictly validated; the error names the invalid value."""
     names = {field.name for field in fields(cast("Any", kind))}
     if unknown := values.keys() - names:
-        raise InputError(f"there is no {', '.join(sorted(unknown))} to give; there are {', '.join(sorted(names))}")
+        raise InputError(f"unknown: {', '.join(sorted(unknown))}; valid names are {', '.join(sorted(names))}")
     try:
+        # As JSON text: strict validation of Python values would reject a list where the dataclass has a tuple.
         return TypeAdapter(kind).validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]
-        raise InputError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
+        problem = error.errors(include_url=False, include_input=False)[0]
+        raise InputError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
 
 
 def number(request: Request, name: str) -> int | None:
-    """Parse a query parameter of a request as a whole number from 0; None if the parameter is missing."""
+    """Parse a query parameter of a request as a non-negative integer; None if the parameter is missing."""
     text = request.query_params.get(name)
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InputError(f"{name}={text[:20]!r} is no number from 0")
+        raise InputError(f"{name}={text[:20]!r} is not a non-negative integer")
     return int(text)
 
 
 def streamed(engine: Engine, steps: Iterator[dict[str, Any]]) -> StreamingResponse:
-    """Make a response with a server-sent event per step, computed by the engine; an error is sent as the last event.
+    """Return a response with a server-sent event per step, computed by the engine; an error is the last event.
 
-    The computation ends if the client disconnects.
+    The computation stops if the client disconnects.
     """
 
     async def events() -> AsyncIterator[str]:
         try:
             async for values in engine.stream(steps):
                 yield f"data: {json.dumps(values)}\n\n"
+        # The status is already sent, so an error can only be an event.
         except HeedfulError as error:
             yield f"data: {json.dumps({'error': str(error)})}\n\n"
 

@@ -13,46 +13,48 @@ from heedful.checkpoint import LoadedModel, load_model
 from heedful.errors import InputError, RunError
 from heedful.nn.named_stacks import stacks
 
-POLL = 0.1  # seconds after which a job that waits looks if its caller is gone
+POLL = 0.1  # seconds between checks of a waiting job whether its caller is gone
 
 T = TypeVar("T")
 
 
 class BusyError(RunError):
-    """Raised if too many jobs are waiting for the worker already."""
+    """Raised if too many jobs are waiting for the worker."""
 
 
 class CancelledError(RunError):
-    """Raised inside a job whose caller does not wait for the result any more."""
+    """Raised inside a job whose caller no longer waits for the result."""
 
 
 class Worker:
     """Runs jobs in a thread, one at a time, in the order of arrival.
 
     Args:
-        waiting: the number of jobs that may wait.
+        waiting: maximum number of waiting jobs.
     """
 
     def __init__(self, waiting: int = 8) -> None:
         self._max_waiting = waiting
+        # `abandon_on_cancel` frees the limiter although the thread of a cancelled job is still running: the lock makes
+        # the next job wait for its end.
         self._turn = CapacityLimiter(1)
-        self._running = Lock()  # until a cancelled job has stopped, the next one waits
-        self._cancelled = Event()  # set when the job that runs is cancelled
+        self._running = Lock()  # held until a cancelled job has stopped
+        self._cancelled = Event()  # set when the running job is cancelled
         self._closed = Event()
 
     async def run(self, job: Callable[[], T], *, admitted: bool = False) -> T:
-        """Run a job in the worker thread; if the caller is cancelled, a job never begins, or stops at the next `check`.
+        """Run a job in the worker thread; if the caller is cancelled, the job never starts, or stops at `check`.
 
         Args:
             job: the job.
-            admitted: True if it continues one that was let in before, and may wait however many wait already.
+            admitted: True if it continues an admitted job, so that it may wait however many jobs are waiting.
 
         Raises:
-            BusyError: too many jobs wait already.
+            BusyError: too many jobs are waiting.
             CancelledError: the worker is closed.
         """
         if not admitted and self._turn.statistics().tasks_waiting >= self._max_waiting:
-            raise BusyError(f"{self._max_waiting} requests are waiting already; ask again in a moment")
+            raise BusyError(f"{self._max_waiting} requests are waiting; try again in a moment")
         cancelled = Event()
         try:
             return await to_thread.run_sync(
@@ -68,16 +70,17 @@ class Worker:
             CancelledError: the job's caller was cancelled, or the worker is closed.
         """
         if self._cancelled.is_set() or self._closed.is_set():
-            raise CancelledError("nobody waits for the answer any more")
+            raise CancelledError("the caller no longer waits for the answer")
 
     def close(self) -> None:
-        """Stop the running job at its next `check`, and let no other job begin."""
+        """Stop the running job at its next `check`, and start no other job."""
         self._closed.set()
 
     def _alone(self, job: Callable[[], T], cancelled: Event) -> T:
+        # An abandoned job ends here, so that cancelled requests do not leave waiting threads.
         while not self._running.acquire(timeout=POLL):
             if cancelled.is_set() or self._closed.is_set():
-                raise CancelledError("nobody waits for the answer any more")
+                raise CancelledError("the caller no longer waits for the answer")
         try:
             self._cancelled = cancelled
             self.check()
@@ -93,7 +96,7 @@ class UnknownError(InputError):
 
 @dataclass(frozen=True)
 class ServedModel:
-    """Model of an engine, with the name by which clients choose it, and the predictor of its task."""
+    """A loaded model, with the name by which clients refer to it and the predictor for its task."""
 
     name: str
     loaded: LoadedModel
@@ -104,7 +107,7 @@ class Engine(Worker):
     """Loaded models by name, and the worker thread that runs one job on them at a time.
 
     Args:
-        models: the models by the names that clients call them.
+        models: the models by their names for clients.
     """
 
     def __init__(self, models: Mapping[str, LoadedModel]) -> None:
@@ -115,31 +118,31 @@ class Engine(Worker):
 
     @classmethod
     def load(cls, names: Iterable[str], device: str = "cpu") -> "Engine":
-        """Load models by their folders or built-in names, which become their names in the engine.
+        """Load models by folder or bundled name, which becomes their name in the engine.
 
         Raises:
-            InputError: there is no such model.
-            DamagedError: a file of a model differs from what was saved.
+            DamagedError: a model file is damaged.
         """
         return cls({name: load_model(name, device) for name in names})
 
     def model(self, name: object) -> ServedModel:
-        """Return the model that a client names; a name is never taken for a path."""
+        """Return the model that a client names; a name is never interpreted as a path."""
         if not isinstance(name, str) or name not in self.models:
-            raise UnknownError(f"there is no model {str(name)[:100]!r}; there are {', '.join(self.models)}")
+            raise UnknownError(f"the model {str(name)[:100]!r} does not exist; choose one of {', '.join(self.models)}")
         return self.models[name]
 
     def watch(self, loaded: LoadedModel) -> None:
-        """Let a job that runs a model stop within it, if the job's caller is gone."""
+        """Let a job stop in the middle of a forward pass if its caller has disconnected."""
         model = loaded.model
-        # Before each block of a stack, or in other models before each innermost layer.
+        # Before each block of a stack, or in other models, before each innermost layer.
         blocks = [block for stack in stacks(model) for block in stack.blocks]
         for module in blocks or [module for module in model.modules() if not list(module.children())]:
             module.register_forward_pre_hook(self.check)
 
     async def stream(self, steps: Iterator[T]) -> AsyncIterator[T]:
-        """Run a computation step by step, each step as a separate job, so that other jobs run between them."""
+        """Run a computation step by step, each step as a separate job, so that other jobs run in between."""
         admitted = False
+        # A list of at most one step, because a future cannot contain a StopIteration: the empty list is the end.
         while step := await self.run(lambda: list(islice(steps, 1)), admitted=admitted):
             admitted = True
             yield step[0]

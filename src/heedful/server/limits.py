@@ -1,4 +1,4 @@
-"""Limits of the HTTP server: connections that may be open or silent, size of requests, and time to arrive."""
+"""Limits of the HTTP server: number and idle time of connections, and size and arrival time of requests."""
 
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterable
@@ -6,7 +6,7 @@ from socket import socket
 from typing import Any
 
 import uvicorn
-from anyio import CancelScope, create_task_group, fail_after, sleep_forever
+from anyio import create_task_group, fail_after, sleep_forever
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,22 +14,22 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from heedful.errors import InputError
 
-MAX_CONNECTIONS = 100  # at a time; each is an open file, of which a process often may have 256 only
-BACKLOG = 32  # connections that wait to be accepted, which asyncio does all at once
-HEADERS = 10.0  # seconds until a request has begun and sent its headers
+MAX_CONNECTIONS = 100  # at a time; each is an open file, often limited to 256 per process
+BACKLOG = 32  # connections waiting to be accepted, which asyncio does all at once
+HEADERS = 10.0  # seconds until a request must have sent its headers
 IDLE = 15  # seconds between two requests
-READING = 30.0  # seconds in which a client has to read something of its answer
-DRAINING = 3  # seconds in which answers under way have to end when the server does
+READING = 30.0  # seconds in which a client must read some of its response
+DRAINING = 3  # seconds for running responses when the server shuts down
 MAX_REQUEST = 100_000  # bytes
-PATIENCE = 30.0  # seconds in which a request has to arrive
+PATIENCE = 30.0  # seconds in which a request must arrive
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server with limits on the number and the silence of connections.
+    """A uvicorn server with limits on the number and the idle time of connections.
 
     Args:
-        app: the ASGI application that answers requests.
-        closing: called when the server shuts down, before it waits for answers under way.
+        app: the ASGI application.
+        closing: called when the server shuts down, before it waits for running responses.
     """
 
     def __init__(self, app: ASGIApp, closing: Callable[[], object]) -> None:
@@ -48,8 +48,9 @@ class Server(uvicorn.Server):
         self.closing = closing
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        # First stop the running job, so that its response ends before the time for running responses is over.
         self.closing()
-        # Requests of which only a part has come are not waited for.
+        # uvicorn would wait for the rest of an incomplete request.
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection) and connection.receiving:
                 connection.transport.abort()
@@ -57,12 +58,12 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """HTTP connection that is closed if its client is silent too long, or silent longest among too many connections.
+    """HTTP connection that is closed if its client is idle too long, or is the longest idle of too many.
 
     Attributes:
-        headers_due: timer that closes the connection unless a request has come; None while a request is answered.
+        headers_due: timer that closes the connection unless a request arrives; None during a response.
         reading_due: timer that closes the connection unless the client reads; None while nothing waits to be read.
-        since: the time of the event loop, in seconds, when the client last sent something.
+        since: time of the event loop, in seconds, when the client last sent something.
     """
 
     headers_due: TimerHandle | None = None
@@ -71,22 +72,24 @@ class Connection(H11Protocol):
 
     @property
     def answering(self) -> bool:
-        """True if the connection has a request that is not fully answered yet."""
+        """True if the response to a request on this connection is incomplete."""
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def receiving(self) -> bool:
-        """True if the connection has a request whose body has not come to its end."""
+        """True if the body of a request on this connection is incomplete."""
         return self.answering and self.cycle.more_body
 
     def connection_made(self, transport: Transport) -> None:
-        """Wait for a request on a new connection, and close the longest silent one if there are too many."""
+        """Wait for a request on a new connection, and close the longest idle one if there are too many."""
         super().connection_made(transport)
         self.await_headers()
         if len(self.connections) > MAX_CONNECTIONS:
             others = [other for other in self.connections if isinstance(other, Connection)]
-            silent = [other for other in others if other.receiving or not other.answering]
-            longest = min(silent, key=lambda other: other.since)
+            # Connections with a response in progress stay open.
+            idle = [other for other in others if other.receiving or not other.answering]
+            longest = min(idle, key=lambda other: other.since)
+            # The event loop calls `connection_lost` later, and the next new connection must not count this one.
             self.connections.discard(longest)
             longest.transport.abort()
 
@@ -95,10 +98,11 @@ class Connection(H11Protocol):
         self.await_headers()
 
     def await_headers(self) -> None:
-        """Start the timer that closes a connection without a request after `HEADERS` seconds; none while answering."""
+        """Start the timer that closes a connection without a request after `HEADERS` seconds, except in a response."""
         self.since = self.loop.time()
         if self.answering:
             self.headers_due = cancelled(self.headers_due)
+        # A running timer is not restarted, so that headers that arrive byte by byte also time out.
         elif self.headers_due is None:
             self.headers_due = self.loop.call_later(HEADERS, self.give_up)
 
@@ -108,11 +112,11 @@ class Connection(H11Protocol):
             self.transport.abort()
 
     def pause_writing(self) -> None:
-        super().pause_writing()  # the write buffer is full: does the client read?
+        super().pause_writing()  # the write buffer is full: check that the client reads
         self.await_reader(self.transport.get_write_buffer_size() + 1)
 
     def await_reader(self, before: int) -> None:
-        """Close the connection if the client has read nothing since `before` bytes were waiting, else check again."""
+        """Close the connection if the client has read none of the `before` buffered bytes; else check again later."""
         size = self.transport.get_write_buffer_size()
         if size >= before:
             self.transport.abort()
@@ -134,11 +138,11 @@ def cancelled(timer: TimerHandle | None) -> None:
 
 
 class TooLongError(InputError):
-    """Raised if a part of a request is longer than it may be, although the request as a whole is not."""
+    """Raised if a part of a request exceeds its limit, although the whole request does not."""
 
 
 class UploadRoute(Route):
-    """Route whose requests may be longer than others (`longest` bytes), because they bring a file."""
+    """Route for requests with a file, which have a higher limit of `longest` bytes."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], longest: int) -> None:
         super().__init__(path, endpoint, methods=["POST"])
@@ -146,13 +150,13 @@ class UploadRoute(Route):
 
 
 class Limits:
-    """Middleware that reads a request, hands it on as a whole, and cancels the answer when the client disconnects.
+    """Middleware that reads a whole request before it is handled, and cancels the response if the client disconnects.
 
     Args:
-        app: the ASGI application that answers requests.
-        longest: the most bytes of a request's body, except on an `UploadRoute`.
-        patience: the seconds in which a request's body has to arrive.
-        routes: the routes of the application, of which some may be an `UploadRoute`.
+        app: the ASGI application.
+        longest: maximum number of bytes of a request's body, except on an `UploadRoute`.
+        patience: seconds in which a request's body must arrive.
+        routes: the routes of the application, some of which may be an `UploadRoute`.
     """
 
     def __init__(
@@ -173,15 +177,29 @@ class Limits:
         if isinstance(content, Response):
             await content(scope, receive, send)
             return
+        messages: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+
+        # The application waits for a disconnect after the body. `cancel_when_gone` reads that message instead.
+        async def replay() -> Message:
+            if not messages:
+                await sleep_forever()
+            return messages.pop()
+
         async with create_task_group() as group:
-            group.start_soon(cancel_when_gone, receive, group.cancel_scope)
-            await self.app(scope, replayed(content), send)
+
+            async def cancel_when_gone() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            group.start_soon(cancel_when_gone)
+            await self.app(scope, replay, send)
             group.cancel_scope.cancel()
 
     async def read(self, receive: Receive, longest: int) -> bytes | Response:
-        """Read the body of a request; return an error response if the body is too long or arrives too slowly.
+        """Read the body of a request; return an error response if it is too long or arrives too slowly.
 
-        The body is shorter than announced if the client disconnects.
+        It is shorter than announced if the client disconnects.
         """
         body, more = bytearray(), True
         try:
@@ -190,29 +208,11 @@ class Limits:
                     message = await receive()
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
+                    # Counted while it arrives, as Content-Length may be missing or wrong.
                     if len(body) > longest:
                         error = {"error": f"a request has at most {longest:,} bytes; send less"}
                         return JSONResponse(error, 413)
                 return bytes(body)
         except TimeoutError:
-            error = {"error": f"the request was not there after {self.patience:g} seconds; send it faster"}
+            error = {"error": f"the request did not arrive within {self.patience:g} seconds; send it faster"}
             return JSONResponse(error, 408)
-
-
-def replayed(body: bytes) -> Receive:
-    """Make an ASGI `receive` callable that gives a request body read before, and then waits forever."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive() -> Message:
-        if not messages:
-            await sleep_forever()
-        return messages.pop()
-
-    return receive
-
-
-async def cancel_when_gone(receive: Receive, scope: CancelScope) -> None:
-    """Wait until a client has disconnected, or has its answer, and cancel what is left to do for it."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()

@@ -1,1 +1,1 @@
-"""Files and folders on disk that appear as a whole or not at all, and manifests that show changed bytes."""
+"""Atomic writes of files and folders, and manifests that detect changed bytes."""

@@ -1,8 +1,8 @@
-"""Atomic writing of files and folders: under a hidden name, flushed to the disk, and renamed at the end.
+"""Atomic writes of files and folders: under a hidden name, flushed to disk, and renamed at the end.
 
-Whatever happens in between, a kill or the loss of power as well, the old content is there or the new one. A temporary
-file or folder that a killed process left is removed by the next writer of the same name. Functions raise OSError where
-the file system fails; `named_write_errors` makes it a RunError.
+After a kill or a power failure at any moment, either the old or the new content is there. The next writer of the same
+name removes the temporary file or folder that a killed process left. Functions raise OSError if the file system fails;
+`named_write_errors` turns it into a RunError.
 """
 
 import os
@@ -13,31 +13,31 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from heedful.errors import InputError, RunError
+from heedful.storage.complete_folder import MANIFEST, Entry, manifest_bytes
 from heedful.storage.disk import DISK, Storage
-from heedful.storage.manifest import MANIFEST, Entry, manifest_text
 
-TEMPORARY = ".tmp-"  # prefix of a file or folder that does not have its name yet
-OPEN_FILES = "/dev/fd"  # the folder in which a process finds the files that it has open
-OUTGOING = ".old-"  # prefix of a folder that is about to be removed
+TEMPORARY = ".tmp-"  # prefix of a file or folder that is being written
+OUTGOING = ".old-"  # prefix of a folder that is being removed
+OPEN_FILES = "/dev/fd"  # lists the open files of the process
 
 Content = Iterable[bytes | memoryview]
 
 
 class FolderWriter:
-    """Writer of a folder that still has a temporary name; `seal` adds the manifest of the files that it wrote.
+    """Writer of a folder under its temporary name; `seal` adds the manifest of the files that it wrote.
 
     Attributes:
         path: The temporary folder.
         entries: The entries of its files in the manifest.
     """
 
-    def __init__(self, path: Path, storage: Storage) -> None:
-        self.path = path
+    def __init__(self, folder: Path, storage: Storage) -> None:
+        self.path = folder.with_name(TEMPORARY + folder.name)
         self.entries: dict[str, Entry] = {}
         self._storage = storage
 
     def write(self, name: str, content: Content) -> None:
-        """Write a new file, chunk by chunk, and note its size and checksum for the manifest."""
+        """Write a new file chunk by chunk, and record its size and checksum for the manifest."""
         size, checksum = 0, 0
         make_folders(self._storage, (self.path / name).parent)
         with self._storage.create(self.path / name) as stream:
@@ -52,43 +52,43 @@ class FolderWriter:
 
     def seal(self, facts: Mapping[str, Any]) -> None:
         with self._storage.create(self.path / MANIFEST) as stream:
-            stream.write(manifest_text(self.entries, facts))
+            stream.write(manifest_bytes(self.entries, facts))
 
 
 @contextmanager
 def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterator[BinaryIO]:
-    """Write a file atomically: readers see its old bytes or all of its new ones; after an error nothing is left.
+    """Write a file atomically: readers get its old bytes or all of its new ones; an error leaves no file.
 
-    Of a symbolic link the file that it leads to is written. If several processes may write the file at once, `writer`
-    names this one: each then has its own temporary file, which the next writer does not remove after a kill.
+    A symbolic link is followed to its target. If several processes may write the file at once, `writer` identifies this
+    one: each then has a separate temporary file, which the next writer does not remove after a kill.
     """
     if is_stream(path):
-        raise InputError(f"{path}: is a device, a pipe or an open file, which a new file would replace; name a file")
+        raise InputError(f"{path}: is a device, a pipe or an open file, which a new file would replace; give a file")
     path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(TEMPORARY + writer + path.name)
     with _removed_after_error(storage, temporary):
         with storage.create(temporary) as stream:
             yield stream
+        # The bytes before the name: otherwise, after a power failure, the new name could be that of an empty file.
         storage.flush(temporary)
         storage.rename(temporary, path)
     storage.flush(path.parent)
 
 
 def is_stream(path: Path) -> bool:
-    """True if what has this name takes bytes as they come: a device, a pipe, or an open file such as /dev/stdout."""
-    # The device /dev/null, say, or a named pipe: neither a file nor a folder.
+    """Return True for a device, a named pipe, or an open file such as /dev/stdout, which take bytes as they come."""
     special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
-    return special or descriptor(path) is not None
+    return special or _descriptor(path) is not None
 
 
 def open_stream(path: Path) -> BinaryIO:
-    """Open a device or a pipe for writing; or go on writing to an open file, where its last byte was written."""
-    number = descriptor(path)
+    """Open a device or a pipe for writing, or continue an open file after its last byte."""
+    number = _descriptor(path)
     return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
 
 
-def descriptor(path: Path) -> int | None:
-    """Return the number of an open file of this process by its name, such as 1 of /dev/stdout; None for other names."""
+def _descriptor(path: Path) -> int | None:
+    """Return the number of an open file of this process, such as 1 for /dev/stdout; None for other names."""
     name = os.path.join(path.parent, os.readlink(path)) if path.is_symlink() else str(path)
     folder, number = os.path.split(name)
     is_open = number.isdecimal() and os.path.realpath(folder) == os.path.realpath(OPEN_FILES)
@@ -97,32 +97,34 @@ def descriptor(path: Path) -> int | None:
 
 @contextmanager
 def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWriter]:
-    """Write a folder atomically; an existing folder of that name is replaced, parent folders are made.
+    """Write a folder atomically; it replaces an existing folder of that name, and parent folders are created.
 
-    Files may also be written to `FolderWriter.path` by other means. After an error new files are removed as far as
-    possible, and an earlier folder is still there.
+    Files may also be written to `FolderWriter.path` by other means. After an error the new files are removed as far as
+    possible, and an earlier folder is unchanged.
     """
     if folder.exists() and folder.samefile("."):
-        raise InputError(f"{folder}: is the current folder, which cannot be replaced as a whole; name a folder in it")
-    # Under the temporary name nobody takes a half folder for a whole one.
-    writer = folder_writer(folder, storage)
+        raise InputError(f"{folder}: is the current folder, which cannot be replaced as a whole; give a folder in it")
+    writer = FolderWriter(folder, storage)
     with _removed_after_error(storage, writer.path):
         make_folders(storage, writer.path)
         yield writer
         publish(folder, storage)
 
 
-def folder_writer(folder: Path, storage: Storage) -> FolderWriter:
-    """Create the writer of a folder under its temporary name, which all processes that write it know."""
-    return FolderWriter(folder.with_name(TEMPORARY + folder.name), storage)
+def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:
+    with atomic_folder(folder, storage) as writer:
+        for name, content in files.items():
+            writer.write(name, content)
+        writer.seal(facts)
 
 
 def publish(folder: Path, storage: Storage) -> None:
-    """Flush a folder that has its temporary name yet, and give it its name, in place of an existing folder."""
+    """Flush a temporary folder and rename it to its final name, in place of an existing folder."""
     temporary, outgoing = folder.with_name(TEMPORARY + folder.name), folder.with_name(OUTGOING + folder.name)
+    # Before the rename: the final name must not be on the disk earlier than the files.
     for path in (*sorted(temporary.rglob("*")), temporary):
         storage.flush(path)
-    # No rename replaces a folder that holds files, so an earlier one steps aside first.
+    # A rename does not replace a folder that contains files, so the earlier one is renamed first.
     replaces = folder.exists()
     if replaces:
         remove(storage, outgoing)
@@ -137,16 +139,9 @@ def publish(folder: Path, storage: Storage) -> None:
     remove(storage, outgoing)
 
 
-def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:
-    with atomic_folder(folder, storage) as writer:
-        for name, content in files.items():
-            writer.write(name, content)
-        writer.seal(facts)
-
-
 @contextmanager
 def named_write_errors(path: Path, remedy: str = "make room for it or choose another name") -> Iterator[None]:
-    """Turn an OSError of writing into a RunError that names the file or folder, the reason and the remedy."""
+    """Turn an OSError while writing into a RunError with the file or folder, the reason and the remedy."""
     try:
         yield
     except OSError as error:
@@ -154,7 +149,7 @@ def named_write_errors(path: Path, remedy: str = "make room for it or choose ano
 
 
 def discard(storage: Storage, folder: Path) -> None:
-    """Remove a folder; it is renamed first, so that nobody finds it half empty."""
+    """Rename a folder and remove it, so that no process sees it half removed under its own name."""
     outgoing = folder.with_name(OUTGOING + folder.name)
     remove(storage, outgoing)
     storage.rename(folder, outgoing)
@@ -162,8 +157,8 @@ def discard(storage: Storage, folder: Path) -> None:
     remove(storage, outgoing)
 
 
-def sweep(storage: Storage, folder: Path) -> None:
-    """Remove temporary files that interrupted writers left in a folder."""
+def remove_leftovers(storage: Storage, folder: Path) -> None:
+    """Remove the temporary files and folders that interrupted writers left in a folder."""
     for path in storage.list(folder):
         if path.name.startswith((TEMPORARY, OUTGOING)):
             remove(storage, path)
@@ -187,6 +182,7 @@ def make_folders(storage: Storage, folder: Path) -> None:
 
 @contextmanager
 def _removed_after_error(storage: Storage, temporary: Path) -> Iterator[None]:
+    # A writer that was killed may have left it.
     remove(storage, temporary)
     try:
         yield

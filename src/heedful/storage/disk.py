@@ -1,14 +1,22 @@
-"""The disk: every change goes through one object, so that tests can let each one fail; small files are read with care.
+"""The disk: every change goes through one object, so that tests can make each one fail, and small files are checked.
 
-A small file may come from a stranger: a pipe, a device and a file that is too large are refused.
+A small file may be foreign: a pipe, a device or a file that is too large is rejected. Compressed files (gzip, bzip2 and
+xz) are recognised by their extension or by their first bytes.
 """
 
+import bz2
 import errno
+import gzip
+import lzma
 import os
+import re
 import stat
 import sys
+import zlib
+from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 class Storage:
@@ -21,8 +29,8 @@ class Storage:
         return path.open("xb")
 
     def flush(self, path: Path) -> None:
-        """Flush a file or a folder: return when its bytes or its entries are on the disk."""
-        windows = sys.platform == "win32"  # flushes files that are open for writing only, and no folders
+        """Flush a file or a folder: return when its bytes or its entries are on disk."""
+        windows = sys.platform == "win32"  # flushes only files that are open for writing, not folders
         if windows and path.is_dir():
             return
         descriptor = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
@@ -33,7 +41,7 @@ class Storage:
 
     def rename(self, old: Path, new: Path) -> None:
         """Rename a file over another, or a folder to a free name, in one atomic step."""
-        os.replace(old, new)  # os.rename replaces nothing on Windows
+        os.replace(old, new)  # os.rename does not replace files on Windows
 
     def remove_file(self, path: Path) -> None:
         path.unlink()
@@ -46,27 +54,51 @@ class Storage:
 
 
 class Unflushed(Storage):
-    """A local file system on which nothing is flushed, for many small files that can be made again.
+    """A local file system that flushes nothing, for many small files that can be created again.
 
-    A killed process leaves no half file behind, as with any storage. The loss of power may, within the half minute or
-    so that the operating system takes to bring files to the disk by itself.
+    As with any storage, a killed process does not leave half a file. A power failure may, within the half minute or so
+    within which the operating system writes files to disk.
     """
 
     def flush(self, path: Path) -> None:
-        """Do nothing: flushing a small file takes longer than making it."""
+        """Do nothing: flushing a small file takes longer than writing it."""
 
 
 DISK = Storage()
 UNFLUSHED = Unflushed()
 
-MAX_SETTINGS_BYTES = 1 << 22  # bytes of a manifest, a recipe or other settings
+MAX_SETTINGS_BYTES = 1 << 22  # of a manifest, a recipe or other settings
 
 
 def read_small(path: Path, most: int = MAX_SETTINGS_BYTES) -> bytes:
-    """Read a whole file, if it is one and holds at most so many bytes."""
+    """Read a whole file if it is a plain file of at most `most` bytes."""
     status = path.stat()
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
     if status.st_size > most:
-        raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, and should have {most:,} at most", str(path))
+        raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, but should have at most {most:,}", str(path))
     return path.read_bytes()
+
+
+OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+BEGINNINGS = {  # bzip2: the digits of pi, or of its root in an empty file, follow the size of a block
+    ".gz": re.compile(rb"\x1f\x8b\x08"),
+    ".bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+    ".xz": re.compile(rb"\xfd7zXZ\x00"),
+}
+DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError)  # bz2 raises an OSError without a number
+
+
+def decompressed(stream: BufferedReader, path: Path) -> Any:
+    """Return a stream of the decompressed contents of an open file, which may be uncompressed."""
+    # A known extension decides, otherwise the first bytes.
+    head = stream.peek(16)
+    kind = path.suffix.lower()
+    if kind not in OPENERS:
+        kind = next((ending for ending, beginning in BEGINNINGS.items() if beginning.match(head)), "")
+    return OPENERS[kind](stream) if kind else stream
+
+
+def without_compression(name: str) -> str:
+    """Remove the extension of a compressed file from a name: "words.csv" for "words.csv.gz"."""
+    return next((name[: -len(ending)] for ending in OPENERS if name.lower().endswith(ending)), name)

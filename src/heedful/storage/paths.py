@@ -1,6 +1,6 @@
-"""Messages about a path that is not what is wanted: nothing is there, or a folder in place of a file, or a file.
+"""Messages about paths that do not exist, or that are a folder instead of a file, or a file instead of a folder.
 
-They name what may be meant: names next to the path that are near, or the first folder on the way that is missing.
+They suggest similar names next to the path, or mention the first folder on the way that is missing.
 """
 
 import os
@@ -10,16 +10,18 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-CHECK = "check the name and the folder it is looked for in"
+from heedful.wording import either
+
+CHECK = "check the name and its folder"
 MAX_NAMES = 10_000  # names in a folder that are compared
 
 
 def no_file(path: Path, remedy: str = CHECK) -> str:
-    """Say why a path is not that of a file, and what to do; `remedy` if nothing near it is meant."""
+    """Return the reason why a path is not a file, and what to do; `remedy` if no similar name exists."""
     if os.path.isdir(path):
         inside = next((place for place in _inside(path) if os.path.isfile(place)), None)
-        return f"{path}: is a folder; name a file in it" + (f", such as {inside}" if inside else "")
-    return f"{path}: there is no such file; {likely(path, remedy)}"
+        return f"{path}: is a folder; give a file in it" + (f", such as {inside}" if inside else "")
+    return f"{path}: no such file; {likely(path, remedy)}"
 
 
 def unreadable(path: Path, error: OSError) -> str:
@@ -29,47 +31,47 @@ def unreadable(path: Path, error: OSError) -> str:
 
 
 def no_folder(path: Path, remedy: str = CHECK, what: str = "folder") -> str:
-    """Say why a path is not that of a folder, and what to do; `remedy` if nothing near it is meant."""
+    """Return the reason why a path is not a folder, and what to do; `remedy` if no similar name exists."""
     if os.path.exists(path):
-        return f"{path}: is a file; name a folder"
-    return f"{path}: there is no such {what}; {likely(path, remedy, os.path.isdir)}"
+        return f"{path}: is a file; give a folder"
+    return f"{path}: no such {what}; {likely(path, remedy, os.path.isdir)}"
 
 
 def nothing_at(path: Path, remedy: str = CHECK) -> str:
-    """Say that there is neither a file nor a folder at a path, and what to do; `remedy` if nothing near it is meant."""
-    return f"{path}: there is no such file or folder; {likely(path, remedy)}"
+    """Return a message about a path that does not exist, and what to do; `remedy` if no similar name exists."""
+    return f"{path}: no such file or folder; {likely(path, remedy)}"
 
 
 def likely(path: Path, remedy: str = CHECK, fits: Callable[[Path], object] = os.path.exists) -> str:
     if near := near_paths(path, fits):
-        return f"did you mean {' or '.join(map(str, near))}?"
+        return f"did you mean {either(near)}?"
     lost = first_lost(path)
     if os.path.isfile(lost.parent):
         return f"{lost.parent} is a file, not a folder"
     if lost != path:
-        return f"there is no folder {lost}; {likely(lost, remedy, os.path.isdir)}"
+        return f"the folder {lost} does not exist; {likely(lost, remedy, os.path.isdir)}"
     return remedy
 
 
 def near_paths(path: Path, fits: Callable[[Path], object] = os.path.exists) -> list[Path]:
-    """List up to three paths that fit and differ from one that is not there in one name, the nearest first."""
+    """List up to three existing paths that fit and differ in one name from a missing path, nearest first."""
     lost = first_lost(path)
     rest = path.relative_to(lost)
     names = {place.name.casefold(): place for place in reversed(_inside(lost.parent))}
     name = lost.name.casefold()
-    # First names with an ending that was left out, then slips of the pen.
+    # First names with an extension that was left out, then misspelt ones.
     near = [*(other for other in names if other.startswith(f"{name}.")), *get_close_matches(name, names, n=9)]
     places = [names[other] / rest if rest.parts else names[other] for other in dict.fromkeys(near)]
     return [place for place in places if fits(place)][:3]
 
 
 def first_lost(path: Path) -> Path:
-    """Return the outermost folder on the way to a path that is not there, or the path itself."""
+    """Return the outermost missing folder on the way to a path, or the path itself."""
     return next(place for place in (*reversed(path.parents), path) if place == path or not os.path.exists(place))
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The paths in a folder by name, not hidden ones; none if it cannot be read."""
+    """List the paths in a folder by name, without hidden ones; none if it cannot be read."""
     with suppress(OSError):
         return sorted(place for place in islice(folder.iterdir(), MAX_NAMES) if not place.name.startswith("."))
     return []

@@ -1,4 +1,4 @@
-"""Standard output and standard error for messages: what a command writes does not depend on who reads them."""
+"""Standard output and standard error for messages: a broken reader does not end the command."""
 
 import os
 import sys
@@ -9,12 +9,12 @@ from typing import TextIO
 
 
 class Messages(TextIOWrapper):
-    """A standard stream on which a failing write ends nothing: the first failure is noted, later text is discarded.
+    """A standard stream on which writes do not fail: the first failure is stored, later text is discarded.
 
-    Whoever writes results rather than messages writes to `buffer`, where a failure is raised as usual.
+    Results, unlike messages, are written to `buffer`, which raises failures as usual.
 
     Attributes:
-        failure: The first failure, such as a BrokenPipeError after `| head -1`; None: everything was written.
+        failure: The first failure, such as a BrokenPipeError after `| head -1`; None if everything was written.
     """
 
     failure: OSError | None = None
@@ -34,15 +34,16 @@ class Messages(TextIOWrapper):
 
     def _discard(self, error: OSError) -> None:
         self.failure = self.failure or error
+        # The null device takes the rest of the buffer and all later text, so that no further write fails.
         with suppress(OSError):  # a stream that is not a file has no descriptor
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
 @contextmanager
 def standard_streams() -> Iterator[Messages]:
-    """Let no message end the command: within the block both standard streams are `Messages`; gives standard output.
+    """Context manager: both standard streams are `Messages` within the block; yields standard output.
 
-    A stream that is closed (`>&-`) fails like a full disk does, once something is written to it.
+    A closed stream (`>&-`) fails like a full disk once something is written to it.
     """
     before = sys.stdout, sys.stderr
     output, errors = map(_messages, before)
@@ -53,11 +54,12 @@ def standard_streams() -> Iterator[Messages]:
         sys.stdout, sys.stderr = before
         for stream in (output, errors):
             stream.flush()
+            # Detached, because a wrapper closes its stream when it is deleted.
             stream.detach()
 
 
 def _messages(stream: TextIO | None) -> Messages:
-    if stream is None:  # a descriptor that is not for writing, as the closed one was
+    if stream is None:  # a descriptor that fails on writing, like a closed one
         return Messages(os.fdopen(os.open(os.devnull, os.O_RDONLY), "wb"), encoding="utf-8")
     stream.flush()
     return Messages(

@@ -1,6 +1,6 @@
-"""Record of the files that heedful wrote, by which one that somebody else wrote, or changed since, is recognised.
+"""Record of the files that heedful wrote, to recognise files that somebody else wrote or changed since.
 
-A file of text does not show who wrote it, so a small file of the user's state folder notes size and time of each.
+A text file does not show who wrote it, so a small file in the user's state folder records the size and time of each.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from heedful.storage.disk import UNFLUSHED
 
 
 def note_written(path: Path) -> None:
-    """Note that heedful has written a file, which it may replace the next time; a device or a pipe is not noted."""
-    with suppress(OSError, RuntimeError):  # without the note the file counts as foreign, which harms nothing
+    """Record that heedful has written a file, which it may then replace; devices and pipes are not recorded."""
+    with suppress(OSError, RuntimeError):  # without a record the file counts as foreign, which is harmless
         if not is_stream(path):
             record = _record(path)
             record.parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def note_written(path: Path) -> None:
 
 
 def is_foreign(path: Path) -> bool:
-    """True if replacing a file would lose something that heedful did not write: it holds bytes of another."""
+    """Return True if a file contains bytes that heedful did not write, which replacing it would lose."""
     if is_stream(path) or not path.exists() or path.stat().st_size == 0:
         return False
     try:
@@ -39,12 +39,12 @@ def is_foreign(path: Path) -> bool:
 
 @contextmanager
 def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
-    """Open a file to write from Python, which gets its name when all is written, and note that heedful wrote it."""
+    """Write a file from Python atomically, and record that heedful wrote it."""
     if path.is_dir():
-        raise InputError(f"{path}: is a folder; name a file in it")
+        raise InputError(f"{path}: is a folder; give a file in it")
     if not replace and is_foreign(path):
         raise InputError(
-            f"{path}: is there already, and heedful did not write it or it was changed since; name another file, or "
+            f"{path}: already exists, and heedful did not write it or it was changed since; choose another file, or "
             "replace it with replace=True"
         )
     with atomic_file(path) as stream:
@@ -53,7 +53,7 @@ def own_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
 
 
 def state_folder() -> Path:
-    """Folder of the user for what programs remember between their runs."""
+    """Return the user's folder for the state of programs between their runs."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")

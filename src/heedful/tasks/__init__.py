@@ -1,42 +1,60 @@
-"""Tasks, one file each, put together from data, model, objective, metrics and predictor.
+"""Tasks, one file each, composed of data, model, objective, metrics and predictor.
 
-`parts` has what several tasks share.
+`parts` contains what several tasks share.
 """
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from heedful.config.user_code import find_class, import_class
+from heedful.config.user_code import check_task_name, find_class, import_class
 from heedful.errors import InputError
-from heedful.registry import TASKS, public_names
+from heedful.registry import TASKS, import_attribute, public_names
 
 if TYPE_CHECKING:
+    from heedful.tasks.readers import ExampleReader
+    from heedful.tasks.specs import TaskSpec
     from heedful.tasks.task import Task
 
-__all__ = ["TASKS", "Task", "find_task", "import_task"]
+__all__ = ["TASKS", "Task", "find_task", "import_reader", "import_spec", "import_task"]
 
 __getattr__ = public_names(__name__, {"heedful.tasks.task": ("Task",)})
 
 
 def find_task(name: str) -> "type[Task]":
-    """Find the task of a model or a recipe by name, or a class of the user's own as "module:Class".
+    """Find the task of a model or a recipe by name, or a custom class as "module:Class".
 
-    The module of such a class is not imported, because the name may come from a stranger's model folder: see
+    The module of a custom class is not imported, because an untrusted model folder may name it: see
     `heedful.config.user_code`.
     """
     from heedful.tasks.task import Task
 
-    own = find_class("task", name)
-    if own is not None and not issubclass(own, Task):
-        raise InputError(f'task = "{name}": {own.__name__} is not a subclass of heedful.tasks.Task')
-    task = own or TASKS.get(name)
-    if task is None:
-        near = get_close_matches(name, TASKS) or TASKS
-        raise InputError(f'task = "{name}": there is no such task; did you mean {" or ".join(near)}?')
-    return task
+    custom = find_class("task", name)
+    if custom is not None and not issubclass(custom, Task):
+        raise InputError(f'task = "{name}": {custom.__name__} is not a subclass of heedful.tasks.Task')
+    if custom is not None and not hasattr(custom, "spec"):
+        remedy = "set spec = heedful.tasks.specs.TaskSpec(...)"
+        raise InputError(f'task = "{name}": {custom.__name__} has no spec; {remedy}')
+    check_task_name(name)
+    return custom or TASKS[name]
 
 
 def import_task(name: str) -> "type[Task]":
-    """Find the task of a recipe that the user trains; the module of a class of the user's own is imported and runs."""
+    """Find the task of a recipe that the user trains; the module of a custom class is imported."""
     import_class(name, "task")
     return find_task(name)
+
+
+def import_spec(name: str) -> "TaskSpec":
+    """Find the spec of a recipe's task, without torch unless the task is a custom class."""
+    return bundled_spec(name) or import_task(name).spec
+
+
+def import_reader(name: str) -> "type[ExampleReader]":
+    """Find the reader of raw examples for a recipe's task; for texts, without torch unless it is a custom class."""
+    spec = bundled_spec(name)
+    return import_attribute(f"heedful.tasks.readers.{spec.reader}") if spec else import_task(name).dataset.reader
+
+
+def bundled_spec(name: str) -> "TaskSpec | None":
+    from heedful.tasks.specs import SPECS
+
+    return None if TASKS.installed().get(name) else SPECS.get(name)

@@ -1,8 +1,8 @@
-"""Data of a task: how its examples are found, prepared, planned into batches and read."""
+"""Data of a task: how examples are prepared from files, planned into batches and read."""
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
@@ -11,13 +11,15 @@ import numpy as np
 import torch
 
 from heedful.config.schema import CorpusConfig, FilterConfig, Recipe
+from heedful.data.preparation.prepared_data import PreparedData
 from heedful.errors import InputError
+from heedful.tasks.readers import ExampleReader
 from heedful.text.tokenizer_pair import TokenizerPair
 
-Report = Callable[[str], None]  # is called with sentences that say what is done
+Report = Callable[[str], None]  # called with progress messages
 
-# Filter settings that leave out no example of a test set.
-EVERYTHING = FilterConfig(max_characters=sys.maxsize, max_tokens=sys.maxsize, max_ratio=None, duplicates=True)
+# Filter settings that keep every example of a test set.
+KEEP_ALL = FilterConfig(max_characters=sys.maxsize, max_tokens=sys.maxsize, max_ratio=None, duplicates=True)
 
 
 @runtime_checkable
@@ -26,95 +28,128 @@ class Batch(Protocol):
 
     @property
     def tokens(self) -> int:
-        """Number of real tokens that the model reads from the batch, for the measurement of speed."""
+        """Number of real tokens in the model's input, for speed measurements."""
         ...
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Divisors of the loss terms: for each term, the number of target tokens or of examples in the batch."""
+        """Divisors of the loss: for each of its terms, the number of target tokens or examples in the batch."""
         ...
 
 
 B = TypeVar("B", bound=Batch)
 
 
+@runtime_checkable
+class Plan(Protocol):
+    """Plan of batches, each a list of example ids: a pure function of the data, the recipe and the epoch number."""
+
+    def epoch(self, epoch: int, /) -> list[np.ndarray]:
+        """List the batches of an epoch in order."""
+        ...
+
+    def cells(self, ids: np.ndarray, /) -> int:
+        """Return the size of a batch, padding included."""
+        ...
+
+
 class Dataset(ABC, Generic[B]):
     """Base class of the data of a task; an instance has training and validation data open, or a test set.
 
+    A subclass defines `prepare`, and `read`, which reads the examples of a batch; `plan` as well, unless batches have
+    examples of similar length.
+
     Attributes:
-        reads_files: True if a batch takes long to read, as files have to be decoded for it.
-        recipe: The recipe with what the data decides filled in, such as the classes.
-        tokenizers: The tokenizers of source and target; for data with one kind of text both are the same.
-        digest: SHA-256 of all that the prepared data depends on.
+        reader: Checks recipes, and reads raw examples; without torch, so that checks before a run are fast.
+        reads_files: True if batches are slow to read, because files have to be decoded.
+        recipe: The recipe, completed with settings that follow from the data, such as the classes.
+        examples: The prepared examples: a store for each training corpus, and one for the validation or test set.
+        tokenizers: The source and target tokenizers; for data with one kind of text, both are the same.
+        digest: SHA-256 of everything that the prepared data depends on.
     """
 
+    reader: ClassVar[Any] = ExampleReader  # or a subclass, which each kind of data narrows down
     reads_files: ClassVar[bool] = False
 
-    def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
+    def __init__(self, recipe: Recipe, examples: PreparedData[Any]) -> None:
         self.recipe = recipe
-        self.tokenizers = tokenizers
-        self.digest = digest
-
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in settings that the training data decides, such as the classes, unless the recipe has them."""
-        return recipe
-
-    @classmethod
-    def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what `prepare` needs, such as a tokenizer; no data is read."""
-
-    @classmethod
-    def peek(cls, _corpus: CorpusConfig, _recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the raw examples of a corpus, before they are encoded, to find errors in its files early."""
-        return iter(())
+        self.examples = examples
+        self.tokenizers = examples.tokenizers
+        self.digest = examples.digest
+        train, valid = examples.train, examples.valid
+        self._train_plan = self.plan(train, examples.weights, recipe.train.seed) if train else None
+        # A fixed seed: runs with different seeds are validated in the same batches.
+        self._valid_plan = None if valid is None else self.plan((valid,), (1.0,), seed=0)
 
     @classmethod
     @abstractmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
-        """Read the data of a recipe, from `folder` if prepared there before, else from its files.
+        """Read the data of a recipe, from `folder` if it was prepared there before, otherwise from its files.
 
         Args:
             recipe: The recipe.
             folder: Where the data is prepared.
-            report: Called with sentences that say what is done.
-            tokenizers: Those of a model that is tested: then `data.valid` is the test set, there is no training data,
-                and nothing that a training decides is measured. None: they are loaded or trained.
+            report: Called with progress messages.
+            tokenizers: The tokenizers of a model that is tested: then `data.valid` is the test set, and there is no
+                training data to derive settings from. None: they are loaded or trained.
         """
 
     @classmethod
     def open_test(cls, recipe: Recipe, tokenizers: TokenizerPair, folder: Path, report: Report) -> Any:
-        """Open the test set that a recipe names, `data.test`, for a model with these tokenizers."""
+        """Open a recipe's test set, `data.test`, for a model with these tokenizers."""
         if recipe.data.test is None:
-            raise InputError("there is nothing to test a model on; set data.test")
-        data = replace(recipe.data, train=(), valid=recipe.data.test, filters=EVERYTHING)
+            raise InputError("the recipe has no test data; set data.test")
+        data = replace(recipe.data, train=(), valid=recipe.data.test, filters=KEEP_ALL)
         return cls.prepare(replace(recipe, data=data), folder, report, tokenizers)
 
+    def lengths(self, store: Any) -> np.ndarray:
+        """Return the lengths of both sides of each example, in positions that the model reads, (n, 2)."""
+        return store.lengths
+
+    def plan(self, stores: Sequence[Any], weights: Sequence[float], seed: int) -> Plan:
+        """Plan the batches of some stores, whose examples an epoch shows as often as their weights say."""
+        from heedful.data.batches import BatchPlan
+
+        return BatchPlan([self.lengths(store) for store in stores], weights, self.recipe.train.batch_tokens, seed)
+
     @abstractmethod
-    def epoch(self, number: int) -> Sequence[np.ndarray]:
-        """List the batches of an epoch in order, each as ids of examples: a pure function of recipe and number."""
+    def read(self, stores: Sequence[Any], ids: np.ndarray, epoch: int | None, device: torch.device, /) -> B:
+        """Read the examples of a batch by their ids in the plan, which count across all stores.
+
+        A pure function of its arguments, even if it is random, as in masking: the epoch's `key` is its seed. The epoch
+        is None in validation.
+        """
+
+    def key(self, epoch: int | None) -> tuple[int, int]:
+        """Return the seed for the random parts of an epoch's batches; in validation it is always the same."""
+        return (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """List the batches of an epoch in order, each as example ids: a pure function of recipe and epoch number."""
+        return [] if self._train_plan is None else self._train_plan.epoch(number)
 
     def cells(self, ids: np.ndarray) -> int:
-        """Return the size of a batch, padding included, in any unit: here the number of its examples."""
-        return len(ids)
+        """Return the size of a training batch, padding included, to find the largest one."""
+        return len(ids) if self._train_plan is None else self._train_plan.cells(ids)
 
-    @abstractmethod
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the examples of one batch: a pure function of its arguments, even where the batch is drawn at random."""
+        """Read the examples of one training batch."""
+        return self.read(self.examples.train, ids, epoch, device)
 
-    @abstractmethod
-    def valid_plan(self) -> Sequence[np.ndarray] | None:
-        """List the batches of the validation or test set in a fixed order, as ids of examples; None without one."""
+    def valid_plan(self) -> list[np.ndarray] | None:
+        """List the batches of the validation or test set in a fixed order, as example ids; None without one."""
+        return None if self._valid_plan is None else self._valid_plan.epoch(0)
 
-    @abstractmethod
     def valid_batch(self, ids: np.ndarray, device: torch.device) -> B:
-        """Read the examples of one batch of the validation or test set; nothing in it is random."""
+        """Read the examples of one batch of the validation or test set; it is the same each time."""
+        # The validation plan numbers only the examples of the last store.
+        return self.read(self.examples.stores[-1:], ids, None, device)
 
     @property
     def valid_corpus(self) -> CorpusConfig:
-        """The files of the validation or test set; without one an InputError."""
+        """The files of the validation or test set; an InputError without one."""
         if self.recipe.data.valid is None:
-            raise InputError("the recipe names no validation data; set data.valid")
+            raise InputError("the recipe has no validation data; set data.valid")
         return self.recipe.data.valid
 
     def remarks(self) -> list[str]:
@@ -123,3 +158,4 @@ class Dataset(ABC, Generic[B]):
 
     def check_unchanged(self) -> None:
         """Raise a RunError if a file of the prepared data has changed since it was opened."""
+        self.examples.check_unchanged()

@@ -21,6 +21,7 @@ from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.nn.masks import AttentionMask
 from heedful.tasks.dataset import Report
 from heedful.tasks.parts.running_text import RunningText
+from heedful.tasks.specs import SPECS
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
 from heedful.text.tokenizer import PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -36,52 +37,59 @@ class CausalBatch:
     inputs: Int[Tensor, "B T"]
     targets: Int[Tensor, "B T"]
     mask: AttentionMask
-    count: int  # real tokens among the targets
-
-    @property
-    def tokens(self) -> int:
-        return self.count
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        return (self.count,)
+    tokens: int  # real tokens among the targets
+    counts: tuple[int, ...]  # the same
 
 
 def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cross: bool) -> CausalBatch:
     """Collate windows of running text into a batch for a causal language model."""
     rows = torch.from_numpy(ids).to(device)
+    # (B, T + 1) -> (B, T) twice: each target is the token after its input.
     inputs, targets = rows[:, :-1], rows[:, 1:]
     mask = AttentionMask(inputs != PAD, inputs.size(1), causal=True)
     if not cross:
+        # Each token attends only to tokens of the same document.
         mask = mask.within(torch.from_numpy(documents[:, :-1]).to(device))
-    return CausalBatch(inputs, targets, mask, int((ids[:, 1:] != PAD).sum()))
+    tokens = int((ids[:, 1:] != PAD).sum())
+    return CausalBatch(inputs, targets, mask, tokens, (tokens,))
 
 
 def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
     real = batch.targets != PAD
     hidden = model.hidden(batch.inputs, batch.mask)
+    # (B, T, D) -> (N, D), without padding
     return cross_entropy(hidden[real], model.output.weight, batch.targets[real], smoothing, model.output.bias)
 
 
+def scored_loss(generator: Any, batch: CausalBatch) -> tuple[Loss, ...]:
+    """Compute the loss without smoothing from the scores of a generator, which reads across documents."""
+    # The windows before `collate` splits them: the first input, and all targets.
+    rows = torch.cat([batch.inputs[:, :1], batch.targets], dim=1).tolist()
+    windows = [[token for token in row if token != PAD] for row in rows]
+    log_probs = generator.score_windows(windows, [0] * len(windows))
+    nll = -torch.tensor([score for row in log_probs for score in row], dtype=torch.float64).sum()
+    return (Loss(nll, nll, batch.tokens),)
+
+
 class TextWindows(RunningText[CausalBatch]):
-    """Running text in windows, of which each token is predicted from those before it."""
+    """Running text in windows, in which each token is predicted from those before it."""
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         return cls(recipe, prepare_running_text(recipe, folder, report, tokenizers))
 
-    def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> CausalBatch:
-        ids, documents = windows(stream, starts, self.recipe.data.max_length)
+    def read(
+        self, streams: Sequence[TokenStream], starts: np.ndarray, epoch: int | None, device: torch.device
+    ) -> CausalBatch:
+        ids, documents = windows(streams[0], starts, self.recipe.data.max_length)
         return collate(ids, documents, device, cross=self.recipe.data.cross_documents)
 
 
 class CausalLanguageModelling(Task[CausalBatch]):
     """Causal language modelling task: learns to predict the next token of running text, for GPT models."""
 
-    families = ("decoder",)
-    command = "heedful generate"
+    spec = SPECS["language_model"]
     dataset = TextWindows
-    metrics = ("loss", "perplexity", "byte_perplexity")
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> LanguageModel:
@@ -102,17 +110,18 @@ class CausalLanguageModelling(Task[CausalBatch]):
     def evaluate(self, model: LanguageModel, run: Evaluation = ALONE) -> Results | None:
         """Score a model on the validation text, in windows that do not overlap: loss and perplexities.
 
-        Every token is predicted once, from at most `data.max_length` - 1 others of its window.
+        Every token is predicted once, from at most `data.max_length` - 1 others in its window.
         """
-        text = self.data.text.valid
+        text = self.data.examples.valid
         if text is None:
             return None
         if unknown := np.count_nonzero(text.ids == UNK):
             run.warn(
-                f"{unknown / len(text):.1%} of the tokens are <unk>, whose letters the model need not know: "
-                "byte_perplexity is lower than that of a model that spells them"
+                f"{unknown / len(text):.1%} of the tokens are <unk>, whose characters the model does not predict: "
+                "byte_perplexity is lower than for a model that spells them out"
             )
-        means = run.mean_losses(self, model, run.batches(self.data, model))
-        # Per byte, models with different tokenizers can be compared.
+        batches = run.batches(self.data, model)
+        means = run.mean_losses(*((scored_loss, run.predictor) if run.predictor else (self.loss, model)), batches)
+        # Per byte, models with different tokenizers are comparable.
         per_byte = perplexity(means[0].nll * len(text) / max(1, text.bytes))
         return Results(self.summary(means) | {"byte_perplexity": per_byte})

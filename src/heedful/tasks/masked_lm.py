@@ -4,7 +4,7 @@ B batch, S tokens.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,74 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.architectures import MaskedLanguageModel
-from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.passages import PassagePlan, SentenceStore, assemble, cells, check_count, mask_tokens
-from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.preparation.text import check_passages, fewest_documents, prepare_passages
-from heedful.data.readers.documents import check_files, document_lines
+from heedful.config.schema import MaskingConfig, Recipe
+from heedful.data.passages import PassagePlan, SentenceStore, read_passages
+from heedful.data.preparation.text import prepare_passages
 from heedful.losses import Loss, cross_entropy, label_cross_entropy, perplexity
 from heedful.predictors.filler import Filler
+from heedful.random_numbers import MASKS, draw
 from heedful.tasks.dataset import Dataset, Report
+from heedful.tasks.readers.running_text import PassageReader
+from heedful.tasks.specs import SPECS
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
-from heedful.text.tokenizer import PAD
+from heedful.text.tokenizer import MASK, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
+
+Key = tuple[int, int, int]  # seed, epoch and sequence number
+
+
+def mask_tokens(
+    ids: np.ndarray,
+    words: np.ndarray | None,
+    masking: MaskingConfig,
+    vocab_size: int,
+    first_piece: int,
+    keys: Sequence[Key],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Select tokens of each sequence at random, and replace most of them with <mask>, others with random tokens.
+
+    Of the tokens that are not special, max(1, round(rate x their number)) are selected, one by one or, with
+    `whole_words`, word by word, so that the last word may exceed this number. The result for a sequence depends on its
+    tokens and its key, not on the batch, its padding or its row.
+
+    Args:
+        ids: Token ids, padded at the end, shape (B, S).
+        words: The number of each token's word in its sequence, shape (B, S); used only with `whole_words`.
+        masking: The share of tokens to select, and the shares of these that are masked or random.
+        vocab_size: Random tokens have ids below this.
+        first_piece: The lowest id of random tokens, which excludes special tokens and bytes.
+        keys: The seed, epoch and number of each sequence, on which its random choices depend.
+
+    Returns:
+        The inputs of the model, (B, S), and a mask of the tokens to predict, bool, (B, S).
+    """
+    if first_piece >= vocab_size:
+        raise ValueError(f"no tokens from {first_piece} on in a vocabulary of {vocab_size}")
+    if masking.whole_words and words is None:
+        raise ValueError("whole words need the word of each token")
+    inputs, mask = ids.copy(), np.zeros(ids.shape, bool)
+    columns = np.arange(ids.shape[1])
+    for row, (seed, epoch, number) in enumerate(keys):
+        candidates = columns[ids[row] > MASK]  # the special tokens are the first ids
+        order, action, piece = draw(3 * len(candidates), seed, MASKS, epoch, number).reshape(3, -1)
+
+        # Whole units, words or tokens, are masked in random order until the share `rate` of the tokens is reached.
+        units = words[row, candidates] if words is not None and masking.whole_words else candidates
+        _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
+        shuffled = np.argsort(order[: len(sizes)], kind="stable")
+        count = 1 + np.searchsorted(np.cumsum(sizes[shuffled]), round(masking.rate * len(units)))
+        selection = np.isin(unit, shuffled[:count])
+
+        # Most become <mask>, some a random token, and the rest stay the same, so that the model cannot trust what it
+        # reads.
+        masked = candidates[selection]
+        random = first_piece + (piece[selection] % (vocab_size - first_piece)).astype(ids.dtype)
+        # 64 random bits as a number from 0 to 1.
+        share = action[selection] * 2.0**-64
+        visible = np.where(share < masking.mask + masking.random, random, ids[row, masked])
+        inputs[row, masked] = np.where(share < masking.mask, MASK, visible)
+        mask[row, masked] = True
+    return inputs, mask
 
 
 @dataclass(frozen=True)
@@ -38,70 +95,33 @@ class MaskedBatch:
     masked: Bool[Tensor, "B S"]  # the tokens to be predicted
     targets: Int[Tensor, "B S"]
     not_next: Int[Tensor, " B"]  # 0 if the second passage follows the first in the text, 1 if not
-    pairs: bool
     tokens: int
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        tokens = int(self.masked.sum())
-        return (tokens, len(self.inputs)) if self.pairs else (tokens,)
+    counts: tuple[int, ...]  # the numbers of masked tokens and, with next-sentence prediction, of passage pairs
 
 
 class Passages(Dataset[MaskedBatch]):
     """Passages of running text, or pairs of them, with some tokens masked."""
 
-    def __init__(self, recipe: Recipe, passages: PreparedData[SentenceStore]) -> None:
-        super().__init__(recipe, passages.tokenizers, passages.digest)
-        self.passages = passages
-
-        def plan(store: SentenceStore, seed: int) -> PassagePlan:
-            return PassagePlan(store, recipe.masking, recipe.data.max_length, recipe.train.batch_tokens, seed)
-
-        self.train_plan = plan(passages.train[0], recipe.train.seed) if passages.train else None
-        self.held_out = None if passages.valid is None else plan(passages.valid, seed=0)
-
-    @classmethod
-    def check(cls, recipe: Recipe) -> None:
-        check_passages(recipe)
-
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Return the recipe unchanged after checking that its training and validation texts have enough documents."""
-        check_count(fewest_documents(recipe, most=2), recipe.masking)
-        return recipe
-
-    @classmethod
-    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        check_files(corpus, recipe.data)
-        return document_lines(corpus, recipe.data)
+    reader = PassageReader
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
         return cls(recipe, prepare_passages(recipe, folder, report, tokenizers))
 
-    def epoch(self, number: int) -> list[np.ndarray]:
-        return self.train_plan.epoch(number) if self.train_plan else []
+    def plan(self, stores: Sequence[SentenceStore], weights: Sequence[float], seed: int) -> PassagePlan:
+        del weights  # running text is read once per epoch
+        recipe = self.recipe
+        return PassagePlan(stores[0], recipe.masking, recipe.data.max_length, recipe.train.batch_tokens, seed)
 
-    def cells(self, ids: np.ndarray) -> int:
-        return cells(ids)
-
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> MaskedBatch:
-        return self.hide(self.passages.train[0], ids, (self.recipe.train.seed, epoch), device)
-
-    def valid_plan(self) -> list[np.ndarray] | None:
-        return self.held_out and self.held_out.epoch(0)
-
-    def valid_batch(self, ids: np.ndarray, device: torch.device) -> MaskedBatch:
-        return self.hide(self.passages.stores[-1], ids, (0, 0), device)
-
-    def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> MaskedBatch:
-        """Read passages and mask some of their tokens; `key` is a seed and an epoch."""
+    def read(
+        self, stores: Sequence[SentenceStore], rows: np.ndarray, epoch: int | None, device: torch.device
+    ) -> MaskedBatch:
+        """Read passages and mask some of their tokens."""
         masking, tokenizer = self.recipe.masking, self.tokenizers.source
-        ids, segments, is_next = assemble(store, rows)
-        words = None  # the number of the word of each token
-        if masking.whole_words:
-            words = np.array([tokenizer.word_of_piece(row) for row in ids.tolist()])
-        keys = [(*key, int(number)) for number in rows["number"]]
+        ids, segments, is_next = read_passages(stores[0], rows)
+        # (B, S): the number of the word that each token is part of
+        words = np.array([tokenizer.word_of_piece(row) for row in ids.tolist()]) if masking.whole_words else None
+        keys = [(*self.key(epoch), int(number)) for number in rows["number"]]
         inputs, masked = mask_tokens(ids, words, masking, len(tokenizer), tokenizer.first_word, keys)
         return MaskedBatch(
             inputs=torch.from_numpy(inputs).to(device),
@@ -110,22 +130,16 @@ class Passages(Dataset[MaskedBatch]):
             masked=torch.from_numpy(masked).to(device),
             targets=torch.from_numpy(ids).to(device),
             not_next=torch.from_numpy(~is_next).long().to(device),
-            pairs=masking.next_sentence,
             tokens=int((ids != PAD).sum()),
+            counts=(int(masked.sum()), *([len(ids)] if masking.next_sentence else [])),
         )
-
-    def check_unchanged(self) -> None:
-        self.passages.check_unchanged()
 
 
 class MaskedLanguageModelling(Task[MaskedBatch]):
     """Masked language modelling task for BERT: predicts masked tokens and, for passage pairs, next sentences."""
 
-    families = ("encoder",)
-    command = "heedful fill"
-    example = "'The man [MASK] a bike.'"
+    spec = SPECS["masked_lm"]
     dataset = Passages
-    metrics = ("loss", "perplexity", "accuracy", "next_sentence_loss", "next_sentence_accuracy")
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> MaskedLanguageModel:
@@ -136,9 +150,9 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         return Filler(model, tokenizers.source, recipe.data.max_length)
 
     def loss(self, model: MaskedLanguageModel, batch: MaskedBatch) -> tuple[Loss, ...]:
-        """Compute the loss of the masked tokens and, of passage pairs, the loss of next-sentence prediction."""
+        """Compute the loss of the masked tokens and, for passage pairs, the loss of next-sentence prediction."""
         states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
-        # Only masked tokens are predicted: the others never meet the projection to the vocabulary, which costs most.
+        # Only masked tokens are predicted, (B, S, D) -> (N, D), because the projection to the vocabulary costs most.
         hidden = model.transform(states[batch.masked])
         smoothing = self.recipe.train.label_smoothing
         tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.masked], smoothing, model.output.bias)
@@ -147,17 +161,16 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         return tokens, label_cross_entropy(model.next_sentence(states, batch.padding_mask), batch.not_next)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        neighbours = {"next_sentence_loss": means[1].loss} if len(means) > 1 else {}
-        return {"loss": sum(mean.loss for mean in means), "perplexity": perplexity(means[0].nll), **neighbours}
+        next_sentence = {"next_sentence_loss": means[1].loss} if len(means) > 1 else {}
+        return {"loss": sum(mean.loss for mean in means), "perplexity": perplexity(means[0].nll), **next_sentence}
 
     def evaluate(self, model: MaskedLanguageModel, run: Evaluation = ALONE) -> Results | None:
         results = super().evaluate(model, run)
         if results is None or not all(map(math.isfinite, results.scores.values())):
             return results
-        return Results(results.scores | self.accuracies(model, run))
-
-    def accuracies(self, model: MaskedLanguageModel, run: Evaluation) -> Scores:
-        counts = np.zeros((2, 2), np.int64)  # right predictions and all of them: of tokens, and of next sentences
+        # Accuracies are ratios of counts, which a second pass adds up: rows are tokens and next sentences, columns the
+        # correct predictions and all predictions.
+        counts = np.zeros((2, 2), np.int64)
         for batch in run.reducer.shard(run.batches(self.data, model)):
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
             predictions = [(model.output(model.transform(states[batch.masked])), batch.targets[batch.masked])]
@@ -169,4 +182,6 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         processes = np.array(run.reducer.all_gather(counts.ravel().tolist()))
         tokens, pairs = processes.sum(axis=0).reshape(2, 2).tolist()
         scores = {"accuracy": tokens[0] / tokens[1] if tokens[1] else math.nan}
-        return scores | ({"next_sentence_accuracy": pairs[0] / pairs[1]} if pairs[1] else {})
+        if pairs[1]:
+            scores["next_sentence_accuracy"] = pairs[0] / pairs[1]
+        return Results(results.scores | scores)

@@ -1,4 +1,4 @@
-"""Captioning (Xu et al. 2015) and speech recognition (Radford et al. 2022): a text is written about an image or audio.
+"""Captioning (Xu et al. 2015) and speech recognition (Radford et al. 2022): images or audio to text.
 
 B batch, N rows of pixels or frames.
 """
@@ -16,67 +16,42 @@ from heedful.config.schema import CorpusConfig, DecodeConfig, Recipe
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.media_files import MediaFile, media_files
 from heedful.data.stores import MediaStore
-from heedful.errors import InputError
 from heedful.predictors.captioner import Captioner
 from heedful.predictors.transcriber import Transcriber
-from heedful.tasks.parts.media import MediaFiles, places, tokenizer_of_texts
+from heedful.tasks.parts.media import MediaFiles, places
 from heedful.tasks.parts.sequence_to_sequence import (
+    Output,
     PairBatch,
     SequenceToSequence,
-    Written,
     pair_batch,
     with_length_limit,
 )
+from heedful.tasks.readers.media import FileWithTextReader
+from heedful.tasks.specs import SPECS
 from heedful.tasks.task import Evaluation
 from heedful.text.sequences import pad
 from heedful.text.speech_tokens import SpeechTokens
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.text.training import given_tokenizer
 
 
-class WrittenFiles(MediaFiles[PairBatch]):
-    """Images or audio, each with its text: a caption, or the words spoken.
+class FilesWithTexts(MediaFiles[PairBatch]):
+    """Images or audio, each with its text: a caption, or the spoken words.
 
     Attributes:
-        references: the texts of the validation or test set.
+        references: The texts of the validation or test set.
     """
 
-    new_tokenizers = staticmethod(tokenizer_of_texts)
-    load_tokenizers = staticmethod(TokenizerPair.load)
+    reader = FileWithTextReader
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(with_length_limit(recipe, [store.lengths for store in examples.train]), examples)
         valid = recipe.data.valid
         self.references = [file.target for file in media_files(valid, recipe.data)] if valid else []
 
-    @classmethod
-    def check(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data and a tokenizer, and of several languages the one that is spoken."""
-        super().check(recipe)
-        given_tokenizer(recipe)
-        speech, target_language = recipe.transcribe, recipe.data.target_language
-        languages = speech.languages
-        if (speech.language or target_language) in languages or (speech.language is None and not languages):
-            return
-        if not languages:
-            raise InputError(f'transcribe.language = "{speech.language}": the model knows one language; leave it out')
-        raise InputError(
-            f"transcribe.language: the model tells {len(languages)} languages apart; set it to the one that is "
-            f"spoken, such as {languages[0]}"
-        )
-
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the language that is spoken, for a model that distinguishes several."""
-        speech, target_language = recipe.transcribe, recipe.data.target_language
-        if speech.language is not None or target_language not in speech.languages:
-            return recipe
-        return replace(recipe, transcribe=replace(speech, language=target_language))
-
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
-        """Encode the text that belongs to a file; of speech after the prompt of a Whisper, if it is its vocabulary."""
+        """Encode the text of a file; with a Whisper vocabulary, the text of speech begins with Whisper's prompt."""
         prompt = []
         if recipe.data.modality == "audio":
             speech = recipe.transcribe
@@ -87,66 +62,60 @@ class WrittenFiles(MediaFiles[PairBatch]):
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         target, _ = pad([store.target(index).tolist() for store, index in places(stores, ids)])
         batch = pair_batch(inputs, padding_mask, torch.from_numpy(target), device)
+        # The padding mask counts rows of pixels or frames, not positions in the layers.
         return replace(batch, source_tokens=self.positions(stores, ids))
 
     def decoded(self, numbers: Sequence[int]) -> Iterator[np.ndarray]:
-        """Decode the files of validation examples, given by their numbers from 0."""
-        return (self.medium.read(self.valid.content(number)) for number in numbers)
+        """Decode the files of the validation examples with these numbers, counted from 0."""
+        return (self.modality.read(self.valid.content(number)) for number in numbers)
 
 
 @lru_cache(maxsize=1)
 def speech_tokens(tokenizer: Tokenizer) -> SpeechTokens:
-    """Find the tokens of speech in a vocabulary, once for all files."""
+    """Find the speech tokens of the vocabulary, once for all files."""
     return SpeechTokens.of(tokenizer)
 
 
+def build(recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
+    """Build an image-to-text or audio-to-text model."""
+    return media_to_text(recipe, len(tokenizers.target))
+
+
 class Captioning(SequenceToSequence):
-    """Captioning task: a text about each image."""
+    """Captioning task: generates a text about each image."""
 
-    modality = "image"
-    command = "heedful caption"
-    example = "FILE"
-    dataset = WrittenFiles
-    metrics = ("exact_match", "bleu", "loss", "perplexity")
-
-    @staticmethod
-    def build(recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
-        return media_to_text(recipe, len(tokenizers.target))
+    spec = SPECS["captioning"]
+    dataset = FilesWithTexts
+    build = staticmethod(build)
 
     @staticmethod
     def use(model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Captioner:
         return Captioner(model, tokenizers, recipe)
 
-    def write(
+    def decode(
         self, model: SourceToTarget, config: DecodeConfig, numbers: Sequence[int], run: Evaluation
-    ) -> Iterator[Written]:
+    ) -> Iterator[Output]:
         captioner = self.use(model, replace(self.recipe, decode=config), self.tokenizers)
         for captions in captioner.alternatives(self.data.decoded(numbers)):
-            yield Written(captions[0].text, captions[0].hypothesis.complete)
+            yield Output(captions[0].text, captions[0].hypothesis.complete)
             run.progress.advance()
 
 
 class SpeechRecognition(SequenceToSequence):
-    """Speech recognition task: the words that are spoken in each audio file."""
+    """Speech recognition task: transcribes the words spoken in each audio file."""
 
-    modality = "audio"
-    command = "heedful transcribe"
-    example = "FILE"
-    dataset = WrittenFiles
-    metrics = ("wer", "cer", "exact_match", "loss", "perplexity")
-
-    @staticmethod
-    def build(recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
-        return media_to_text(recipe, len(tokenizers.target))
+    spec = SPECS["speech_recognition"]
+    dataset = FilesWithTexts
+    build = staticmethod(build)
 
     @staticmethod
     def use(model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Transcriber:
         return Transcriber(model, tokenizers.target, recipe)
 
-    def write(
+    def decode(
         self, model: SourceToTarget, config: DecodeConfig, numbers: Sequence[int], run: Evaluation
-    ) -> Iterator[Written]:
+    ) -> Iterator[Output]:
         transcriber = self.use(model, replace(self.recipe, decode=config), self.tokenizers)
         for transcript in transcriber.transcribe_each(self.data.decoded(numbers)):
-            yield Written(transcript.text, transcript.complete)
+            yield Output(transcript.text, transcript.complete)
             run.progress.advance()

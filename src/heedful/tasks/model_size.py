@@ -22,10 +22,10 @@ class SizeOnly(Tokenizer):
 
 
 def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
-    """Sizes of the source and target vocabulary of a recipe's model, special tokens included.
+    """Return the source and target vocabulary sizes of a recipe's model, special tokens included.
 
-    Those of the tokenizer that the recipe names, if it is on this machine; else the largest that the recipe allows to
-    train. Zeros for a model without text.
+    They are the sizes of the recipe's tokenizer, if it exists; otherwise the largest that the recipe allows; or zeros
+    for a model without text.
     """
     if recipe.data.modality != "text" and not FAMILIES[recipe.model.family].pairs:
         return 0, 0
@@ -35,7 +35,7 @@ def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
 
 
 def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> ParameterCounts:
-    """Count the parameters of the model that the task of a recipe builds, heads included, for these vocabularies."""
+    """Count the parameters of a recipe's model, heads included, for vocabularies of these sizes."""
     tokenizers = TokenizerPair(SizeOnly(source_vocab), SizeOnly(target_vocab))
     with errors_of_own_code(recipe, "the model cannot be built"):
         return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers))

@@ -1,4 +1,4 @@
-"""Ranking task (semantic search): learns vectors by which a query finds its passage among all others.
+"""Ranking task (semantic search): learns vectors with which a query finds its passage among all others.
 
 B batch, S tokens of a query, T tokens of a passage, D model.
 """
@@ -14,21 +14,22 @@ from torch import Tensor
 from heedful.architectures import SentenceEncoder
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.readers.corpus import read_pairs
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.stores import PairStore, Rows
-from heedful.losses import Loss
+from heedful.losses import Loss, contrastive_loss
 from heedful.metrics.retrieval import Rankings, ranked
 from heedful.predictors.retriever import Retriever
 from heedful.predictors.text_predictor import BatchedModel
-from heedful.tasks.parts.matching import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
-from heedful.tasks.parts.texts import TextRows
+from heedful.tasks.parts.texts import PaddedTexts, TextRows, matching_pairs, number_distinct
+from heedful.tasks.readers.texts import QueryReader
+from heedful.tasks.specs import SPECS
 from heedful.tasks.task import Evaluation, Task
 from heedful.text.sequences import is_cut, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TEMPERATURE = 0.05  # as in SimCSE (Gao et al. 2021, section 3), and usual for sentence encoders
-QUERIES = 256  # queries that are ranked at a time
+QUERIES_AT_ONCE = 256  # in an evaluation
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,15 @@ class RankingBatch:
 
     queries: PaddedTexts
     passages: PaddedTexts
-    answers: Bool[Tensor, "B B"]  # True if a passage answers a query: some pair holds both
+    answers: Bool[Tensor, "B B"]  # True if a passage answers a query: both are in the same pair
     tokens: int
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        return (len(self.answers),)
+    counts: tuple[int, ...]  # the number of pairs
 
 
 class QueriesAndPassages(TextRows[RankingBatch]):
     """Pairs of a query and a passage that answers it."""
 
-    @staticmethod
-    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        return (text for pair in read_pairs(corpus, recipe.data) for text in (pair.source, pair.target) if text)
+    reader = QueryReader
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
@@ -68,28 +64,25 @@ class QueriesAndPassages(TextRows[RankingBatch]):
 
     @staticmethod
     def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> RankingBatch:
-        answers = torch.from_numpy(pairs_of_kinds(*(kinds(row.tobytes() for row in rows) for rows in (ids, targets))))
+        answers = matching_pairs(*(number_distinct(row.tobytes() for row in rows) for rows in (ids, targets)))
+        queries, passages = (PaddedTexts.of(rows, device) for rows in (ids, targets))
         tokens = int((ids != PAD).sum() + (targets != PAD).sum())
-        return RankingBatch(texts_of(ids, device), texts_of(targets, device), answers.to(device), tokens)
+        return RankingBatch(queries, passages, torch.from_numpy(answers).to(device), tokens, (len(ids),))
 
     def lengths(self, store: PairStore) -> np.ndarray:
-        return store.lengths  # of both sides: the model reads queries and passages
+        return store.lengths  # the model reads both sides
 
 
 class Ranking(Task[RankingBatch]):
     """Ranking task: examples are pairs of a query and a passage that answers it.
 
-    A query's negatives are the passages of the other queries of its batch (Henderson et al. 2017, section 4.4). So the
-    loss depends, by definition, on which pairs form a batch; `train.batch_tokens` is more than a matter of speed here,
-    and `train.accumulate` adds up the gradients of such batches without making any of them larger.
+    A query's negatives are the passages of the other queries in its batch (Henderson et al. 2017, section 4.4). So the
+    loss depends, by definition, on which pairs form a batch: here `train.batch_tokens` affects more than speed, and
+    `train.accumulate` adds up the gradients of batches without making any of them larger.
     """
 
-    families = ("encoder", "decoder")
-    command = "heedful search"
-    example = "--corpus FILE 'Some text.'"
+    spec = SPECS["ranking"]
     dataset = QueriesAndPassages
-    metrics = ("mrr", "recall@1", "recall@10", "ndcg@10", "loss")
-    predicts = Rankings
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> SentenceEncoder:
@@ -102,35 +95,33 @@ class Ranking(Task[RankingBatch]):
     def loss(self, model: SentenceEncoder, batch: RankingBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy over cosine similarities divided by the temperature, with in-batch negatives."""
         queries, passages = (model(x.ids, x.padding_mask, x.segments).float() for x in (batch.queries, batch.passages))
-        # Vectors have length 1, so products are cosines; they are in float32, as the temperature magnifies rounding.
+        # Vectors have length 1, so products are cosines; they are in float32, because the temperature magnifies
+        # rounding.
         scores = queries @ passages.T / TEMPERATURE
-        return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
+        return (contrastive_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 
     def outputs(self, model: SentenceEncoder, run: Evaluation) -> Rankings:
-        queries, passages, answers = judgements(self.data.examples.valid)
+        store = self.data.examples.valid
+        # The distinct queries, the distinct passages, and for each query the indices of its passages.
+        answers: dict[tuple[int, ...], set[int]] = {}
+        numbers: dict[tuple[int, ...], int] = {}
+        for index in range(len(store)):
+            passage = numbers.setdefault(tuple(store.target(index).tolist()), len(numbers))
+            answers.setdefault(tuple(store.source(index).tolist()), set()).add(passage)
+        queries, passages = ([list(row) for row in rows] for rows in (answers, numbers))
         reader = BatchedModel(model, self.tokenizers.source, self.recipe.data.max_length)
         run.progress.begin("texts", len(queries) + len(passages))
-        of_queries, of_passages = (
+        query_vectors, passage_vectors = (
             torch.stack(reader.read_rows(rows, model, run.progress.advance)).numpy() for rows in (queries, passages)
         )
-        return retrieval(of_queries, of_passages, answers)
-
-
-def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list[set[int]]]:
-    """List the distinct queries of a store, its distinct passages, and for each query the numbers of its passages."""
-    queries: dict[tuple[int, ...], set[int]] = {}
-    passages: dict[tuple[int, ...], int] = {}
-    for number in range(len(store)):
-        passage = passages.setdefault(tuple(store.target(number).tolist()), len(passages))
-        queries.setdefault(tuple(store.source(number).tolist()), set()).add(passage)
-    return [list(row) for row in queries], [list(row) for row in passages], list(queries.values())
+        return retrieval(query_vectors, passage_vectors, list(answers.values()))
 
 
 def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Rankings:
     """Rank all passages (M, D) for each query (N, D) by cosine similarity."""
     places = []
-    for start in range(0, len(queries), QUERIES):
-        cosines = queries[start : start + QUERIES] @ passages.T
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        cosines = queries[start : start + QUERIES_AT_ONCE] @ passages.T  # the vectors have length 1
         for scores, right in zip(cosines, answers[start:], strict=False):
             gains = np.zeros_like(scores)
             gains[list(right)] = 1

@@ -1,11 +1,10 @@
-"""Regression task: learns a number for a text or a pair of texts, such as their similarity (Devlin et al. 2019, 4.1).
+"""Regression task: learns a number for a text or text pair, such as their similarity (Devlin et al. 2019, 4.1).
 
 B batch.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -14,55 +13,42 @@ from torch import Tensor
 
 from heedful.architectures import TextClassifier
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.readers.filters import DropReport
-from heedful.data.readers.labelled import read_scored
+from heedful.data.readers.drop_report import DropReport
+from heedful.data.readers.labelled import Standardisation, read_scored
 from heedful.data.stores import Rows
 from heedful.losses import Loss
 from heedful.metrics.correlation import PredictedNumbers
-from heedful.predictors.scorer import Scorer, Standardisation
-from heedful.tasks.parts.texts import TextBatch, TextRows, row_of
+from heedful.predictors.scorer import Scorer
+from heedful.tasks.parts.texts import TextBatch, TextRows, encode_example
+from heedful.tasks.readers.texts import ScoredTextReader
+from heedful.tasks.specs import SPECS
 from heedful.tasks.task import Evaluation, Mean, Scores, Task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class ScoredTexts(TextRows[TextBatch]):
-    """Texts, or pairs of texts, each with a number."""
+    """Texts, or text pairs, each with a number."""
 
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the mean and the scale of the numbers of the training data, unless the recipe has them."""
-        data = recipe.data
-        if data.label_scale is not None or not data.train:
-            return recipe
-        labels = [example.score for corpus in data.train for example in read_scored(corpus, data)]
-        scale = Standardisation.of_labels(labels) if labels else Standardisation()
-        return replace(recipe, data=replace(data, label_mean=scale.mean, label_scale=scale.scale))
-
-    @staticmethod
-    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        return (text for example in read_scored(corpus, recipe.data) for text in (example.text, example.pair) if text)
+    reader = ScoredTextReader
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Encode each scored example as token ids and its number, stored as two 16-bit halves of a float32."""
+        """Encode each example as token ids and its number, stored as two 16-bit halves of a float32."""
         for example in read_scored(corpus, recipe.data, drops):
-            row = row_of(example, corpus, recipe, tokenizer, drops)
-            yield row, np.array([example.score], "<f4").view("<u2").tolist()
+            ids = encode_example(example, corpus, recipe, tokenizer, drops)
+            yield ids, np.array([example.score], "<f4").view("<u2").tolist()
 
 
 class Regression(Task[TextBatch]):
-    """Regression task: a text or a pair of texts has a number, in the units of the training data.
+    """Regression task: predicts a number for a text or text pair.
 
-    The model learns the numbers standardised by mean and scale of the training data, which are stored in the recipe of
-    the model; all that is reported is in the unit of the numbers.
+    The model learns numbers standardised by the mean and scale of the training data, which are stored in its recipe;
+    scores and predictions are in the original unit.
     """
 
-    families = ("encoder", "decoder")
-    command = "heedful predict"
+    spec = SPECS["regression"]
     dataset = ScoredTexts
-    metrics = ("spearman", "pearson", "rmse", "loss")
-    predicts = PredictedNumbers
 
     def __init__(self, data: ScoredTexts) -> None:
         super().__init__(data)
@@ -84,7 +70,7 @@ class Regression(Task[TextBatch]):
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """Compute the mean squared error and its root, in the unit of the numbers."""
-        # The model learns standardised numbers: their squared error goes back to the unit of the labels.
+        # The model learns standardised numbers: convert their squared error to the unit of the labels.
         loss = super().summary(means)["loss"] * self.labels.scale**2
         return {"rmse": math.sqrt(loss), "loss": loss}
 
@@ -99,5 +85,6 @@ class Regression(Task[TextBatch]):
 
 def numbers(halves: Int[Tensor, "B 2"]) -> Float[Tensor, " B"]:
     """Join the lower and upper 16 bits of float32 numbers."""
+    # Joined as int64, since PyTorch has few operations on uint32.
     bits = halves[:, 0] + (halves[:, 1] << 16)
     return bits.to(torch.uint32).view(torch.float32)

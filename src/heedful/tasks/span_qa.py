@@ -1,4 +1,4 @@
-"""Span question answering task: learns the begin and end of an answer in a text (Devlin et al. 2019, section 4.2).
+"""Span question answering task: learns the beginning and end of an answer in a text (Devlin et al. 2019, section 4.2).
 
 B batch, S tokens.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.architectures import TokenClassifier
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.squad import read_squad
 from heedful.data.stores import Rows
 from heedful.errors import InputError
@@ -23,25 +23,24 @@ from heedful.metrics.answers import Answers, answer_language
 from heedful.predictors.answerer import Answerer
 from heedful.predictors.text_predictor import Text
 from heedful.tasks.parts.texts import TextBatch, TextRows
+from heedful.tasks.readers.texts import QuestionReader
+from heedful.tasks.specs import SPECS
 from heedful.tasks.task import Evaluation, Task
-from heedful.text.sequences import encode_context, readings
+from heedful.text.sequences import encode_context, question_windows
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class SquadQuestions(TextRows[TextBatch]):
-    """Questions, each with the text that answers it and the place of the answer there."""
+    """Questions, each with a text and the place of the answer in it."""
 
-    @staticmethod
-    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        for context, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
-            yield context
-            yield from (question.question for question in questions)
+    reader = QuestionReader
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
         """Encode each question with each window of its text, and the place of its first accepted answer in that row."""
         causal = FAMILIES[recipe.model.family].causal
+        # Questions about the same text follow each other, so it is encoded once.
         for text, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
             context = encode_context(tokenizer, text)
             for question in questions:
@@ -52,22 +51,19 @@ class SquadQuestions(TextRows[TextBatch]):
                     tokens = context.tokens(answer.start, answer.start + len(answer.text))
                     if not tokens:
                         raise InputError(
-                            f"{name}: the tokenizer keeps nothing of the answer {answer.text!r}; take the question out"
+                            f"{name}: the tokenizer drops the whole answer {answer.text!r}; remove the question"
                         )
                 ids = tokenizer.encode(question.question)
-                for row in readings(ids, context, recipe.data.max_length, causal=causal, name=name):
+                for row in question_windows(ids, context, recipe.data.max_length, causal=causal, name=name):
+                    # In a window without the answer, the correct place is the one for no answer.
                     yield row.ids, list(row.place(tokens))
 
 
 class SpanQuestionAnswering(Task[TextBatch]):
     """Span question answering task: learns the first and last token of an answer; questions may have no answer."""
 
-    families = ("encoder", "decoder")
-    command = "heedful predict"
-    pair_field = "pair"  # column of the text that may hold the answer, in a table
+    spec = SPECS["span_qa"]
     dataset = SquadQuestions
-    metrics = ("f1", "exact_match", "loss")
-    predicts = Answers
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
@@ -78,9 +74,14 @@ class SpanQuestionAnswering(Task[TextBatch]):
         return Answerer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """Compute the sum of the cross-entropies of the answer's first and last token, over all possible places."""
-        # Begin and end are two softmaxes over the tokens of the text; one more token stands for no answer.
-        possible = possible_places(batch.ids, batch.segments, causal=model.backbone.causal)
+        """Compute the sum of the cross-entropies of the answer's first and last token, over all candidate positions."""
+        # (B, S) True at the tokens where an answer may begin or end: those of the text, and the one for no answer,
+        # which is the <eos> of the text in a GPT and the first token of the row in a BERT.
+        possible = batch.segments == 1
+        if not model.backbone.causal:
+            possible &= batch.ids != EOS
+            possible[:, 0] = True
+        # (B, S, 2): one softmax over the tokens for the beginning, and one for the end.
         logits = model(batch.ids, batch.padding_mask, batch.segments).float()
         begin, end = (
             place_loss(logits[:, :, side], possible, batch.targets[:, side], self.recipe.train.label_smoothing)
@@ -89,7 +90,7 @@ class SpanQuestionAnswering(Task[TextBatch]):
         return (Loss(begin.sum + end.sum, begin.nll + end.nll, begin.count),)
 
     def outputs(self, model: TokenClassifier, run: Evaluation) -> Answers:
-        """Answer the validation questions; answers in Chinese are compared by characters."""
+        """Answer the questions of the validation set."""
         questions = list(read_squad(self.data.valid_corpus, self.recipe.data))
         run.progress.begin("questions", len(questions))
         answerer = self.use(model, self.recipe, self.tokenizers)
@@ -99,21 +100,12 @@ class SpanQuestionAnswering(Task[TextBatch]):
         return Answers(predicted, accepted, answer_language(self.recipe.data.target_language))
 
 
-def possible_places(ids: Int[Tensor, "B S"], segments: Int[Tensor, "B S"], *, causal: bool) -> Bool[Tensor, "B S"]:
-    """Mark the tokens at which an answer may begin or end: the text's, and the token that stands for no answer."""
-    second = segments == 1
-    if causal:
-        return second  # with its <eos>, which stands for no answer
-    possible = second & (ids != EOS)
-    possible[:, 0] = True
-    return possible
-
-
 def place_loss(
     logits: Float[Tensor, "B S"], possible: Bool[Tensor, "B S"], targets: Int[Tensor, " B"], smoothing: float
 ) -> Loss:
     """Compute the cross-entropy of one place in each row; label smoothing spreads over the possible places."""
-    surprise = -logits.masked_fill(~possible, -torch.inf).log_softmax(-1)
+    surprise = -logits.masked_fill(~possible, -torch.inf).log_softmax(-1)  # (B, S)
     nll = surprise.gather(1, targets[:, None]).sum()
+    # Unmasked, the infinite surprise of impossible places would make the loss infinite, or NaN without smoothing.
     means = surprise.masked_fill(~possible, 0.0).sum(-1) / possible.sum(-1)
     return Loss((1 - smoothing) * nll + smoothing * means.sum(), nll.detach(), len(targets))

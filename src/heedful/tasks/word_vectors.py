@@ -1,5 +1,12 @@
-"""Task of word vectors: words predicted from those around them, by word2vec's objectives (Mikolov et al. 2013a, b)."""
+"""Word vectors task: words are predicted from the words around them, with word2vec's objectives (Mikolov et al. 2013).
 
+Skip-gram predicts each context word from the centre word, CBOW the centre word from the mean of its context.
+
+Shapes in negative sampling: B blocks of L centre words each, C words around a block, K samples per block, T = C + K,
+V vocabulary, D vector size. In single predictions: N words, M predictions, P inner nodes above a word.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +22,6 @@ from heedful.architectures import model_class
 from heedful.architectures.word2vec.data import (
     HuffmanCodes,
     NoiseDistribution,
-    WordWindows,
     blocks,
     count_words,
     draw_windows,
@@ -35,11 +41,12 @@ from heedful.predictors.word_vectors import WordVectors
 from heedful.random_numbers import NOISE, draw
 from heedful.tasks.dataset import Report
 from heedful.tasks.parts.running_text import RunningText
+from heedful.tasks.specs import SPECS
 from heedful.tasks.task import Task
 from heedful.text.tokenizer_pair import TokenizerPair
 
 if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
-    torch.sparse.check_sparse_tensor_invariants.disable()  # torch 2.11 warns where nobody has chosen
+    torch.sparse.check_sparse_tensor_invariants.disable()  # torch 2.11 warns about an unset default
 
 
 def negative_sampling(
@@ -50,15 +57,15 @@ def negative_sampling(
     noise: Float[Tensor, "B L"],
     count: int,
 ) -> Loss:
-    """Negative sampling with samples that the words of a block share (Mikolov et al. 2013b, formula 4; Ji et al. 2016).
+    """Negative sampling with samples shared by the words of a block (Mikolov et al. 2013b, formula 4; Ji et al. 2016).
 
-    Shared samples turn the scores of a block into one matrix product. In the mean the loss is that of independent
-    samples. A sample that happens to be a context word counts as a sample nevertheless, as in the formula.
+    Shared samples turn the scores of a block into one matrix product; the expected loss is the same as with independent
+    samples. A sample that happens to be a context word still counts as a sample, as in the formula.
 
     Args:
         hidden: the vectors that predict.
         weight: the vectors of the predicted words.
-        targets: the C words that may be predicted, and after them the negative samples.
+        targets: the C words that may be predicted, followed by the negative samples.
         predicted: True where one of the C words is predicted by a hidden vector.
         noise: the weight of each negative sample in the loss of a hidden vector.
         count: the number of predictions.
@@ -68,10 +75,10 @@ def negative_sampling(
 
 
 class NegativeSampling(torch.autograd.Function):
-    """Autograd function of negative sampling: the gradient of a score is its probability less 1 where it is right.
+    """Autograd function of negative sampling: the gradient of a score is its probability, minus 1 where it is correct.
 
-    The gradient of `weight` is sparse: it has a row for each target, and several rows for one that comes several times.
-    The loss of a prediction is at most 87 nats, that of the smallest number in float32; its gradient is not bounded.
+    The gradient of `weight` is sparse: it has a row for each target, repeated for targets that occur several times. The
+    loss of a prediction is at most 87 nats, the loss of the smallest number in float32; its gradient is not bounded.
     """
 
     @staticmethod
@@ -79,12 +86,12 @@ class NegativeSampling(torch.autograd.Function):
         ctx, hidden: Tensor, weight: Tensor, targets: Tensor, predicted: Tensor, noise: Tensor
     ) -> tuple[Tensor, Tensor]:
         rows = F.embedding(targets, weight)
-        probability = torch.bmm(rows, hidden.mT).sigmoid_()  # (B, T, L), so that either part is one piece of memory
+        probability = torch.bmm(rows, hidden.mT).sigmoid_()  # (B, T, L), so that both slices of T are contiguous
         least = torch.finfo(probability.dtype).tiny
         positive, negative = probability[:, : predicted.size(1)], probability[:, predicted.size(1) :]
         right = torch.where(predicted, positive, 1.0).clamp_(min=least).log_().sum()
         wrong = ((1 - negative).clamp_(min=least).log_().sum(1) * noise).sum()
-        # From here on the probabilities become the gradients of the scores, in place.
+        # From here on, the probabilities become the gradients of the scores, in place.
         positive.sub_(1).mul_(predicted)
         negative.mul_(noise[:, None])
         ctx.save_for_backward(hidden, rows, probability, targets)
@@ -98,6 +105,7 @@ class NegativeSampling(torch.autograd.Function):
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         hidden, rows, errors, targets = ctx.saved_tensors
         errors = errors * grad_outputs[0]
+        # (B, T, L) x (B, L, D) -> (B * T, D): a row of the sparse gradient for each target.
         values = torch.bmm(errors, hidden).flatten(0, 1)
         size = (ctx.vocabulary, values.size(1))
         sparse = torch.sparse_coo_tensor(targets.flatten()[None], values, size, check_invariants=False)
@@ -118,15 +126,17 @@ def hierarchical_softmax(
         weight: the vectors of the inner nodes.
         nodes: the inner nodes above each predicted word.
         branches: the branch to take at each of them.
-        lengths: how many of the P nodes are above the word.
+        lengths: the number of nodes above the word, of P.
     """
+    # (M, P, D) x (M, D, 1) -> (M, P)
     scores = (F.embedding(nodes, weight, sparse=True) @ hidden[:, :, None])[..., 0]
     real = torch.arange(nodes.size(1), device=nodes.device) < lengths[:, None]
+    # softplus(x) = -log sigmoid(-x): a score is the logit of the branch False.
     total = (F.softplus(torch.where(branches, scores, -scores)) * real).sum()
     return Loss(total, total.detach(), len(hidden))
 
 
-BLOCK = 32  # words that share their negative samples; the speed of matrix products depends on it
+BLOCK_WORDS = 32  # that share their negative samples; the speed of matrix multiplications depends on it
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,7 @@ class BlockBatch:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Batch of single predictions: pairs of a centre word and a context word, as places among the words."""
+    """Batch of single predictions: pairs of a centre word and a context word, as indices into the words."""
 
     words: Int[Tensor, " N"]
     centres: Int[Tensor, " M"]
@@ -157,7 +167,7 @@ WordBatch = BlockBatch | PairBatch
 
 
 class WordStream(RunningText[WordBatch]):
-    """Running text in pieces, with the words around each word and negative samples drawn anew in each epoch."""
+    """Running text in pieces; window sizes and negative samples are drawn anew in each epoch."""
 
     def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
         super().__init__(recipe, text)
@@ -173,8 +183,8 @@ class WordStream(RunningText[WordBatch]):
             cut = recipe.data.documents
             remedy = "give running text" if cut == "file" else 'set data.documents = "file"'
             raise InputError(
-                f'data.documents = "{cut}": no document of the text has two words with vectors, so that none has '
-                f"another beside it to learn from; {remedy}"
+                f'data.documents = "{cut}": no document in the text has two words with vectors, so there are no '
+                f"context words to learn from; {remedy}"
             )
         data = cls(recipe, text)
         if text.train:
@@ -185,24 +195,44 @@ class WordStream(RunningText[WordBatch]):
     def codes(self) -> HuffmanCodes:
         return huffman_codes(self.counts)
 
-    def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> WordBatch:
-        length = self.recipe.data.max_length
+    def read(
+        self, streams: Sequence[TokenStream], starts: np.ndarray, epoch: int | None, device: torch.device
+    ) -> WordBatch:
+        [stream], length, key = streams, self.recipe.data.max_length, self.key(epoch)
+        # As in a language model, a window that starts at s has the tokens from s + 1 on (`WindowPlan`).
         places = (starts[:, None] + np.arange(1, length + 1)).ravel()
         places = places[places < len(stream)]
         windows = draw_windows(stream.ids[places], places, length, self.keep, self.options.window, key)
-        if self.options.objective != "negative_sampling":
-            return pair_batch(windows, len(places), self.options, device)
-        return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0]) + 1), device)
+        options, is_skip_gram = self.options, self.options.kind == "skip_gram"
+        # Skip-gram predicts once per pair, CBOW once per word with a context.
+        if options.objective != "negative_sampling":
+            words, centres, contexts = (torch.from_numpy(x).to(device) for x in (windows.words, *pairs(windows)))
+            count = len(centres) if is_skip_gram else int((windows.sizes > 0).sum())
+            return PairBatch(words, centres, contexts, len(places), (count,))
+
+        cut = blocks(windows, options.window, BLOCK_WORDS)
+        count = int(cut.sizes.sum()) if is_skip_gram else int((cut.sizes > 0).sum())
+        # A block has as many samples as a skip-gram word has on average.
+        num_samples = options.negatives * (options.window + 1)
+        # The first window starts at -1, and keys are not negative.
+        numbers = draw(len(cut.words) * num_samples, *key, int(starts[0]) + 1, NOISE)
+        samples = self.noise.draw(numbers).reshape(-1, num_samples)
+        return BlockBatch(
+            words=torch.from_numpy(cut.words).to(device),
+            around=torch.from_numpy(cut.around.copy()).to(device),
+            in_window=torch.from_numpy(cut.in_window).to(device),
+            sizes=torch.from_numpy(cut.sizes).to(device, torch.float32),
+            samples=torch.from_numpy(samples).to(device),
+            tokens=len(places),
+            counts=(count,),
+        )
 
 
 class WordVectorTraining(Task[WordBatch]):
     """Word vectors task: learns a vector for each word from the words around it."""
 
-    families = ("word_vectors",)
-    command = "heedful vectors nearest"
-    example = "WORD"
+    spec = SPECS["word_vectors"]
     dataset = WordStream
-    metrics = ("loss",)
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> Word2Vec:
@@ -225,48 +255,16 @@ class WordVectorTraining(Task[WordBatch]):
 
 
 def options_of(recipe: Recipe) -> Word2VecConfig:
-    """The settings of word2vec in a recipe."""
+    """Return the word2vec settings of a recipe."""
     if not isinstance(recipe.model, Word2VecConfig):
         raise InputError(
-            f'word vectors are learned by model.architecture = "word2vec", and it is "{recipe.model.architecture}"; '
-            "leave it out"
+            f'word vectors need model.architecture = "word2vec", not "{recipe.model.architecture}"; leave it out'
         )
     return recipe.model
 
 
-def block_batch(
-    windows: WordWindows,
-    tokens: int,
-    options: Word2VecConfig,
-    noise: NoiseDistribution,
-    key: tuple[int, ...],
-    device: torch.device,
-) -> BlockBatch:
-    """Make a batch for negative sampling; a block has as many samples as a word of skip-gram has in the mean."""
-    cut = blocks(windows, options.window, BLOCK)
-    each = options.negatives * (options.window + 1)
-    samples = noise.draw(draw(len(cut.words) * each, *key, NOISE)).reshape(-1, each)
-    count = int(cut.sizes.sum()) if options.kind == "skip_gram" else int((cut.sizes > 0).sum())
-    return BlockBatch(
-        words=torch.from_numpy(cut.words).to(device),
-        around=torch.from_numpy(cut.around.copy()).to(device),
-        in_window=torch.from_numpy(cut.in_window).to(device),
-        sizes=torch.from_numpy(cut.sizes).to(device, torch.float32),
-        samples=torch.from_numpy(samples).to(device),
-        tokens=tokens,
-        counts=(count,),
-    )
-
-
-def pair_batch(windows: WordWindows, tokens: int, options: Word2VecConfig, device: torch.device) -> PairBatch:
-    centres, contexts = pairs(windows)
-    # Skip-gram predicts once for each pair, CBOW once for each word with a context.
-    count = len(centres) if options.kind == "skip_gram" else int((windows.sizes > 0).sum())
-    words, centres, contexts = (torch.from_numpy(part).to(device) for part in (windows.words, centres, contexts))
-    return PairBatch(words, centres, contexts, tokens, (count,))
-
-
 def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -> Loss:
+    # Weighted by this, the K shared samples of a prediction count as `negatives` samples.
     share = options.negatives / batch.samples.size(1)
     [count] = batch.counts
     if options.kind == "skip_gram":
@@ -274,18 +272,19 @@ def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -
         targets = torch.cat([batch.around, batch.samples], dim=1)
         return negative_sampling(hidden, model.output.weight, targets, batch.in_window, batch.sizes * share, count)
     vectors = model.embedding(batch.around)
+    # (B, L, C) x (B, C, D) -> (B, L, D), the mean of the context of each word.
     hidden = (batch.in_window / batch.sizes.clamp(min=1)[:, None]).mT @ vectors
     targets = torch.cat([batch.words, batch.samples], dim=1)
-    # CBOW: the mean of the words around predicts the word itself, on the diagonal of its block.
-    predicts = batch.sizes > 0
-    itself = torch.eye(batch.words.size(1), dtype=torch.bool, device=batch.words.device) & predicts[:, None]
-    return negative_sampling(hidden, model.output.weight, targets, itself, predicts * share, count)
+    # CBOW: the mean of the context predicts the centre word, which is on the diagonal of its block.
+    has_context = batch.sizes > 0
+    centre = torch.eye(batch.words.size(1), dtype=torch.bool, device=batch.words.device) & has_context[:, None]
+    return negative_sampling(hidden, model.output.weight, targets, centre, has_context * share, count)
 
 
 def predictions(
     model: Word2Vec, batch: PairBatch, options: Word2VecConfig
 ) -> tuple[Float[Tensor, "M D"], Int[Tensor, " M"]]:
-    """The vectors that predict, and the words that they predict: skip-gram by pairs, CBOW by the mean of a context."""
+    """Return the vectors that predict, and the words that they predict."""
     vectors = model.embedding(batch.words)
     if options.kind == "skip_gram":
         return vectors[batch.centres], batch.words[batch.contexts]

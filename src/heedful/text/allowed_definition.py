@@ -1,8 +1,8 @@
-"""Definitions of tokenizers that are allowed: none runs for longer, or takes more memory, than its text is worth.
+"""Checks of tokenizer definitions: an allowed one takes time and memory in proportion to the text.
 
-A tokenizer.json is a small program: it may hold regular expressions that run for years, replacements that double a
-text forty times, and padding to 10^9 tokens. One of heedful's own kinds has the steps that heedful gives it, and no
-others; one of a foreign kind has known steps, known expressions, and grows a text by a known factor at most.
+A tokenizer.json is a small program: it may contain regular expressions that run for years, replacements that double a
+text forty times, and padding to 10^9 tokens. A tokenizer of heedful's kinds has exactly the steps that heedful writes;
+one of a foreign kind has known steps and expressions, and lengthens a text by a bounded factor.
 """
 
 import base64
@@ -28,41 +28,17 @@ MODELS = {
     "unigram": "Unigram",
     "wordpiece": "WordPiece",
 }
-OWN_STEPS = ("normalizer", "pre_tokenizer", "decoder")  # that the settings of a tokenizer decide
-ABSENT = ("truncation", "padding", "post_processor")  # what no tokenizer in heedful's hands has
-NORMALIZERS = {
-    "BertNormalizer",
-    "ByteLevel",
-    "Lowercase",
-    "NFC",
-    "NFD",
-    "NFKC",
-    "NFKD",
-    "Nmt",
-    "Precompiled",
-    "Prepend",
-    "Replace",
-    "Sequence",
-    "Strip",
-    "StripAccents",
-}
-SPLITTERS = {
-    "BertPreTokenizer",
-    "ByteLevel",
-    "CharDelimiterSplit",
-    "Digits",
-    "Metaspace",
-    "Punctuation",
-    "Sequence",
-    "Split",
-    "UnicodeScripts",
-    "Whitespace",
-    "WhitespaceSplit",
-}
+OWN_STEPS = ("normalizer", "pre_tokenizer", "decoder")  # determined by the settings of a tokenizer
+FORBIDDEN = ("truncation", "padding", "post_processor")
+_NORMALIZERS = """BertNormalizer ByteLevel Lowercase NFC NFD NFKC NFKD Nmt Precompiled Prepend Replace Sequence Strip
+StripAccents"""
+_SPLITTERS = """BertPreTokenizer ByteLevel CharDelimiterSplit Digits Metaspace Punctuation Sequence Split UnicodeScripts
+Whitespace WhitespaceSplit"""
+NORMALIZERS, SPLITTERS = frozenset(_NORMALIZERS.split()), frozenset(_SPLITTERS.split())
 _CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _LATER = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 CLIP_EXPRESSION = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-EXPRESSIONS = {  # those of heedful, of SentencePiece, of GPT-2, of GPT-4 and its successors, and of CLIP
+EXPRESSIONS = {  # those of heedful, SentencePiece, GPT-2, GPT-4 and its successors, and CLIP
     *pipeline.EXPRESSIONS,
     "<(?=(?:pad|unk|bos|eos|mask)>)",
     " {2,}",
@@ -73,31 +49,33 @@ EXPRESSIONS = {  # those of heedful, of SentencePiece, of GPT-2, of GPT-4 and it
     rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP_EXPRESSION}",
     r"\s+",
 }
-MAX_GROWTH = 64  # characters that all steps of a normaliser may make of one; NFKC makes 18 of U+FDFA
+MAX_GROWTH = 64  # factor by which all steps of a normaliser may lengthen a text; NFKC expands U+FDFA to 18 characters
 MAX_DEPTH = 5  # sequences within sequences
 
 
 def check_definition(definition: str, config: TokenizerConfig, origin: str) -> None:
-    """Check what a tokenizer.json tells the library to do, before the library reads it."""
+    """Check the steps of a tokenizer.json before the library loads it."""
     try:
         contents = json.loads(definition)
         problem = next(_problems(contents, config), None)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{origin}: damaged, or not a tokenizer ({error!r}); copy the tokenizer again") from error
     if problem:
-        raise InputError(f"{origin}: {problem}; heedful reads no such tokenizer, in which a text may take any time")
+        raise InputError(
+            f"{origin}: {problem}; heedful does not load such a tokenizer: copy it again, or choose another"
+        )
 
 
 def _problems(definition: Definition, config: TokenizerConfig) -> Iterator[str]:
-    yield from (f"has {key}" for key in ABSENT if definition.get(key) is not None)
+    yield from (f"has {key}" for key in FORBIDDEN if definition.get(key) is not None)
 
-    # The ids are 0, 1, 2 ..., each once.
+    # Ids are the rows of a model's embeddings: 0, 1, 2 ..., each once.
     vocabulary = definition["model"]["vocab"]
     listed = isinstance(vocabulary, list)
     ids = {name: i for i, (name, _) in enumerate(vocabulary)} if listed else dict(vocabulary)
     all_ids = ids | {token["content"]: token["id"] for token in definition.get("added_tokens") or []}
     if set(all_ids.values()) != set(range(len(all_ids))) or (listed and len(ids) != len(vocabulary)):
-        yield "does not number its tokens from 0 on, each with an id of its own"
+        yield "does not number its tokens from 0 with distinct ids"
 
     if config.kind == "foreign":
         yield from _problems_of_steps(definition)
@@ -106,14 +84,16 @@ def _problems(definition: Definition, config: TokenizerConfig) -> Iterator[str]:
 
 
 def _problems_of_own(definition: Definition, config: TokenizerConfig) -> Iterator[str]:
-    """Yield what differs from the definition that heedful writes for these settings."""
+    """Yield the differences from the definition that heedful writes for these settings."""
     expected = json.loads(assemble(models.BPE(), config).to_str())
     others = (key for key in OWN_STEPS if not _fits(definition[key], expected[key]))
-    yield from (f"has another {key} than the settings beside it" for key in others)
+    yield from (f"has a {key} that does not match its settings" for key in others)
     model = definition["model"]
-    types = [MODELS[config.kind]] if config.kind in MODELS else list(MODELS.values())  # a kind of a package has any
+    types = (
+        [MODELS[config.kind]] if config.kind in MODELS else list(MODELS.values())
+    )  # a kind added by a package may have any
     if model["type"] not in types or model.get("continuing_subword_prefix") or model.get("dropout"):
-        yield f'has a model that is not that of the kind "{config.kind}"'
+        yield f'has a model that does not belong to the kind "{config.kind}"'
     vocabulary, head = model["vocab"], list(reserved(config))
     names = [name for name, _ in vocabulary] if isinstance(vocabulary, list) else sorted(vocabulary, key=vocabulary.get)
     if names[: len(head)] != head:
@@ -132,23 +112,27 @@ def _fits(step: Any, expected: Any) -> bool:
 
 
 def _problems_of_steps(definition: Definition) -> Iterator[str]:
-    """Yield the steps of a foreign tokenizer that are not known, and expressions and growth without a bound."""
+    """Yield the problems of a foreign tokenizer's steps: unknown types, unknown expressions, and too much growth."""
     normalizers = list(_steps(definition.get("normalizer"), "normalizers"))
     splitters = list(_steps(definition.get("pre_tokenizer"), "pretokenizers"))
     for steps, types in ((normalizers, NORMALIZERS), (splitters, SPLITTERS)):
-        yield from (f"has a step of type {str(step['type'])[:60]!r}" for step in steps if step["type"] not in types)
+        yield from (
+            f"has a step of the unknown type {str(step['type'])[:60]!r}" for step in steps if step["type"] not in types
+        )
+    # The run time of an unknown expression may grow exponentially with the text.
     for step in (*normalizers, *splitters):
         expression = step["pattern"].get("Regex") if isinstance(step.get("pattern"), dict) else None
         if expression is not None and expression not in EXPRESSIONS:
-            yield f"has the regular expression {str(expression)[:60]!r}"
+            yield f"has the unknown regular expression {str(expression)[:60]!r}"
+    # Each step lengthens the result of the previous step: the factors multiply.
     if math.prod(map(_growth, normalizers)) > MAX_GROWTH:
-        yield "has a normaliser that makes texts longer and longer"
+        yield "has a normaliser that lengthens texts too much"
     if len(definition["model"].get("continuing_subword_prefix") or "") > MAX_GROWTH:
-        yield "has a long prefix of pieces"
+        yield "has a long continuing_subword_prefix"
 
 
 def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Definition]:
-    """Yield the steps of a normaliser or a splitter, those in sequences too."""
+    """Yield the steps of a normaliser or a splitter, including those in sequences."""
     if depth > MAX_DEPTH:
         raise ValueError("sequences within sequences")
     if step is not None and step["type"] == "Sequence":
@@ -159,20 +143,18 @@ def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Defi
 
 
 def _growth(step: Definition) -> float:
-    """The most characters that a step of a normaliser makes of one."""
+    """Maximum number of characters that a normaliser step writes for one character."""
     if step["type"] == "Replace":
+        # An expression may match a single character; an empty string also matches between all characters.
         shortest = len(step["pattern"].get("String", "a"))
         return max(1.0, len(step["content"]) / shortest if shortest else 1 + len(step["content"]))
     if step["type"] == "Prepend":
         return max(1.0, len(step["prepend"]))
     if step["type"] == "Precompiled":
-        return _longest_replacement(base64.b64decode(step["precompiled_charsmap"], validate=True))
+        # SentencePiece's replacement table: the size of a trie, the trie, and texts that end in NUL.
+        charsmap = base64.b64decode(step["precompiled_charsmap"], validate=True)
+        size = int.from_bytes(charsmap[:4], "little")
+        if not 0 < size <= len(charsmap) - 4 or size % 4:
+            raise ValueError("not a replacement table")
+        return max(1.0, *map(len, charsmap[4 + size :].decode("utf-8").split("\0")))
     return 1.0
-
-
-def _longest_replacement(charsmap: bytes) -> float:
-    """Longest text in SentencePiece's table of replacements: a trie, its size before it, and texts that end in NUL."""
-    size = int.from_bytes(charsmap[:4], "little")
-    if not 0 < size <= len(charsmap) - 4 or size % 4:
-        raise ValueError("no table of replacements")
-    return max(1.0, *map(len, charsmap[4 + size :].decode("utf-8").split("\0")))

@@ -1,4 +1,4 @@
-"""Coverage: how well the vocabulary of a tokenizer fits a text, and warnings about unknown tokens."""
+"""Coverage of a text by a tokenizer's vocabulary, and warnings about unknown tokens."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,12 +9,12 @@ from heedful.config.schema import TokenizerConfig
 from heedful.text.pipeline import EOS, UNK
 from heedful.text.tokenizer import Tokenizer
 
-MANY = 0.02  # the share of unknown tokens from which about every third sentence has one
+MANY_UNKNOWN = 0.02  # the share of unknown tokens from which on about every third sentence has one
 
 
 @dataclass
 class UnknownTokens:
-    """Counts of the tokens of a text, special tokens at its beginning and end not counted, and of those unknown."""
+    """Counts of the tokens in a text, without <eos>, and of the unknown ones."""
 
     tokens: int = 0
     unknown: int = 0
@@ -30,35 +30,35 @@ class UnknownTokens:
 
 
 def unknown_lines(texts: Mapping[str, UnknownTokens], config: TokenizerConfig) -> Iterator[str]:
-    """Yield a sentence with the remedy for each text that has many unknown tokens."""
+    """Yield a warning with the remedy for each text that has many unknown tokens."""
     for name, counts in texts.items():
-        if counts.share >= MANY:
-            yield f"{counts.share:.0%} of the {name} are unknown to the vocabulary (<unk>); {remedy(config)}"
+        if counts.share >= MANY_UNKNOWN:
+            yield f"{counts.share:.0%} of the {name} are not in the vocabulary (<unk>); {remedy(config)}"
 
 
 def remedy(config: TokenizerConfig) -> str:
-    """Return the settings of a recipe that make unknown tokens fewer."""
+    """Return the settings of a recipe that reduce unknown tokens."""
     if config.path is not None or config.kind == "foreign":
-        return "the vocabulary was made for other text: train with one that is made for this text"
+        return "the vocabulary was trained on different text: use one that is trained on this text"
     bpe = 'tokenizer.kind = "bpe" or ' if config.kind == "word" else ""
     return f"raise tokenizer.vocab_size, or set {bpe}tokenizer.byte_fallback = true"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Counts of words, characters and tokens of a text, and shares that follow: 0 where nothing is counted."""
+    """Counts of words, characters and tokens in a text, and shares of them, which are 0 for an empty text."""
 
     lines: int
-    words: int  # what is between white space
+    words: int  # separated by whitespace
     characters: int
     tokens: int
     unknown_tokens: int  # <unk>
-    spelled_characters: int  # characters written in bytes
+    spelled_characters: int  # characters split into bytes
     byte_tokens: int  # tokens for the bytes of these characters
-    used_ids: int  # different ids that occur
+    used_ids: int  # distinct ids that occur
     vocabulary: int  # the number of ids
     longest: int  # tokens of the longest line
-    longest_line: int  # the number of the longest line, from 1; 0 if there are no lines
+    longest_line: int  # the number of the longest line, from 1; 0 for an empty text
 
     @property
     def unknown_share(self) -> float:
@@ -70,12 +70,12 @@ class Coverage:
 
     @property
     def units(self) -> int:
-        """Number of tokens, where all bytes of a character count as one."""
+        """Number of tokens, counting all bytes of a character as one."""
         return self.tokens - self.byte_tokens + self.spelled_characters
 
     @property
     def unfamiliar(self) -> int:
-        """Number of units that the vocabulary lacks: <unk> tokens, and characters that are spelled in bytes."""
+        """Number of units that the vocabulary lacks: <unk> tokens, and characters that are split into bytes."""
         return self.unknown_tokens + self.spelled_characters
 
     @property
@@ -84,7 +84,7 @@ class Coverage:
 
     @property
     def tokens_per_word(self) -> float:
-        """Mean number of tokens that a word becomes, also known as fertility."""
+        """Mean number of tokens per word, also known as fertility."""
         return self.tokens / max(self.words, 1)
 
     @property
@@ -93,14 +93,15 @@ class Coverage:
 
 
 def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
-    """Encode the lines of a text, in constant memory, and count how well the vocabulary fits."""
-    # UTF-8 begins each character with a byte that is not 10xxxxxx, so that these count characters.
-    beginnings = {i for byte, i in enumerate(tokenizer.byte_ids) if byte & 0b1100_0000 != 0b1000_0000}
-    ids_seen: Counter[int] = Counter()
+    """Encode the lines of a text, in constant memory, and count how well the vocabulary covers it."""
+    # Only the first byte of a UTF-8 character is not 10xxxxxx: these bytes count characters.
+    first_bytes = {i for byte, i in enumerate(tokenizer.byte_ids) if byte & 0b1100_0000 != 0b1000_0000}
+    id_counts: Counter[int] = Counter()
     words = characters = longest = longest_line = number = 0
+    # `encode_lines` reads a chunk of lines ahead, and `tee` keeps no more than these.
     texts, copies = tee(lines)
     for number, (text, ids) in enumerate(zip(texts, tokenizer.encode_lines(copies), strict=True), start=1):
-        ids_seen.update(ids)
+        id_counts.update(ids)
         words += len(text.split())
         characters += len(text)
         if len(ids) > longest or number == 1:
@@ -109,11 +110,11 @@ def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
         lines=number,
         words=words,
         characters=characters,
-        tokens=ids_seen.total(),
-        unknown_tokens=ids_seen[UNK],
-        spelled_characters=sum(ids_seen[i] for i in beginnings),
-        byte_tokens=sum(ids_seen[i] for i in tokenizer.byte_ids),
-        used_ids=len(ids_seen),
+        tokens=id_counts.total(),
+        unknown_tokens=id_counts[UNK],
+        spelled_characters=sum(id_counts[i] for i in first_bytes),
+        byte_tokens=sum(id_counts[i] for i in tokenizer.byte_ids),
+        used_ids=len(id_counts),
         vocabulary=len(tokenizer),
         longest=longest,
         longest_line=longest_line,

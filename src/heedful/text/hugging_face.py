@@ -1,7 +1,7 @@
-"""Tokenizers in Hugging Face's formats: imported from model folders, and exported for `transformers`.
+"""Tokenizers in Hugging Face formats: imported from model folders, and exported for `transformers`.
 
 All of heedful relies on <pad> 0, <unk> 1, <bos> 2, <eos> 3 and <mask> 4, so a vocabulary is permuted when it is
-imported (`adopt`): its special tokens become the first ids, and the rest follows. The rows of a model's embeddings are
+imported (`adopt`): its special tokens become the first ids, and the rest follow. The rows of a model's embeddings are
 permuted with it.
 """
 
@@ -23,11 +23,11 @@ from heedful.storage.disk import read_small
 from heedful.text.allowed_definition import CLIP_EXPRESSION, check_definition
 from heedful.text.pipeline import ABSENT, BOS, EOS, MASK, PAD, SPACE, SPECIALS, UNK, first_space, specials, writing_of
 from heedful.text.sentencepiece import read_sentencepiece
-from heedful.text.tokenizer import LARGEST, Tokenizer
+from heedful.text.tokenizer import MAX_FILE, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import word_tokenizer
 
-# A piece that is named like a special token must not be found in a text: a cut after its "<" leaves no such word.
+# A piece that is named like a special token must not be found in a text: a split after its "<" leaves no such word.
 CUT = {
     "type": "Split",
     "pattern": {"Regex": "<(?=(?:pad|unk|bos|eos|mask)>)"},
@@ -36,12 +36,44 @@ CUT = {
 }
 
 Definition = dict[str, Any]  # tokenizer.json
-Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name in the definition; lacking tokens are left out
+Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name in the definition; missing tokens are left out
+Side = Literal["source", "target"]
 
+DEFINITION = "tokenizer.json"
+MARIAN = ("vocab.json", "source.spm", "target.spm")
+ROLES = ("pad_token", "unk_token", "bos_token", "eos_token", "mask_token")
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 GPT2_END = "<|endoftext|>"
 CLIP_ENDS = ("<|startoftext|>", "<|endoftext|>")
-ROLES = ("pad_token", "unk_token", "bos_token", "eos_token", "mask_token")
+CLIP_SUFFIX = "</w>"  # ends the last piece of a word
+CLIP_NORMALIZERS = [
+    {"type": "NFC"},
+    {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+    {"type": "Lowercase"},
+]
+CLIP_WORDS = {"type": "Split", "pattern": {"Regex": CLIP_EXPRESSION}, "behavior": "Removed", "invert": True}
+PLAIN_TOKEN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+
+# Keys of tokenizer_config.json and special_tokens_map.json that name a special token, where the first one counts; and
+# its usual names.
+KEYS = {
+    PAD: ["pad_token"],
+    UNK: ["unk_token"],
+    BOS: ["bos_token", "cls_token"],
+    EOS: ["eos_token", "sep_token"],
+    MASK: ["mask_token"],
+}
+USUAL_NAMES = {
+    PAD: ["[PAD]", "<pad>", "<blank>"],
+    UNK: ["[UNK]", "<unk>"],
+    BOS: ["[CLS]", "<s>", "<bos>", "<|endoftext|>"],
+    EOS: ["[SEP]", "</s>", "<eos>", "<|endoftext|>"],
+    MASK: ["[MASK]", "<mask>"],
+}
+START = "decoder_start_token_id"
+MAX_TOKENS = 2**31  # larger numbers are not ids
+FOREIGN_COST = 100.0  # minimum additional cost, in nats, of a piece of the other language
+MAX_WORD = 100  # characters; BERT reads a longer word as unknown
 
 
 def to_hugging_face(
@@ -55,43 +87,64 @@ def to_hugging_face(
 ) -> None:
     """Write a tokenizer as a folder that `transformers.AutoTokenizer.from_pretrained` loads, with the same ids.
 
-    Only the names of special tokens are read in another way there: typed as text they are special tokens. The special
+    Only the names of special tokens are read differently there: typed as text, they are special tokens. The special
     tokens of an encoder are named as in BERT, such as [CLS] and [MASK], or as in CLIP, and a token that is both <bos>
-    and <eos> as in GPT-2, unless the vocabulary has a piece with such a name.
+    and <eos> is named as in GPT-2, unless the vocabulary has a piece with the same name.
 
     Args:
         tokenizer: A tokenizer of any kind.
-        folder: Where to write; it may hold other files, such as a model's.
-        family: Family of the model, which decides what is put around a text: an encoder (BERT) begins with <bos>, puts
-            <eos> behind each of one or two texts and tells them apart as segments 0 and 1; an encoder-decoder ends with
-            <eos>; a decoder (GPT) adds nothing.
-        max_length: Tokens that the model reads at most, to which `transformers` can cut texts.
-        absent: Special tokens to leave out: the ids behind them move up, and <eos> serves as <bos> if that is absent.
-        segments: False for an encoder that does not read which segment a token belongs to, as CLIP's.
+        folder: Where to write; it may contain other files, such as a model's.
+        family: Family of the model, which determines what is put around a text: an encoder (BERT) begins with <bos>,
+            puts <eos> after each of one or two texts, and numbers them as segments 0 and 1; an encoder-decoder ends
+            with <eos>; a decoder (GPT) adds nothing.
+        max_length: Maximum number of tokens that the model reads, to which `transformers` can truncate texts.
+        absent: Special tokens to leave out: the ids after them move up, and <eos> serves as <bos> if that is absent.
+        segments: False for an encoder without segments, such as CLIP's.
 
     Raises:
         InputError: The tokenizer is of kind "wordpiece" with byte fallback, which has no counterpart in `transformers`.
         RunError: The folder cannot be written.
     """
-    definition = json.loads(tokenizer.definition)
-    model = _model(definition["model"], tokenizer.config)
-    names = _names(definition, tokenizer.config, family, absent, segments=segments)
-    remaining = (i for i in range(len(tokenizer)) if i not in absent)
-    ids = {old: new for new, old in enumerate(remaining)}
-    special = [_special(i, name, ids[i], tokenizer.config) for i, name in enumerate(names) if i not in absent]
-    added = [{**token, "id": ids[token["id"]]} for token in definition["added_tokens"]]
+    config, definition = tokenizer.config, json.loads(tokenizer.definition)
+    if not has_counterpart(config):
+        raise InputError(
+            'a tokenizer of kind "wordpiece" with byte fallback has no counterpart in a tokenizer.json; train one with '
+            'tokenizer.byte_fallback = false, or of kind "bpe"'
+        )
+    names = _exported_names(definition, config, family, absent, segments=segments)
+    remaining = [i for i in range(len(tokenizer)) if i not in absent]
+    new_ids = {old: new for new, old in enumerate(remaining)}
+
+    # Special tokens are found in texts; a mask takes the space before it. If normalisation puts a space before every
+    # text, the mask is looked for in the normalised text, from which the space before it is removed.
+    special = []
+    for i, name in enumerate(names):
+        if i not in absent:
+            spaced = i == MASK and config.kind != "foreign" and first_space(config) != ""
+            if spaced:
+                mask = name.lower() if config.lowercase else name
+                space = {"type": "Replace", "pattern": {"String": f" {mask}"}, "content": mask}
+                definition["normalizer"]["normalizers"].append(space)
+            flags = {"single_word": False, "lstrip": i == MASK and not spaced, "rstrip": False, "normalized": spaced}
+            special.append({"id": new_ids[i], "content": name, "special": True, **flags})
     definition |= {
-        "added_tokens": special + added,
-        "post_processor": _frame(family, names),
-        "model": _relabelled(model, dict(zip(specials(tokenizer.config), names, strict=True)), ids),
+        "added_tokens": special + [{**token, "id": new_ids[token["id"]]} for token in definition["added_tokens"]],
+        "post_processor": _post_processor(family, names),
+        "model": _exported_model(definition["model"], config, names, new_ids),
     }
+
     roles = {"bos_token": names[EOS]} | {ROLES[i]: name for i, name in enumerate(names) if i not in absent}
-    settings = _settings(roles, family, segments=segments)
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **roles}
+    if not segments:
+        settings["model_input_names"] = ["input_ids", "attention_mask"]
+    elif not FAMILIES[family].writes:
+        settings |= {"cls_token": roles["bos_token"], "sep_token": roles["eos_token"]}
+        settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     if max_length is not None:
         settings["model_max_length"] = max_length
     with named_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, contents in (("tokenizer.json", definition), ("tokenizer_config.json", settings)):
+        for name, contents in ((DEFINITION, definition), ("tokenizer_config.json", settings)):
             with atomic_file(folder / name) as stream:
                 stream.write((json.dumps(contents, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
 
@@ -101,160 +154,105 @@ def has_counterpart(config: TokenizerConfig) -> bool:
     return not (config.kind == "wordpiece" and config.byte_fallback)
 
 
-def _names(
-    definition: Mapping[str, Any],
-    config: TokenizerConfig,
-    family: FamilyName,
-    absent: Collection[int],
-    *,
-    segments: bool,
+def _exported_names(
+    definition: Definition, config: TokenizerConfig, family: FamilyName, absent: Collection[int], *, segments: bool
 ) -> tuple[str, ...]:
-    """The names of the special tokens in `transformers`."""
+    """Names of the special tokens in `transformers`: the usual ones, unless a piece has one of them."""
     own, vocabulary = specials(config), definition["model"]["vocab"]
     pieces = {piece[0] for piece in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
     pieces |= {token["content"] for token in definition["added_tokens"]}
-    gpt2 = (*own[:EOS], GPT2_END, *own[EOS + 1 :]) if BOS in absent else own
-    encoder = BERT_NAMES[: len(own)] if segments else (*own[:BOS], *CLIP_ENDS, *own[EOS + 1 :])
-    customary = {"encoder": encoder}.get(family, gpt2)
-    return own if pieces & (set(customary) - set(own)) else customary
+    if family == "encoder":
+        usual = BERT_NAMES[: len(own)] if segments else (*own[:BOS], *CLIP_ENDS, *own[EOS + 1 :])
+    else:
+        usual = (*own[:EOS], GPT2_END, *own[EOS + 1 :]) if BOS in absent else own
+    return own if pieces & (set(usual) - set(own)) else usual
 
 
-def _special(i: int, name: str, place: int, config: TokenizerConfig) -> dict[str, Any]:
-    """A special token, which is found in texts; a mask takes the space before it.
-
-    The mask is looked for in the normalised text where normalisation puts a space before it, as before any text.
-    """
-    spaced = i == MASK and config.kind != "foreign" and first_space(config) != ""
-    flags = {"single_word": False, "lstrip": i == MASK and not spaced, "rstrip": False, "normalized": spaced}
-    return {"id": place, "content": name, "special": True, **flags}
-
-
-def _model(model: dict[str, Any], config: TokenizerConfig) -> dict[str, Any]:
-    """The model of a tokenizer.json; it spells unknown words in bytes by itself, which heedful does around it."""
-    if not has_counterpart(config):
-        raise InputError(
-            'a tokenizer of kind "wordpiece" with byte fallback has no counterpart in a tokenizer.json; train one with '
-            'tokenizer.byte_fallback = false, or of kind "bpe"'
-        )
-    if config.kind != "word" or not config.byte_fallback:
-        return model
-    return {
-        "type": "BPE",
-        "vocab": model["vocab"],
-        "merges": [],
-        "ignore_merges": True,  # a whole word that is known is a piece
-        "byte_fallback": True,
-        "unk_token": SPECIALS[UNK],
-    }
-
-
-def _relabelled(model: dict[str, Any], names: Mapping[str, str], ids: Mapping[int, int]) -> dict[str, Any]:
-    """A model whose special tokens have other names, and whose tokens have other ids or are left out."""
+def _exported_model(
+    model: Definition, config: TokenizerConfig, names: Sequence[str], new_ids: Mapping[int, int]
+) -> Definition:
+    """Rename the special tokens of a model, and renumber its tokens."""
+    if config.kind == "word" and config.byte_fallback:
+        # A model that splits unknown words into bytes itself, which `Tokenizer` does outside of the model.
+        model = {
+            "type": "BPE",
+            "vocab": model["vocab"],
+            "merges": [],
+            "ignore_merges": True,  # a whole word in the vocabulary is a piece
+            "byte_fallback": True,
+            "unk_token": SPECIALS[UNK],
+        }
+    new_names = dict(zip(specials(config), names, strict=True))
     vocabulary, unknown = model["vocab"], model.get("unk_token")
+    # In a unigram vocabulary, the index of a piece is its id.
     if isinstance(vocabulary, list):
-        return {**model, "vocab": [[names.get(name, name), score] for name, score in vocabulary]}
-    renumbered = {names.get(name, name): ids[i] for name, i in vocabulary.items() if i in ids}
-    return {**model, "vocab": renumbered, "unk_token": None if unknown is None else names[unknown]}
+        pieces = {new_ids[i]: piece for i, piece in enumerate(vocabulary) if i in new_ids}
+        renamed = [[new_names.get(name, name), score] for _, (name, score) in sorted(pieces.items())]
+        return {**model, "vocab": renamed, "unk_id": new_ids.get(model["unk_id"])}
+    renumbered = {new_names.get(name, name): new_ids[i] for name, i in vocabulary.items() if i in new_ids}
+    return {**model, "vocab": renumbered, "unk_token": None if unknown is None else new_names[unknown]}
 
 
-def _settings(roles: Mapping[str, str], family: FamilyName, *, segments: bool) -> dict[str, Any]:
-    common = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **roles}
-    if not segments:
-        return common | {"model_input_names": ["input_ids", "attention_mask"]}
-    inputs = ["input_ids", "token_type_ids", "attention_mask"]
-    bert = {"cls_token": roles["bos_token"], "sep_token": roles["eos_token"], "model_input_names": inputs}
-    return common if FAMILIES[family].writes else common | bert
-
-
-def _frame(family: FamilyName, names: tuple[str, ...]) -> dict[str, Any] | None:
+def _post_processor(family: FamilyName, names: Sequence[str]) -> Definition | None:
     """The post-processor of a tokenizer.json: the special tokens around a text, and around two."""
+    if FAMILIES[family].writes and not FAMILIES[family].pairs:
+        return None
 
-    def token(name: str, segment: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": name, "type_id": segment}}
+    def token(i: int, segment: int) -> Definition:
+        return {"SpecialToken": {"id": names[i], "type_id": segment}}
 
-    def text(name: str, segment: int) -> dict[str, Any]:
+    def text(name: str, segment: int) -> Definition:
         return {"Sequence": {"id": name, "type_id": segment}}
 
-    begin, end = names[BOS], names[EOS]
     if FAMILIES[family].pairs:
-        single = [text("A", 0), token(end, 0)]
-        pair = [text("A", 0), text("B", 0), token(end, 0)]
-    elif FAMILIES[family].writes:
-        return None
+        single = [text("A", 0), token(EOS, 0)]
+        pair = [text("A", 0), text("B", 0), token(EOS, 0)]
     else:
-        single = [token(begin, 0), text("A", 0), token(end, 0)]
-        pair = [*single, text("B", 1), token(end, 1)]
+        single = [token(BOS, 0), text("A", 0), token(EOS, 0)]
+        pair = [*single, text("B", 1), token(EOS, 1)]
     tokens = {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (BOS, EOS)}
     return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens}
 
 
-Side = Literal["source", "target"]
-
-# Keys of tokenizer_config.json and special_tokens_map.json that name a special token, the first one that is set; then
-# the names that it has by custom.
-KEYS = {
-    PAD: ["pad_token"],
-    UNK: ["unk_token"],
-    BOS: ["bos_token", "cls_token"],
-    EOS: ["eos_token", "sep_token"],
-    MASK: ["mask_token"],
-}
-CUSTOMARY = {
-    PAD: ["[PAD]", "<pad>", "<blank>"],
-    UNK: ["[UNK]", "<unk>"],
-    BOS: ["[CLS]", "<s>", "<bos>", "<|endoftext|>"],
-    EOS: ["[SEP]", "</s>", "<eos>", "<|endoftext|>"],
-    MASK: ["[MASK]", "<mask>"],
-}
-SUFFIX = "</w>"  # ends the last piece of a word in CLIP's vocabulary
-CLIP_NORMALIZERS = [
-    {"type": "NFC"},
-    {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
-    {"type": "Lowercase"},
-]
-CLIP_WORDS = {
-    "type": "Split",
-    "pattern": {"Regex": CLIP_EXPRESSION},
-    "behavior": "Removed",
-    "invert": True,
-}
-_SCHEMES = {True: "always", False: "never"}  # names in a tokenizer.json for a space before a text, or none
-START = "decoder_start_token_id"
-MAX_TOKENS = 2**31  # larger numbers are the id of no token
-FOREIGN = 100.0  # nats: a piece of the other language costs at least so much more
-MAX_WORD = 100  # characters; BERT takes a longer one for unknown
-
-
-def from_hugging_face(folder: Path, side: Side = "source") -> tuple[Tokenizer, NDArray[np.int64]]:
+def from_hugging_face(
+    folder: Path, side: Side = "source", *, begins: bool = True
+) -> tuple[Tokenizer, NDArray[np.int64]]:
     """Import the tokenizer of a Hugging Face model folder.
 
     Args:
         folder: Where the files are.
-        side: The language whose SentencePiece model to use, where each has one; elsewhere one tokenizer serves both.
+        side: The language whose SentencePiece model to use, if each has one; otherwise one tokenizer serves both.
+        begins: False if the token before a text, such as <s>, is not read as <bos>, but found in texts.
 
     Returns:
         The tokenizer, with heedful's special tokens as the first ids, and `old_id_of` (V,): for each of its ids
-        the id in the folder. It is -1 for a special token that is lacking. An old id may stand twice: GPT-2's
+        the id in the folder, or -1 for a special token that is missing. An old id may occur twice: GPT-2's
         "<|endoftext|>" is <bos> and <eos>, and <bos> is whatever a decoder begins with, Marian's "<pad>" or a piece.
 
     Raises:
         InputError: A file is missing, damaged, or of a kind that heedful does not read.
     """
-    for files, read in _READERS.items():
-        if all((folder / name).is_file() for name in files):
-            return _imported(read(folder, side), folder)
-    readable = "; ".join(" with ".join(files) for files in _READERS)
-    raise InputError(f"{folder}: holds no tokenizer that heedful reads; one of these has to be there: {readable}")
+    files = next((files for files in _READERS if all((folder / name).is_file() for name in files)), None)
+    if files is None:
+        readable = "; ".join(" with ".join(files) for files in _READERS)
+        raise InputError(f"{folder}: contains no tokenizer that heedful reads; copy one of these there: {readable}")
+    definition = _READERS[files](folder, side)
+    try:
+        roles = _roles(definition, folder)
+        if not begins:
+            roles = {i: name for i, name in roles.items() if i != BOS or name == SPECIALS[BOS]}
+        tokenizer, old_id_of = adopt(definition, roles, str(folder))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(f"{folder}: damaged, or not a tokenizer ({error!r}); download it again") from error
+    if BOS not in roles and (start := _decoder_start(folder)) is not None:
+        old_id_of[BOS] = start  # the decoder begins with a piece that also occurs in texts
+    return tokenizer, old_id_of
 
 
 def pair_from_hugging_face(folder: Path) -> tuple[TokenizerPair, NDArray[np.int64]]:
     """Import the source and target tokenizers of a Hugging Face model folder, which have the same vocabulary.
 
-    Returns:
-        The tokenizers, and `old_id_of` as in `from_hugging_face`.
-
-    Raises:
-        InputError: As in `from_hugging_face`.
+    Returns the tokenizers, and `old_id_of` as in `from_hugging_face`.
     """
     source, old_id_of = from_hugging_face(folder)
     if not all((folder / name).is_file() for name in MARIAN) or (folder / DEFINITION).is_file():
@@ -263,28 +261,28 @@ def pair_from_hugging_face(folder: Path) -> tuple[TokenizerPair, NDArray[np.int6
 
 
 def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.int64]]:
-    """Make a tokenizer of kind "word" from a list of tokens, which stand in a text with spaces between them.
+    """Create a tokenizer of kind "word" from a list of tokens, which are separated by spaces in a text.
 
     Args:
-        words: Tokens in the order of their ids; of equal ones the first counts.
-        rows: The number of rows of the model's embeddings: one more than there are words where an unknown word has the
-            last row and no name, as in OpenNMT-tf.
+        words: Tokens in the order of their ids; among equal ones, the first counts.
+        rows: The number of rows of the model's embeddings: one more than there are words if unknown words have the last
+            row and no name, as in OpenNMT-tf.
 
     Returns:
-        The tokenizer, and `old_id_of` (V,), -1 for a special token that is lacking.
+        The tokenizer, and `old_id_of` (V,), -1 for a special token that is missing.
 
     Raises:
         InputError: There are more words than rows.
     """
     if len(words) > rows:
         raise InputError(
-            f"{len(words)} words do not fit the {rows} rows of the embeddings; is it the model's vocabulary?"
+            f"{len(words)} words do not match the {rows} rows of the embeddings; is it the model's vocabulary?"
         )
     old_ids: dict[str, int] = {}
     for i, word in enumerate(words):
         old_ids.setdefault(word, i)
-    head = [next((old_ids[name] for name in CUSTOMARY[i] if name in old_ids), -1) for i in range(len(SPECIALS))]
-    if head[UNK] < 0 and rows == len(words) + 1:
+    head = [next((old_ids[name] for name in USUAL_NAMES[i] if name in old_ids), ABSENT) for i in range(len(SPECIALS))]
+    if head[UNK] == ABSENT and rows == len(words) + 1:
         head[UNK] = len(words)
     rest = [word for word, i in old_ids.items() if i not in head]
     config = TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True)
@@ -292,75 +290,57 @@ def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.i
     return tokenizer, np.array(head + [old_ids[word] for word in rest], dtype=np.int64)
 
 
-def _imported(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArray[np.int64]]:
-    try:
-        roles = _roles(definition, folder)
-        tokenizer, old_id_of = adopt(definition, roles, str(folder))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError(f"{folder}: damaged, or not a tokenizer ({error!r}); download it again") from error
-    if BOS not in roles and (start := _start(folder)) is not None:
-        old_id_of[BOS] = start  # a decoder begins with a piece that is a piece of texts too
-    return tokenizer, old_id_of
-
-
-def _start(folder: Path) -> int | None:
-    """The id of the token that a decoder begins with, by the settings for generating, or else those of the model."""
+def _decoder_start(folder: Path) -> int | None:
+    """Id of the token that a decoder begins with, from the generation settings or else from the model's settings."""
     for name in ("generation_config.json", "config.json"):
-        if (start := _json(folder / name).get(START)) is not None:
+        if (start := _read_json(folder / name).get(START)) is not None:
             if not isinstance(start, int) or not 0 <= start < MAX_TOKENS:
-                raise InputError(f"{folder / name}: {START} is {json.dumps(start)}, and should be the id of a token")
+                raise InputError(f"{folder / name}: {START} is {json.dumps(start)}, but should be a token id")
             return start
     return None
 
 
 def _roles(definition: Definition, folder: Path) -> Roles:
     """The special tokens among the tokens of a definition."""
-    names = ids_of(definition)
-    roles = {}
-    for role in KEYS:
-        if name := next((name for name in _candidates(role, folder) if name in names), None):
+    ids, roles = ids_of(definition), {}
+    settings = [_read_json(folder / name) for name in ("tokenizer_config.json", "special_tokens_map.json")]
+    for role, keys in KEYS.items():
+        # Names in the folder's settings come before the usual ones.
+        entries = [file.get(key) for file in settings for key in keys]
+        names = [entry["content"] if isinstance(entry, dict) else entry for entry in entries if entry]
+        if name := next((name for name in (*names, *USUAL_NAMES[role]) if name in ids), None):
             roles[role] = name
-    if (unknown := _unknown(definition["model"])) in names:
+    # The token that the model itself uses for unknown text takes precedence over the one in the settings.
+    model = definition["model"]
+    unknown = model.get("unk_token")
+    if model.get("type") == "Unigram" and model.get("unk_id") is not None:
+        unknown = model["vocab"][model["unk_id"]][0]
+    if unknown in ids:
         roles[UNK] = unknown
-    start = _start(folder)
+    start = _decoder_start(folder)
     if start is None:
-        start = names.get(roles.get(BOS, roles.get(PAD, "")))
-    # <bos> is what the decoder begins with, whatever that is called: Marian's is <pad>.
-    first = next((roles[i] for i in (BOS, EOS, PAD, UNK) if i in roles and names[roles[i]] == start), None)
+        start = ids.get(roles.get(BOS, roles.get(PAD, "")))
+
+    # <bos> is what the decoder begins with, whatever its name: in Marian it is <pad>.
+    first = next((roles[i] for i in (BOS, EOS, PAD, UNK) if i in roles and ids[roles[i]] == start), None)
     roles.pop(BOS, None)
     if first is not None:
         roles[BOS] = first
-    # A stand-in is no special token of its own: GPT-2 names its <|endoftext|> for everything.
+    # GPT-2 uses <|endoftext|> in every role; here it is only <eos>.
     return {i: name for i, name in roles.items() if i not in (PAD, UNK) or name != roles.get(EOS)}
-
-
-def _candidates(role: int, folder: Path) -> list[str]:
-    """Names that a special token may have: those in the settings of the folder, then those that are customary."""
-    names = []
-    for file in ("tokenizer_config.json", "special_tokens_map.json"):
-        settings = _json(folder / file)
-        named = (settings.get(key) for key in KEYS[role])
-        names += [name["content"] if isinstance(name, dict) else name for name in named if name]
-    return names + CUSTOMARY[role]
-
-
-def _unknown(model: Definition) -> str | None:
-    if model.get("type") == "Unigram" and model.get("unk_id") is not None:
-        return model["vocab"][model["unk_id"]][0]
-    return model.get("unk_token")
 
 
 def read_definition(folder: Path, _side: Side = "source") -> Definition:
     """Read the tokenizer.json of a folder."""
-    definition = _json(folder / DEFINITION)
+    definition = _read_json(folder / DEFINITION)
     if not isinstance(definition.get("model"), dict):
         raise InputError(f"{folder / DEFINITION}: damaged, or not a tokenizer; download it again")
-    blank = {"added_tokens": [], "pre_tokenizer": None, "normalizer": None, "decoder": None}
-    return blank | definition
+    return {"added_tokens": [], "pre_tokenizer": None, "normalizer": None, "decoder": None} | definition
 
 
 def _bert(folder: Path, _: Side) -> Definition:
-    settings = _json(folder / "tokenizer_config.json")
+    settings = _read_json(folder / "tokenizer_config.json")
+    # `splitlines` would also split at characters such as U+2028, and shift all ids after a piece with one.
     names = _read(folder / "vocab.txt").removesuffix("\n").split("\n")
     model = {
         "type": "WordPiece",
@@ -382,22 +362,23 @@ def _bert(folder: Path, _: Side) -> Definition:
 
 def _gpt2(folder: Path, _: Side) -> Definition:
     lines = _read(folder / "merges.txt").split("\n")
+    # Only the first line can be a comment: a merge may begin with # as well.
     first = 1 if lines[0].startswith("#version") else 0
-    vocabulary = _json(folder / "vocab.json")
-    is_clip = any(name.endswith(SUFFIX) for name in vocabulary)
+    vocabulary = _read_json(folder / "vocab.json")
+    is_clip = any(name.endswith(CLIP_SUFFIX) for name in vocabulary)
     model = {
         "type": "BPE",
         "dropout": None,
         "unk_token": None,
         "continuing_subword_prefix": "",
-        "end_of_word_suffix": SUFFIX if is_clip else "",
+        "end_of_word_suffix": CLIP_SUFFIX if is_clip else "",
         "fuse_unk": False,
         "byte_fallback": False,
         "ignore_merges": False,
         "vocab": vocabulary,
         "merges": [line.rstrip("\r") for line in lines[first:] if line.strip()],
     }
-    prefix = _json(folder / "tokenizer_config.json").get("add_prefix_space", False)
+    prefix = _read_json(folder / "tokenizer_config.json").get("add_prefix_space", False)
     step = {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}
     if is_clip:
         splitter = {"type": "Sequence", "pretokenizers": [CLIP_WORDS, step]}
@@ -406,30 +387,31 @@ def _gpt2(folder: Path, _: Side) -> Definition:
 
 
 def _marian(folder: Path, side: Side) -> Definition:
-    """The definition of Marian's tokenizer for one side: one vocabulary, cut by that side's SentencePiece model.
+    """The definition of Marian's tokenizer for one side: one vocabulary, segmented by that side's SentencePiece model.
 
-    Characters that this side does not know are read as pieces of the other side where it has them, at a cost above all
-    others; SentencePiece looks up a whole run of such characters only. Punctuation is not normalised as by sacremoses,
-    which Marian's tokenizer in `transformers` does if it is installed.
+    Characters that this side lacks are read as pieces of the other side if it has them, at a cost above all others;
+    SentencePiece only looks up such characters as a whole run. Unlike Marian's tokenizer in `transformers`, this does
+    not normalise punctuation with sacremoses when it is installed.
     """
     pieces = read_sentencepiece(folder / f"{side}.spm")
-    ids = _json(folder / "vocab.json")
+    ids = _read_json(folder / "vocab.json")
     names = sorted(ids, key=ids.__getitem__)
     if [ids[name] for name in names] != list(range(len(names))) or "<unk>" not in ids:
         raise InputError(
-            f"{folder / 'vocab.json'}: does not number its pieces from 0 on, <unk> among them; download it again"
+            f"{folder / 'vocab.json'}: does not number its pieces, <unk> included, from 0; download it again"
         )
-    foreign = min(pieces.scores.values()) - FOREIGN
+    foreign_score = min(pieces.scores.values()) - FOREIGN_COST
     model = {
         "type": "Unigram",
         "unk_id": ids["<unk>"],
-        "vocab": [[name, pieces.scores.get(name, foreign)] for name in names],
+        "vocab": [[name, pieces.scores.get(name, foreign_score)] for name in names],
         "byte_fallback": False,
     }
-    spaces = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": _SCHEMES[pieces.first_space], "split": True}
+    scheme = "always" if pieces.first_space else "never"
+    spaces = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": scheme, "split": True}
+    # In a model with several target languages, a token such as >>de<< chooses one; SentencePiece would split it.
     languages = [name for name in names if name.startswith(">>") and name.endswith("<<")]
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
-    added = [{"id": ids[name], "content": name, **flags} for name in languages]
+    added = [{"id": ids[name], "content": name, **PLAIN_TOKEN} for name in languages]
     return _assembled(model, pieces.normalizer(), spaces, spaces) | {"added_tokens": added}
 
 
@@ -444,30 +426,7 @@ def _assembled(model: Definition, normalizer: Any, splitter: Any, decoder: Any) 
     }
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """The contents of a JSON file; empty where there is no file."""
-    if not path.exists():
-        return {}
-    try:
-        contents = json.loads(_read(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: damaged, or not JSON ({error}); download it again") from error
-    if not isinstance(contents, dict):
-        raise InputError(f"{path}: damaged: its contents have no keys; download it again")
-    return contents
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_small(path, LARGEST).decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: damaged (not UTF-8); download it again") from error
-
-
-DEFINITION = "tokenizer.json"
-MARIAN = ("vocab.json", "source.spm", "target.spm")
+# The first entry whose files are all in a folder is read. A tokenizer.json comes first, because it describes all steps.
 _READERS: dict[tuple[str, ...], Callable[[Path, Side], Definition]] = {
     (DEFINITION,): read_definition,
     MARIAN: _marian,
@@ -476,10 +435,32 @@ _READERS: dict[tuple[str, ...], Callable[[Path, Side], Definition]] = {
 }
 
 
-def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer, NDArray[np.int64]]:
-    """Make a tokenizer of a tokenizer.json whose special tokens have other names and ids.
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file with keys; empty if the file does not exist."""
+    if not path.exists():
+        return {}
+    try:
+        contents = json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged, or not JSON ({error}); download it again") from error
+    if not isinstance(contents, dict):
+        raise InputError(f"{path}: damaged, or not a JSON object; download it again")
+    return contents
 
-    No text is searched for special tokens: "[MASK]" typed as text is text. Other added tokens are found as before.
+
+def _read(path: Path) -> str:
+    try:
+        return read_small(path, MAX_FILE).decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: damaged (not UTF-8); download it again") from error
+
+
+def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer, NDArray[np.int64]]:
+    """Create a tokenizer from a tokenizer.json whose special tokens have other names and ids.
+
+    Special tokens are not looked for in texts: "[MASK]" typed as text is text. Other added tokens are found as before.
 
     Args:
         definition: The contents of a tokenizer.json.
@@ -487,33 +468,41 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
         origin: The file or folder to name in errors.
 
     Returns:
-        The tokenizer, and for each of its ids the old id, (V,); -1 for a special token that is lacking.
+        The tokenizer, and for each of its ids the old id, (V,); -1 for a special token that is missing.
 
     Raises:
-        InputError: The library cannot read the definition, its pieces are of a kind that heedful does not know, or two
-            of them would get one name.
+        InputError: The library cannot read the definition, it has pieces of an unknown kind, or two of them would get
+            the same name.
         KeyError, TypeError, ValueError, AttributeError: The definition does not have the form of a tokenizer.json.
     """
     model = definition["model"]
     # Files from before 2021 do not name the type of their model.
     kind = model.get("type") or ("BPE" if "merges" in model else "Unigram" if "unk_id" in model else "WordPiece")
-    if kind not in _WITH_VOCABULARY:
-        raise InputError(
-            f"{origin}: a tokenizer of type {kind!r} cannot be taken over; {', '.join(_WITH_VOCABULARY)} can"
-        )
+    if kind not in _MODEL_TYPES:
+        raise InputError(f"{origin}: a tokenizer of type {kind!r} cannot be imported; {', '.join(_MODEL_TYPES)} can")
     old_ids = ids_of(definition)
     config = TokenizerConfig(kind="foreign", byte_fallback=False, mask=MASK in roles)
     head, special = specials(config), set(roles.values())
     rest = sorted((name for name in old_ids if name not in special), key=old_ids.__getitem__)
     if twice := set(rest) & set(head):
         raise InputError(
-            f"{origin}: has a piece {min(twice)!r} beside its special tokens {', '.join(sorted(special))}; rename it, "
-            "or name it as a special token in tokenizer_config.json"
+            f"{origin}: has a piece {min(twice)!r}, but its special tokens are {', '.join(sorted(special))}; rename "
+            "it, or add it as a special token to tokenizer_config.json"
         )
     new_ids = {name: i for i, name in enumerate([*head, *rest])}
     old_id_of = [old_ids[roles[i]] if i in roles else ABSENT for i in range(len(head))]
     old_id_of += [old_ids[name] for name in rest]
 
+    if kind == "Unigram":
+        # Pieces without a score get the lowest one, on which the cost of unknown pieces is based.
+        scores = dict(model["vocab"])
+        least = min(scores.values())
+        names = specials(TokenizerConfig(mask=True))
+        scores |= {names[i]: scores[name] for i, name in roles.items() if name in scores}
+        new_model = {**model, "vocab": [[name, scores.get(name, least)] for name in new_ids], "unk_id": UNK}
+    else:
+        unknown = None if model.get("unk_token") is None else SPECIALS[UNK]
+        new_model = {**model, "vocab": dict(new_ids), "unk_token": unknown}
     splitter = definition["pre_tokenizer"]
     steps = splitter["pretokenizers"] if splitter and splitter["type"] == "Sequence" else [splitter] if splitter else []
     adopted = {
@@ -526,52 +515,29 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
             for token in definition["added_tokens"]
             if token["content"] not in special
         ],
+        # A tokenizer that heedful exported already has the split: adopted again, it does not change.
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*(step for step in steps if step != CUT), CUT]},
-        "model": _WITH_VOCABULARY[kind](model, new_ids, roles),
+        "model": new_model,
     }
-    tokenizer = _tokenizer(adopted, replace(config, vocab_size=len(new_ids)), origin)
-    return tokenizer, np.array(old_id_of, dtype=np.int64)
-
-
-def ids_of(definition: Definition) -> dict[str, int]:
-    """The id of each token of a tokenizer.json by its text, added tokens included."""
-    vocabulary = definition["model"]["vocab"]
-    ids = {name: i for i, (name, _) in enumerate(vocabulary)} if isinstance(vocabulary, list) else dict(vocabulary)
-    return ids | {token["content"]: token["id"] for token in definition["added_tokens"]}
-
-
-def _mapped(model: Definition, new_ids: Mapping[str, int], _: Roles) -> Definition:
-    unknown = None if model.get("unk_token") is None else SPECIALS[UNK]
-    return {**model, "vocab": dict(new_ids), "unk_token": unknown}
-
-
-def _listed(model: Definition, new_ids: Mapping[str, int], roles: Roles) -> Definition:
-    """A model of pieces with scores; pieces without one get the least, on which the cost of unknown ones is based."""
-    scores = dict(model["vocab"])
-    least = min(scores.values())
-    names = specials(TokenizerConfig(mask=True))
-    scores |= {names[i]: scores[name] for i, name in roles.items() if name in scores}
-    vocabulary = [[name, scores.get(name, least)] for name in new_ids]
-    return {**model, "vocab": vocabulary, "unk_id": UNK}
-
-
-_WITH_VOCABULARY: dict[str, Callable[[Definition, Mapping[str, int], Roles], Definition]] = {
-    "WordPiece": _mapped,
-    "WordLevel": _mapped,
-    "BPE": _mapped,
-    "Unigram": _listed,
-}
-
-
-def _tokenizer(definition: Definition, config: TokenizerConfig, origin: str) -> Tokenizer:
-    text = json.dumps(definition, ensure_ascii=False)
+    config = replace(config, vocab_size=len(new_ids))
+    text = json.dumps(adopted, ensure_ascii=False)
     check_definition(text, config, origin)
     try:
         library = tokenizers.Tokenizer.from_str(text)
-    except Exception as error:  # the library has no narrower one
+    except Exception as error:  # the library has no narrower exception
         raise InputError(
             f"{origin}: the installed tokenizers {tokenizers.__version__} cannot read it ({error}); "
             "download it again, or update tokenizers"
         ) from error
-    writing_of(library, config)  # refuses pieces that are written in an unknown way
-    return Tokenizer(library.to_str(), config)
+    writing_of(library, config)  # rejects pieces that are written in an unknown way
+    return Tokenizer(library.to_str(), config), np.array(old_id_of, dtype=np.int64)
+
+
+_MODEL_TYPES = ("WordPiece", "WordLevel", "BPE", "Unigram")
+
+
+def ids_of(definition: Definition) -> dict[str, int]:
+    """Return the id of each token of a tokenizer.json by its text, added tokens included."""
+    vocabulary = definition["model"]["vocab"]
+    ids = {name: i for i, (name, _) in enumerate(vocabulary)} if isinstance(vocabulary, list) else dict(vocabulary)
+    return ids | {token["content"]: token["id"] for token in definition["added_tokens"]}

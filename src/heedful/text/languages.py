@@ -1,4 +1,4 @@
-"""Language codes of ISO 639: the two letters of part 1, the three letters of part 2, and some of part 3."""
+"""ISO 639 language codes: the two-letter codes of part 1, the three-letter codes of part 2, and some of part 3."""
 
 import re
 from difflib import get_close_matches
@@ -54,7 +54,7 @@ wel wen wln wol wuu xal xho yao yap yid yor ypk yue zap zbl zen zgh zha zho znd 
 """
 THREE_LETTERS = frozenset(_THREE_LETTERS.split())
 
-# Codes of countries and names that people write instead of a code; the nearest English name is another language.
+# Country codes and names that people write instead of a language code, and whose nearest English name would be wrong.
 _SLIPS = """
 cn zh, cz cs, dk da, gr el, jp ja, ua uk, 中文 zh, 汉语 zh, mandarin zh, 日本語 ja, 한국어 ko, русский ru, deutsch de,
 español es, français fr, italiano it, português pt
@@ -63,33 +63,32 @@ SLIPS = {slip: code for slip, _, code in (entry.strip().partition(" ") for entry
 
 CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")  # with a script, a region or a variant
 
-
 CHINESE = ("zh", "zho", "chi", "cmn")
 
 
 def base_language(code: str) -> str:
-    """The language of a code that may name a script or region as well: "zh" for "zh-Hans" and "ZH_tw"."""
+    """Return the language of a code with or without a script or region: "zh" for "zh-Hans" and "ZH_tw"."""
     return code.lower().replace("_", "-").split("-")[0]
 
 
 def is_language(code: str) -> bool:
-    """True if a code names a language by ISO 639, alone or with a script or region."""
+    """True if a code is an ISO 639 language code, alone or with a script or region."""
     base = base_language(code)
     return CODE.fullmatch(code) is not None and (base in NAMES or base in THREE_LETTERS)
 
 
 def language_called(name: str) -> str | None:
-    """The code of a language by its name, in English or as some people write it: "de" for German and Deutsch."""
+    """Return the code of a language given its English or usual name: "de" for German and Deutsch; None if unknown."""
     key = name.strip().casefold()
     return SLIPS.get(key) or _CODES.get(key)
 
 
 def check_language(code: str, name: str) -> None:
-    """Check that a code names a language by ISO 639."""
+    """Check that a code is an ISO 639 language code."""
     if is_language(code):
         return
     key = code.casefold()
     near = get_close_matches(key, _CODES, n=1)
     guess = SLIPS.get(key) or (_CODES[near[0]] if near else None)
     hint = f"did you mean {guess}?" if guess else "give one such as en, de or zh"
-    raise InputError(f'{name}: "{code}" is no language code of ISO 639; {hint}')
+    raise InputError(f'{name}: "{code}" is not an ISO 639 language code; {hint}')

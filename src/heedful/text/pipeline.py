@@ -1,12 +1,12 @@
-"""Text to words and pieces to text: special tokens, normalisation, the cut into words, and the spelling of pieces.
+"""Text to words and pieces to text: special tokens, normalisation, splitting into words, and the spelling of pieces.
 
-A word carries the space before it (" apple"). Every text gets one space in front, so that its first word looks like
-any other; decoding joins the pieces and drops that space. Because the space itself is the mark, there is no stand-in
-for it, such as U+2581, that a text could contain by accident.
+A word includes the space before it (" apple"). Every text gets one space in front, so that its first word is like any
+other; decoding joins the pieces and drops that space. The space itself marks a word, not another character that a text
+could contain, such as U+2581.
 
-Foreign families mark in other ways where a word begins. Byte-level BPE (GPT-2) writes a printable character for each
-byte, and CLIP's marks the last piece of a word, too; WordPiece (BERT) marks the pieces that continue a word, and
-SentencePiece writes U+2581 for a space.
+Foreign tokenizers mark words differently. Byte-level BPE (GPT-2) writes a printable character for each byte, and CLIP's
+also marks the last piece of a word; WordPiece (BERT) marks the pieces that continue a word, and SentencePiece writes
+U+2581 for a space.
 """
 
 import json
@@ -27,9 +27,10 @@ ABSENT = -1  # the old id of a special token that an imported vocabulary lacks
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
-# Cutting a reserved name that is typed as text behind its "<" leaves no word that holds the name, so that no model can
-# learn or look up a piece that is one.
+# A reserved name that is typed as text is split after its "<": no word contains the name, so no model can learn or look
+# up a piece that is one.
 _RESERVED_NAME = r"<(?=(?:pad|unk|bos|eos|mask|unused\d+|0x[0-9A-F]{2})>)"
+# A word takes one space before it; each further space is a word.
 _SPACED_WORD = r" ?[^ ]+| "
 _RAW_WORD = r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 _HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
@@ -37,17 +38,17 @@ EXPRESSIONS = (_RESERVED_NAME, _SPACED_WORD, _RAW_WORD, _HAN_CHARACTER + _RAW_WO
 
 
 def specials(config: TokenizerConfig) -> tuple[str, ...]:
-    """The names of the special tokens of a tokenizer, which are the first ids."""
+    """Return the names of the special tokens of a tokenizer, which have the first ids."""
     return (*SPECIALS, "<mask>") if config.mask else SPECIALS
 
 
 def reserved(config: TokenizerConfig) -> tuple[str, ...]:
-    """The head of every vocabulary: the special tokens and, with byte fallback, the 256 bytes."""
+    """Return the first names in every vocabulary: the special tokens and, with byte fallback, the 256 bytes."""
     return specials(config) + (BYTES if config.byte_fallback else ())
 
 
 def first_space(config: TokenizerConfig) -> str:
-    """The space that is put before a text to encode; empty where a piece is never longer than a character."""
+    """Return the space that is put before a text to encode; empty if pieces are single characters."""
     return "" if config.kind in ("character", "byte") else " "
 
 
@@ -60,9 +61,9 @@ def normalizer(config: TokenizerConfig) -> normalizers.Normalizer:
 
 
 def splitter(config: TokenizerConfig) -> pre_tokenizers.PreTokenizer:
-    """Build the pre-tokenizer: cuts at spaces and, unless the text is pretokenized, between letters, digits and others.
+    """Build the pre-tokenizer: it splits at spaces and, in text not yet tokenized, between letters, digits and others.
 
-    A word tokenizer takes each Han character of raw text for a word; the other kinds find the words in a run of them.
+    For a word tokenizer, each Han character of raw text is a word; the other kinds learn the words in a run of them.
     """
     raw_word = (_HAN_CHARACTER if config.kind == "word" else "") + _RAW_WORD
     return pre_tokenizers.Sequence(
@@ -74,74 +75,70 @@ def splitter(config: TokenizerConfig) -> pre_tokenizers.PreTokenizer:
 
 
 def assemble(model: models.Model, config: TokenizerConfig) -> tokenizers.Tokenizer:
-    """Build a tokenizer of the `tokenizers` library around a model, with heedful's normalizer, splitter and decoder.
+    """Build a `tokenizers` library tokenizer around a model, with heedful's normalizer, splitter and decoder.
 
-    Special tokens are ids only: no text is ever searched for them.
+    Special tokens are only ids: texts are never searched for them.
     """
     library = tokenizers.Tokenizer(model)
     library.normalizer = normalizer(config)
     library.pre_tokenizer = splitter(config)
+    # `Fuse` joins all pieces before `Strip`, which would otherwise remove the space before each word.
     strip = [decoders.Strip(" ", left=1, right=0)] if first_space(config) else []
     library.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), *strip])
     return library
 
 
 SPACE = "▁"
-WITHOUT_SPACE = (".", ",", "?", "!")  # a word that begins so follows without a space when WordPiece is decoded
+WITHOUT_SPACE = (".", ",", "?", "!")  # words that begin with these are decoded from WordPiece without a space
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """Rules by which the pieces of a tokenizer become text."""
+    """Rules for turning the pieces of a tokenizer into text."""
 
     spell: Callable[[str], bytes]  # from a piece's name to the bytes that it adds to a text
-    splitter: pre_tokenizers.PreTokenizer  # cuts a decoded text into the words that were encoded
-    first_space: str = ""  # the text that decoding takes off the front
-    last_space: str = ""  # the text that decoding takes off the end
+    splitter: pre_tokenizers.PreTokenizer  # splits a decoded text into the words that were encoded
+    first_space: str = ""  # removed from the beginning of a decoded text
+    last_space: str = ""  # removed from the end
     unknown: bytes = b"<unk>"
 
 
 def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writing:
-    """Return the rules by which the pieces of a tokenizer become text."""
+    """Return the rules for turning the pieces of a tokenizer into text."""
     if config.kind != "foreign":
         return Writing(
             spell=str.encode,
             splitter=library.pre_tokenizer,
             first_space=first_space(config),
+            # An unknown word of these kinds includes the space before it.
             unknown=b" <unk>" if config.kind in ("word", "wordpiece") else b"<unk>",
         )
-    decoder = json.loads(library.decoder.__getstate__()) if library.decoder else {"type": "none"}
+    decoder: dict[str, Any] = json.loads(library.decoder.__getstate__()) if library.decoder else {"type": "none"}
+    splitter = library.pre_tokenizer
     if decoder["type"] == "ByteLevel":
         if not (suffix := getattr(library.model, "end_of_word_suffix", None)):
-            return Writing(spell=_bytes_of_characters, splitter=library.pre_tokenizer)
+            return Writing(spell=_bytes_of_characters, splitter=splitter)
+        # CLIP marks the last piece of a word, which is decoded with a space after it.
         splitter = pre_tokenizers.Split(" ", "merged_with_previous")
         return Writing(spell=partial(_ended, suffix=suffix), splitter=splitter, last_space=" ")
-    if decoder["type"] not in _WRITINGS:
+    if decoder["type"] == "WordPiece":
+        spell = partial(_continued, prefix=decoder["prefix"], close=WITHOUT_SPACE if decoder["cleanup"] else ())
+        return Writing(spell=spell, splitter=splitter, first_space=" ", unknown=b" <unk>")
+    if decoder["type"] == "Metaspace":
+        return Writing(
+            spell=partial(_spaced, mark=decoder["replacement"], byte_fallback=False),
+            splitter=pre_tokenizers.Metaspace(),
+            first_space=" " if decoder["prepend_scheme"] != "never" else "",
+        )
+    if decoder["type"] != "Sequence":
         raise InputError(
-            f'a tokenizer whose decoder is "{decoder["type"]}" cannot be taken over; those of BERT (WordPiece), GPT-2 '
+            f'a tokenizer whose decoder is "{decoder["type"]}" cannot be imported; those of BERT (WordPiece), GPT-2 '
             "(ByteLevel) and SentencePiece (Metaspace, or a Sequence) can"
         )
-    return _WRITINGS[decoder["type"]](decoder, library.pre_tokenizer)
-
-
-def _wordpiece(decoder: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) -> Writing:
-    spell = partial(_continued, prefix=decoder["prefix"], close=WITHOUT_SPACE if decoder["cleanup"] else ())
-    return Writing(spell=spell, splitter=splitter, first_space=" ", unknown=b" <unk>")
-
-
-def _metaspace(decoder: dict[str, Any], _: pre_tokenizers.PreTokenizer) -> Writing:
-    return Writing(
-        spell=partial(_spaced, mark=decoder["replacement"], byte_fallback=False),
-        splitter=pre_tokenizers.Metaspace(),
-        first_space=" " if decoder["prepend_scheme"] != "never" else "",
-    )
-
-
-def _sequence(decoder: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) -> Writing:
     steps = {step["type"]: step for step in decoder["decoders"]}
     if unknown := steps.keys() - {"Replace", "ByteFallback", "Fuse", "Strip"}:
         raise InputError(
-            f"a tokenizer whose decoder is a sequence with {', '.join(sorted(unknown))} cannot be taken over"
+            f"a tokenizer whose decoder is a sequence with {', '.join(sorted(unknown))} cannot be imported"
         )
     return Writing(
         spell=partial(_spaced, mark=SPACE if "Replace" in steps else " ", byte_fallback="ByteFallback" in steps),
@@ -150,24 +147,16 @@ def _sequence(decoder: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) ->
     )
 
 
-_WRITINGS = {"WordPiece": _wordpiece, "Metaspace": _metaspace, "Sequence": _sequence}
-
-
-def _byte_of_character() -> dict[str, int]:
-    """Byte-level BPE writes a byte as the character of its number, or as one from U+0100 on if none can be seen."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    numbers = {chr(byte): byte for byte in printable}
-    return numbers | {chr(0x100 + place): byte for place, byte in enumerate(others)}
-
-
-_BYTES = _byte_of_character()
+# Byte-level BPE writes a byte as the character with its number or, if that is not printable, as one from U+0100 on.
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_BYTES = {chr(byte): byte for byte in _PRINTABLE}
+_BYTES |= {chr(0x100 + place): byte for place, byte in enumerate(sorted(set(range(256)) - set(_PRINTABLE)))}
 
 
 def _bytes_of_characters(name: str) -> bytes:
     if all(character in _BYTES for character in name):
         return bytes(_BYTES[character] for character in name)
-    return name.encode()  # an added token, such as a name of a role in a conversation
+    return name.encode()  # an added token, such as the name of a role in a conversation
 
 
 def _ended(name: str, suffix: str) -> bytes:

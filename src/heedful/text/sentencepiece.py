@@ -10,10 +10,11 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.storage.disk import read_small
-from heedful.text.tokenizer import LARGEST
+from heedful.text.tokenizer import MAX_FILE
 
+# Field numbers and type values in sentencepiece_model.proto.
 UNIGRAM = 1
-PIECES, TRAINER, NORMALIZER = 1, 2, 3  # the numbers of the fields that are read, here and below
+PIECES, TRAINER, NORMALIZER = 1, 2, 3
 NAME, SCORE, KIND = 1, 2, 3
 MODEL_TYPE = 3
 CHARACTERS, FIRST_SPACE, EXTRA_SPACES = 2, 3, 4
@@ -24,18 +25,19 @@ Value = int | bytes
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePieceModel:
-    """A SentencePiece model: scores of pieces, in which U+2581 is a space, and the settings of its normalisation."""
+    """A SentencePiece model: scores of pieces, in which U+2581 is a space, and its normalisation settings."""
 
-    scores: dict[str, float]  # of the pieces that a text can have
+    scores: dict[str, float]  # of the pieces that can occur in a text
     characters: bytes  # the compiled table of character replacements; empty: none
-    first_space: bool  # True to put a space before a text
+    first_space: bool  # True if a space is put before a text
     remove_extra_spaces: bool
 
     def normalizer(self) -> dict[str, Any]:
-        """Return the normalisation of the SentencePiece model as the normalizer of a tokenizer.json."""
+        """Return the normalizer of a tokenizer.json with the normalisation of the SentencePiece model."""
         replace = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(self.characters).decode("ascii")}
         strip = {"type": "Strip", "strip_left": True, "strip_right": True}
         single = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+        # The table may replace other whitespace with spaces, so extra spaces are removed after it.
         steps = ([replace] if self.characters else []) + ([strip, single] if self.remove_extra_spaces else [])
         return {"type": "Sequence", "normalizers": steps}
 
@@ -43,10 +45,11 @@ class SentencePieceModel:
 def read_sentencepiece(path: Path) -> SentencePieceModel:
     """Read a SentencePiece unigram model from a file that ends in .spm or .model."""
     try:
-        model = list(fields(read_small(path, LARGEST)))
+        model = list(fields(read_small(path, MAX_FILE)))
         trainer = _last(model, TRAINER)
         normalizer = _last(model, NORMALIZER)
         pieces = [dict(fields(piece)) for number, piece in model if number == PIECES and isinstance(piece, bytes)]
+        # Control tokens, such as <s>, and <unk> never match any part of a text.
         scores = {
             _text(piece[NAME]): _number(piece.get(SCORE, bytes(4)))
             for piece in pieces
@@ -55,9 +58,9 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError) as error:
-        raise InputError(f"{path}: damaged, or no SentencePiece model ({error}); download it again") from error
+        raise InputError(f"{path}: damaged, or not a SentencePiece model ({error}); download it again") from error
     if trainer.get(MODEL_TYPE, UNIGRAM) != UNIGRAM or not scores:
-        raise InputError(f"{path}: holds no unigram language model, the only SentencePiece model that heedful reads")
+        raise InputError(f"{path}: contains no unigram model, the only kind of SentencePiece model that heedful reads")
     characters = normalizer.get(CHARACTERS, b"")
     return SentencePieceModel(
         scores=scores,
@@ -70,11 +73,12 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
     """Yield the fields of a Protocol Buffers message, in order: number and value.
 
-    A value is an integer, or the bytes of a string, of an inner message or of a number of fixed size.
+    A value is an integer, or the bytes of a string, an inner message or a fixed-size number.
     """
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
+        # The lowest three bits of a key are the wire type, which determines how the value is stored.
         number, wire = key >> 3, key & 7
         if wire == 0:
             value, place = _varint(message, place)
@@ -93,8 +97,9 @@ _SIZES = {1: 8, 5: 4}  # wire types of fixed size
 
 
 def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """Read an integer of seven bits a byte, the lowest first; the eighth bit tells that more bytes follow."""
+    """Read an integer with seven bits per byte, lowest first; the eighth bit is set if more bytes follow."""
     value = 0
+    # 64 bits take at most ten bytes.
     for shift in range(0, 70, 7):
         if place >= len(message):
             break
@@ -103,11 +108,11 @@ def _varint(message: bytes, place: int) -> tuple[int, int]:
         place += 1
         if byte < 0x80:
             return value, place
-    raise ValueError(f"a number without end at byte {place}")
+    raise ValueError(f"an unterminated number at byte {place}")
 
 
 def _last(message: list[tuple[int, Value]], number: int) -> dict[int, Value]:
-    """The last inner message with this number; empty if there is none."""
+    """Return the last inner message with this number; empty if it is missing."""
     messages = [value for key, value in message if key == number]
     return dict(fields(messages[-1])) if messages and isinstance(messages[-1], bytes) else {}
 
@@ -120,7 +125,7 @@ def _text(value: Value) -> str:
 
 def _number(value: Value) -> float:
     if not isinstance(value, bytes) or len(value) != 4:
-        raise ValueError("a score that is no float")
+        raise ValueError("a score that is not a float")
     (score,) = struct.unpack("<f", value)
     if not math.isfinite(score):
         raise ValueError("a score that is not finite")

@@ -1,7 +1,7 @@
-"""Rows of token ids as models read them: padded, in pairs, or as overlapping windows (Devlin et al. 2019)."""
+"""Rows of token ids for models: padded, in pairs, or as overlapping windows (Devlin et al. 2019)."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
@@ -30,7 +30,7 @@ def pad(
         The ids (B, L), and the padding mask (B, L): True for real ids.
 
     Raises:
-        InputError: A row is longer than `length`; `truncate` cuts it.
+        InputError: A row is longer than `length`; `truncate` shortens it.
     """
     longest = max(map(len, rows), default=0)
     length = longest if length is None else length
@@ -45,38 +45,57 @@ def pad(
     return ids, padding_mask
 
 
+def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
+    """Group non-empty rows of token ids, without <eos>, into batches of similar length, longest first.
+
+    Yields the indices of the rows of a batch. Its size, the number of rows times the longest length including <eos>, is
+    at most `tokens`; a longer row is a batch by itself.
+    """
+    batch: list[int] = []
+    # Longest first: the first row of a batch determines its width.
+    for index in sorted(filter(rows.__getitem__, range(len(rows))), key=lambda i: -len(rows[i])):
+        if batch and (len(batch) + 1) * (len(rows[batch[0]]) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
 def truncate(rows: Rows, length: int) -> list[list[int]]:
-    """Truncate rows of token ids to the first `length` ids of each; an <eos> beyond them is cut off too."""
+    """Truncate rows of token ids to their first `length` ids, without an <eos> at the end."""
     if length < 0:
-        raise InputError(f"rows cannot be cut to {length} ids; give 0 or more")
+        raise InputError(f"rows cannot be truncated to {length} ids; give 0 or more")
     return [list(row[:length]) for row in rows]
 
 
 def sequence(first: Sequence[int], second: Sequence[int] | None = None, *, longest: int) -> list[int]:
     """Join the ids of a text, <bos> A <eos>, or of a pair, <bos> A <eos> B <eos>, into a row of at most `longest` ids.
 
-    The longer text of a pair loses its last tokens first.
+    The longer text of a pair is truncated first.
     """
     if second is None:
         return [BOS, *first[: longest - 2], EOS]
     room = longest - 3
+    # The second text gets half of the room, or more if the first one leaves more.
     second = second[: max(room // 2, room - len(first))]
     return [BOS, *first[: room - len(second)], EOS, *second, EOS]
 
 
 def is_cut(row: Sequence[int], first: Sequence[int], second: Sequence[int] | None = None) -> bool:
-    """True if a row that `sequence` made lacks tokens of its texts, because they were too long."""
+    """True if `sequence` has truncated the texts of a row."""
     return len(row) < (len(first) + 2 if second is None else len(first) + len(second) + 3)
 
 
 def segments(ids: np.ndarray) -> np.ndarray:
-    """Segment ids of rows (B, S) that `sequence` made: 0 for the first text and its <eos>, 1 for the second."""
+    """Return the segment ids of rows from `sequence`, (B, S): 0 for the first text and its <eos>, 1 for the second."""
+    # The number of <eos> before a token: an <eos> belongs to the text that it ends.
     ended = np.cumsum(ids == EOS, axis=1) - (ids == EOS)
     return np.where(ids == PAD, 0, ended)
 
 
 class Window(NamedTuple):
-    """Window of a text: tokens `begin` to `end` - 1, from 0; tokens `first` to `stop` - 1 have most context here."""
+    """Window of a text: tokens `begin` to `end` - 1, from 0; of these, `first` to `stop` - 1 have most context here."""
 
     begin: int
     end: int
@@ -85,13 +104,14 @@ class Window(NamedTuple):
 
 
 def windows(count: int, room: int) -> list[Window]:
-    """Cut a text of `count` tokens into overlapping windows of at most `room` tokens, in order.
+    """Split a text of `count` tokens into overlapping windows of at most `room` tokens, in order.
 
     Tokens `first` to `stop` - 1 of all windows together are the text, each token once.
     """
     last = max(count - room, 0)
+    # The last window ends with the text, so that all windows of a long text are full.
     begins = [*range(0, last, room - room // 2), last]
-    middles = [(begin + before + room) // 2 for before, begin in pairwise(begins)]  # of the overlaps of two neighbours
+    middles = [(begin + before + room) // 2 for before, begin in pairwise(begins)]  # of the overlap of two windows
     return [
         Window(begin, min(begin + room, count), first, stop)
         for begin, (first, stop) in zip(begins, pairwise([0, *middles, count]), strict=True)
@@ -100,20 +120,21 @@ def windows(count: int, room: int) -> list[Window]:
 
 @dataclass(frozen=True)
 class Context:
-    """An encoded text that may answer questions: its token ids, and the characters that each token stands for."""
+    """Encoded context of a question: its token ids, and the characters that each token represents."""
 
     text: str
     ids: list[int]
     places: list[Place]
 
     def tokens(self, begin: int, end: int) -> range:
-        """The tokens of the text that characters `begin` to `end` - 1 are part of, without the space around them."""
+        """Return the tokens of characters `begin` to `end` - 1, without the space around them."""
         begin, end = self._stripped(begin, end)
+        # A token overlaps the characters if it ends after `begin` and begins before `end`.
         first = bisect_right(self.places, begin, key=itemgetter(1))
         return range(first, bisect_left(self.places, end, key=itemgetter(0)))
 
     def characters(self, first: int, last: int) -> Place:
-        """Begin and end of the characters of tokens `first` to `last`, without the space around them."""
+        """Return the beginning and end of the characters of tokens `first` to `last`, without the space around them."""
         return self._stripped(self.places[first][0], self.places[last][1])
 
     def _stripped(self, begin: int, end: int) -> Place:
@@ -124,41 +145,42 @@ class Context:
 
 @dataclass(frozen=True)
 class QuestionWindow:
-    """Input row of question answering for one window of the text: <bos> question <eos> window <eos>."""
+    """Input row of question answering for one window of the context: <bos> question <eos> window <eos>."""
 
     ids: list[int]
-    window: Window  # the tokens of the text that are in the row
-    begin: int  # place in the row where the window begins
-    nowhere: int  # place in the row that stands for an answer that is not in the window
+    window: Window  # the tokens of the context that are in the row
+    begin: int  # index in the row where the window begins
+    nowhere: int  # index in the row that means that the answer is not in the window
 
     def place(self, tokens: range) -> tuple[int, int]:
-        """The first and last place in the row of tokens of the text; `nowhere` unless all of them are in the window."""
+        """Return the first and last index of tokens in the row; `nowhere` unless all of them are in the window."""
         if not tokens or not self.window.begin <= tokens[0] <= tokens[-1] < self.window.end:
             return self.nowhere, self.nowhere
         return self.begin + tokens[0] - self.window.begin, self.begin + tokens[-1] - self.window.begin
 
 
 def encode_context(tokenizer: Tokenizer, text: str) -> Context:
-    """Encode a text that may answer questions, with the characters that each token stands for."""
+    """Encode the context of a question, with the characters that each token represents."""
     return Context(text, *tokenizer.encode_with_places(text))
 
 
-def readings(
+def question_windows(
     question: Sequence[int], context: Context, longest: int, *, causal: bool, name: str
 ) -> list[QuestionWindow]:
-    """Make the input rows for a question: one for each window of the text that may answer it.
+    """Make the input rows for a question: one for each window of its context.
 
     Args:
         question: The token ids of the question.
-        context: The encoded text.
-        longest: Tokens of a row, at most.
-        causal: True if a token sees only the tokens before it. Then `nowhere` is the last <eos>, which alone has seen
-            all, else it is <bos> (Devlin et al. 2019, section 4.3).
+        context: The encoded context.
+        longest: Maximum number of tokens in a row.
+        causal: True if a token attends only to those before it. Then `nowhere` is the last <eos>, which attends to
+            all tokens; otherwise it is <bos> (Devlin et al. 2019, section 4.3).
         name: The name of the question, for messages.
 
     Raises:
-        InputError: The question leaves less than half of a row to the text.
+        InputError: The question leaves less than half of a row to the context.
     """
+    # A row also has <bos> and two <eos>.
     room = longest - len(question) - 3
     if 2 * room < longest:
         raise InputError(

@@ -1,6 +1,7 @@
 """Tokenizer: text to token ids and back, with BPE dropout in training (Provilkov et al. 2020, algorithm 1).
 
-On disk it is a folder with tokenizer.json, in the library's format, and config.json, which describes it.
+On disk it is a folder with tokenizer.json, in the format of the `tokenizers` library, and config.json, which describes
+it.
 """
 
 import hashlib
@@ -25,26 +26,27 @@ from heedful.storage.disk import read_small
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials, writing_of
 
 RankedMerges = Mapping[tuple[int, int], tuple[int, int]]  # neighbours -> (rank, the piece they become); low ranks first
-Place = tuple[int, int]  # a range of characters of a text: from the first number on and before the second
+Place = tuple[int, int]  # characters of a text: from the first number up to, but not including, the second
 
 CHUNK = 1024  # lines that are encoded together
 WINDOW = 128  # symbols; a word of a million characters would take a million squared steps
 
 FORMAT = 1
 DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"
-LARGEST = 1 << 26  # bytes of tokenizer.json, that of a large foreign one
-OF_A_RUN = ("joint", "dropout", "path")  # how a run uses its tokenizers; the other settings say what a tokenizer is
+MAX_FILE = 1 << 26  # bytes of tokenizer.json
+RUN_SETTINGS = ("joint", "dropout", "path")  # how a run uses its tokenizers; the others describe a tokenizer
 
 
 def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float, rng: random.Random) -> list[int]:
-    """Merge the characters of one word by BPE, each possible merge being skipped with probability `rate` at each step.
+    """Merge the characters of one word by BPE, skipping each possible merge with probability `rate` at each step.
 
-    A word longer than `WINDOW` symbols is cut there, which only loses the merges across the cuts.
+    A word longer than `WINDOW` symbols is split there, which loses only the merges across the splits.
     """
     pieces = []
     for start in range(0, len(symbols), WINDOW):
         window = list(symbols[start : start + WINDOW])
         while True:
+            # All merges are drawn anew at each step, so one that is skipped now may be made later (algorithm 1).
             possible = [
                 (*merges[pair], place)
                 for place, pair in enumerate(pairwise(window))
@@ -58,7 +60,7 @@ def merge_with_dropout(symbols: Sequence[int], merges: RankedMerges, rate: float
     return pieces
 
 
-__all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
+__all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "require_utf8"]
 
 
 class Tokenizer:
@@ -75,14 +77,19 @@ class Tokenizer:
         self._normalizer = self._library.normalizer
         self._splitter = self._library.pre_tokenizer
         self._writing = writing_of(self._library, config)
-        self.first_space = self._writing.first_space  # the text that decoding takes off the front
+        self.first_space = self._writing.first_space  # the text that decoding removes from the front
         self._ids = self._library.get_vocab()
         self._names = {i: name for name, i in self._ids.items()}
-        self._spellings = {i: self._spelling(i) for i in self._names}
+
+        # The bytes that each id adds to a decoded text.
+        spell = self._writing.spell
+        self._spellings = {i: b"" if i < self.first_piece else spell(name) for i, name in self._names.items()}
+        self._spellings |= {i: bytes([byte]) for byte, i in enumerate(self.byte_ids)}
+        self._spellings[UNK] = self._writing.unknown
 
     @property
     def first_word(self) -> int:
-        """The first id of the vocabulary that is neither a special token nor, unless there is nothing else, a byte."""
+        """The first id after special tokens and bytes; the first byte if there is nothing else."""
         return self.byte_ids.stop if len(self) > self.byte_ids.stop else self.first_piece
 
     def __len__(self) -> int:
@@ -94,22 +101,31 @@ class Tokenizer:
         return self._complete(text, self._encode(text).ids)
 
     def encode_with_places(self, text: str) -> tuple[list[int], list[Place]]:
-        """Encode a text as token ids, and return the characters of the text that each token stands for.
+        """Encode a text as token ids, and return the characters that each token represents.
 
-        A space belongs to the word after it. Where a character is spelled by several pieces, such as its bytes, it is
-        the place of each; where several become one, as in a normal form, or a character is not encoded at all, the
-        piece before has them, up to the next space.
+        A space belongs to the word after it. If a character is spelled by several pieces, such as its bytes, each has
+        its place. Characters that are merged by normalisation, or that are not encoded, belong to the previous piece,
+        up to the next space.
         """
-        encoding = self._encode_lossless(checked(text)) if self.byte_ids else self._encode(text)
+        if self.byte_ids:  # the text is spelled byte by byte
+            parts = PreTokenizedString(require_utf8(text))
+            parts.normalize(self._normalizer.normalize)
+            self._splitter.pre_tokenize(parts)
+            parts.tokenize(self._tokens)
+            encoding = parts.to_encoding()
+        else:
+            encoding = self._encode(text)
+        # A piece ends where the next one begins; the bytes of a character all begin at the same place.
         begins = [*(begin for begin, _ in encoding.offsets), len(text)]
         limits = [begins[bisect_left(begins, end)] for _, end in encoding.offsets]
-        return encoding.ids, [
-            (begin, max(end, _end_of_word(text, end, limit)))
-            for (begin, end), limit in zip(encoding.offsets, limits, strict=True)
-        ]
+        places = []
+        for (begin, end), limit in zip(encoding.offsets, limits, strict=True):
+            next_space = next((place for place in range(end, limit) if text[place].isspace()), limit)
+            places.append((begin, max(end, next_space)))
+        return encoding.ids, places
 
     def unknown(self, text: str) -> list[str]:
-        """The parts of a text that the vocabulary lacks, which `encode` gives as <unk>; neighbours are joined."""
+        """Return the parts of a text that `encode` returns as <unk>; neighbours are joined."""
         places: list[Place] = []
         for i, (begin, end) in zip(*self.encode_with_places(text), strict=True):
             if i == UNK and places and places[-1][1] == begin and not text[begin].isspace():
@@ -119,31 +135,28 @@ class Tokenizer:
         return [text[begin:end].strip() for begin, end in places]
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """Encode a batch of texts as token ids, without special tokens, on all cores."""
+        """Encode texts as token ids, without special tokens, on all cores."""
         return list(self.encode_lines(texts))
 
     def encode_lines(self, lines: Iterable[str]) -> Iterator[list[int]]:
         """Encode a stream of lines as token ids on all cores, in order and in constant memory."""
         lines = iter(lines)
-        while chunk := [checked(line) for line in islice(lines, CHUNK)]:
+        while chunk := [require_utf8(line) for line in islice(lines, CHUNK)]:
             encodings = self._library.encode_batch_fast(chunk, add_special_tokens=False)
             yield from (self._complete(line, encoding.ids) for line, encoding in zip(chunk, encodings, strict=True))
 
     def encode_with_dropout(self, text: str, rate: float, rng: random.Random) -> list[int]:
-        """Encode a text with BPE dropout (Provilkov et al. 2020): a random spelling, which decodes to the same text.
+        """Encode a text with BPE dropout (Provilkov et al. 2020): random pieces, which decode to the same text.
 
         Args:
             text: Any text.
             rate: The probability of skipping a merge: 0 gives `encode(text)`, 1 gives characters.
-            rng: Source of randomness; the same state gives the same spelling.
-
-        Raises:
-            InputError: The tokenizer is not of kind "bpe", the rate is no probability, or as in `encode`.
+            rng: Random generator; the same state gives the same pieces.
         """
         if self.config.kind != "bpe":
-            raise InputError(f'BPE dropout needs a tokenizer of kind "bpe", and this one is "{self.config.kind}"')
+            raise InputError(f'BPE dropout needs a tokenizer of kind "bpe", but this one is "{self.config.kind}"')
         if not 0 <= rate <= 1:
-            raise InputError(f"the rate of BPE dropout is a probability, from 0 to 1, and not {rate}")
+            raise InputError(f"the rate of BPE dropout must be a probability from 0 to 1, not {rate}")
         if rate == 0:
             return self.encode(text)
         words = map(self._characters, self._words(text))
@@ -152,27 +165,27 @@ class Tokenizer:
     def encode_continuation(self, text: str) -> list[int]:
         """Encode a text that continues another one: no space is added before its first word.
 
-        A foreign tokenizer knows no such texts; one of SentencePiece may put a space before the first word.
+        A foreign tokenizer, such as a SentencePiece one, may put a space there anyway.
         """
         words = self._cut(self._normal(text).removeprefix(self.first_space))
         return [i for word in words for i in self._spelled_out(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Decode token ids to text; <pad>, <bos> and <eos> are skipped, <unk> is shown, broken UTF-8 becomes U+FFFD."""
+        """Decode token ids to text; <pad>, <bos> and <eos> are skipped, <unk> is kept, invalid UTF-8 becomes U+FFFD."""
         text = self.spell(ids).decode("utf-8", errors="replace")
         return text.removeprefix(self.first_space).removesuffix(self._writing.last_space)
 
     def spell(self, ids: Iterable[int]) -> bytes:
-        """Decode token ids to UTF-8, with the space before the first word; it may begin or end inside a character."""
+        """Decode token ids to UTF-8, with the space before the first word; may begin or end inside a character."""
         return b"".join(self._spell(ids))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Printable names of token ids: "▁" is a space; bytes and special tokens stand in angle brackets."""
+        """Return printable names of token ids: "▁" is a space; bytes and special tokens are in angle brackets."""
         ids = list(ids)
         return [name if i < self._reserved else _printable(name) for i, name in zip(ids, self.texts(ids), strict=True)]
 
     def texts(self, ids: Iterable[int]) -> list[str]:
-        """Texts of token ids, each with the space before it; bytes and special tokens stand in angle brackets.
+        """Return the text of each token id, with the space before it; bytes and special tokens are in angle brackets.
 
         A byte of a piece that ends inside a character becomes a lone surrogate.
         """
@@ -184,32 +197,38 @@ class Tokenizer:
         ]
 
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
-        """The number of the word that each token belongs to, from 0; a special token is a word by itself."""
+        """Return the number of the word that each token belongs to, from 0; a special token is a word by itself."""
         spellings = self._spell(ids)
-        starts = self._word_starts(b"".join(spellings))
-        words: list[int] = []
-        word, place, apart = -1, 0, True
+        # The positions, in bytes, where words begin; spaces that belong to no word begin the next one. An invalid byte
+        # becomes one surrogate, and thus counts as one character.
+        text = b"".join(spellings).decode("utf-8", errors="surrogateescape")
+        words = self._writing.splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
+        places = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
+        starts = {0, *(places[last] for _, (_, last) in words)}
+
+        numbers: list[int] = []
+        number, place, after_special = -1, 0, True
         for spelling in spellings:
-            special = not spelling
-            word += special or apart or place in starts
-            words.append(word)
+            is_special = not spelling
+            number += is_special or after_special or place in starts
+            numbers.append(number)
             place += len(spelling)
-            apart = special
-        return words
+            after_special = is_special
+        return numbers
 
     @property
     def digest(self) -> str:
         """SHA-256 of the tokenizer's saved files, in hex: tokenizers with equal digests encode equally."""
-        return digest(self.definition + self._description())
+        return sha256_of(self.definition + self._description())
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer to `folder`/tokenizer.json and `folder`/config.json, each atomically.
 
         Raises:
-            InputError: The folder holds something else than a tokenizer.
+            InputError: The folder contains something other than a tokenizer.
             RunError: The folder cannot be written.
         """
-        refuse_foreign(folder)
+        check_output_folder(folder)
         with named_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             for name, content in self.files().items():
@@ -217,57 +236,54 @@ class Tokenizer:
                     stream.write(content)
 
     def files(self) -> dict[str, bytes]:
-        """Return the bytes of the files that `save` writes, by their names."""
+        """Return the bytes of the files that `save` writes, by name."""
         return {DEFINITION: self.definition.encode("utf-8"), DESCRIPTION: self._description().encode("utf-8")}
 
     def _description(self) -> str:
-        """The text of config.json: format, checksum of tokenizer.json, and settings."""
-        settings = {key: value for key, value in asdict(self.config).items() if key not in OF_A_RUN}
-        facts = {"format": FORMAT, "sha256": digest(self.definition), "tokenizer": settings}
+        """Return the text of config.json: format, checksum of tokenizer.json, and settings."""
+        settings = {key: value for key, value in asdict(self.config).items() if key not in RUN_SETTINGS}
+        facts = {"format": FORMAT, "sha256": sha256_of(self.definition), "tokenizer": settings}
         return json.dumps(facts, indent=2) + "\n"
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
-        """Load a tokenizer from a folder that `save` wrote.
-
-        Raises:
-            InputError: A file is missing, damaged, or was not written by heedful.
-        """
+        """Load a tokenizer from a folder that `save` wrote."""
         from heedful.text.allowed_definition import check_definition
 
         definition, config = read_folder(folder)
         file = folder / DEFINITION
+        # Checked before the library reads it, because a definition from elsewhere may take unbounded time and memory.
         check_definition(definition, config, str(file))
         try:
             return cls(definition, config)
-        except Exception as error:  # the library has no narrower one
+        except Exception as error:  # the library has no narrower exception
             raise InputError(
-                f"{file}: the installed tokenizers "
-                f"{tokenizers.__version__} cannot read it ({error}); update it: pip install -U tokenizers"
+                f"{file}: the installed tokenizers {tokenizers.__version__} cannot read it ({error}); update it: pip "
+                "install -U tokenizers"
             ) from error
 
     @cached_property
-    def _merges(self) -> "RankedMerges":
-        pairs = json.loads(self.definition)["model"]["merges"]
-        ids = self._ids
+    def _merges(self) -> RankedMerges:
+        pairs, ids = json.loads(self.definition)["model"]["merges"], self._ids
         return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}
 
     def _words(self, text: str) -> list[str]:
         return self._cut(self._normal(text))
 
     def _normal(self, text: str) -> str:
-        return self._normalizer.normalize_str(checked(text)) if self._normalizer else checked(text)
+        return self._normalizer.normalize_str(require_utf8(text)) if self._normalizer else require_utf8(text)
 
     def _cut(self, normal: str) -> list[str]:
         return [word for word, _ in self._splitter.pre_tokenize_str(normal)]
 
     def _encode(self, text: str) -> Encoding:
-        return self._library.encode(checked(text), add_special_tokens=False)
+        return self._library.encode(require_utf8(text), add_special_tokens=False)
 
     def _complete(self, text: str, ids: list[int]) -> list[int]:
-        """Spell unknown words in characters and bytes, where the library's model itself cannot."""
+        """Split unknown words into characters and bytes, for library models that cannot."""
         if UNK not in ids or not self.byte_ids:
             return ids
+        # For word and WordPiece models, the library returns one <unk> for a whole word, even with byte fallback.
         words = self._words(text)
         spelled = {word: self._spelled_out(word) for word in set(words)}
         return [i for word in words for i in spelled[word]]
@@ -276,22 +292,14 @@ class Tokenizer:
         ids = [token.id for token in self._model.tokenize(word)]
         return self._characters(word) if UNK in ids and self.byte_ids else ids
 
-    def _encode_lossless(self, text: str) -> Encoding:
-        """The pieces of a text that is spelled byte for byte; the library knows where in the text they come from."""
-        parts = PreTokenizedString(text)
-        parts.normalize(self._normalizer.normalize)
-        self._splitter.pre_tokenize(parts)
-        parts.tokenize(self._tokens)
-        return parts.to_encoding()
-
     def _tokens(self, word: str) -> list[Token]:
-        """The pieces of a word with their places in it, in bytes."""
+        """The pieces of a word with their positions in it, in bytes."""
         ids = self._spelled_out(word)
         places = pairwise(accumulate((len(self._spellings[i]) for i in ids), initial=0))
         return [Token(i, self._names[i], place) for i, place in zip(ids, places, strict=True)]
 
     def _characters(self, word: str) -> list[int]:
-        """The id of each character, or those of its bytes, or <unk>."""
+        """Return the id of each character, or those of its bytes, or <unk>."""
         ids: list[int] = []
         for character in word:
             piece = self._ids.get(character)
@@ -303,30 +311,15 @@ class Tokenizer:
                 ids.append(UNK)
         return ids
 
-    def _spelling(self, i: int) -> bytes:
-        """The bytes that an id contributes to a decoded text."""
-        if i in self.byte_ids:
-            return bytes([i - self.first_piece])
-        if i == UNK:
-            return self._writing.unknown
-        return b"" if i < self.first_piece else self._writing.spell(self._names[i])
-
     def _spell(self, ids: Iterable[int]) -> list[bytes]:
         try:
             return [self._spellings[i] for i in ids]
         except KeyError as error:
             raise InputError(f"id {error} is not in the vocabulary, whose ids go from 0 to {len(self) - 1}") from error
 
-    def _word_starts(self, spelled: bytes) -> set[int]:
-        """The places, in bytes, where words begin; spaces that belong to no word begin the next one."""
-        text = spelled.decode("utf-8", errors="surrogateescape")  # a broken byte becomes one surrogate: one character
-        words = self._writing.splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
-        places = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
-        return {0, *(places[last] for _, (_, last) in words)}
 
-
-def checked(text: str) -> str:
-    """Return a text unchanged, if it can be written in UTF-8."""
+def require_utf8(text: str) -> str:
+    """Return a text unchanged if it can be encoded in UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -337,47 +330,47 @@ def checked(text: str) -> str:
     return text
 
 
-def _end_of_word(text: str, begin: int, limit: int) -> int:
-    return next((place for place in range(begin, limit) if text[place].isspace()), limit)
-
-
 def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else _escaped(c) for c in text.replace(" ", "▁"))
-
-
-def _escaped(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":  # a byte that is not a character by itself
-        return f"<0x{ord(character) - 0xDC00:02X}>"
-    return character.encode("unicode_escape").decode("ascii")
+    characters = []
+    for character in text.replace(" ", "▁"):
+        if character.isprintable():
+            characters.append(character)
+        elif "\udc80" <= character <= "\udcff":  # a byte that is not a character by itself
+            characters.append(f"<0x{ord(character) - 0xDC00:02X}>")
+        else:
+            characters.append(character.encode("unicode_escape").decode("ascii"))
+    return "".join(characters)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerDescription:
-    """The contents of config.json in the folder of a tokenizer: format, checksum and settings."""
+    """The contents of config.json in a tokenizer folder: format, checksum and settings."""
 
     format: int
     sha256: str  # checksum of tokenizer.json
     tokenizer: TokenizerConfig
 
 
-def digest(text: str) -> str:
+def sha256_of(text: str) -> str:
     """Return the SHA-256, in hex, of a text in UTF-8."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def refuse_foreign(folder: Path) -> None:
+def check_output_folder(folder: Path) -> None:
     """Check that a tokenizer can be written to a folder without overwriting something else."""
     if folder.is_dir() and any(folder.iterdir()):
         try:
             read_folder(folder)
         except InputError as error:
-            raise InputError(f"{folder} is not empty and holds no sound tokenizer; name another folder") from error
+            raise InputError(
+                f"{folder} is not empty and does not contain an intact tokenizer; choose another folder"
+            ) from error
     elif folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a folder for the tokenizer")
+        raise InputError(f"{folder} is a file; give a folder for the tokenizer")
 
 
 def read_folder(folder: Path) -> tuple[str, TokenizerConfig]:
-    """Read the folder of a tokenizer: the text of tokenizer.json, and the configuration from config.json."""
+    """Read a tokenizer folder: the text of tokenizer.json, and the configuration from config.json."""
     definition = _read_text(folder / DEFINITION)
     try:
         description = TypeAdapter(TokenizerDescription).validate_json(_read_text(folder / DESCRIPTION), strict=True)
@@ -388,22 +381,22 @@ def read_folder(folder: Path) -> tuple[str, TokenizerConfig]:
         ) from error
     if description.format != FORMAT:
         raise InputError(
-            f"{folder / DESCRIPTION}: has format {description.format}, and this heedful reads {FORMAT}; update heedful"
+            f"{folder / DESCRIPTION}: has format {description.format}, but this heedful reads {FORMAT}; update heedful"
         )
-    if description.sha256 != digest(definition):
+    if description.sha256 != sha256_of(definition):
         raise InputError(
-            f"{folder / DEFINITION}: is not the file that {DESCRIPTION} beside it describes (other checksum): damaged "
-            "or edited; copy the tokenizer again"
+            f"{folder / DEFINITION}: is not the file that {DESCRIPTION} next to it describes (different checksum): "
+            "damaged or edited; copy the tokenizer again"
         )
     return definition, description.tokenizer
 
 
 def _read_text(file: Path) -> str:
     try:
-        return read_small(file, LARGEST).decode("utf-8")
+        return read_small(file, MAX_FILE).decode("utf-8")
     except FileNotFoundError as error:
         raise InputError(
-            f"{file}: there is no such file; a tokenizer is a folder with {DEFINITION} and {DESCRIPTION}, as "
+            f"{file}: the file does not exist; a tokenizer is a folder with {DEFINITION} and {DESCRIPTION}, as "
             "`heedful tokenizer train` writes it"
         ) from error
     except OSError as error:

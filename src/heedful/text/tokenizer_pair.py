@@ -1,11 +1,15 @@
-"""Pair of tokenizers of a translator, one for each side."""
+"""Pair of tokenizers, one for the source and one for the target, and which tokens of one translate the other's."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heedful.errors import InputError
 from heedful.text.tokenizer import DEFINITION, Tokenizer
+
+if TYPE_CHECKING:
+    from heedful.text.shortlist import Shortlist
 
 JOINT, SOURCE, TARGET = "joint", "source", "target"
 LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # subfolders of a pair with a tokenizer; "." is a single tokenizer
@@ -13,10 +17,14 @@ LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # subfolders of a pair with a to
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """Source and target tokenizer of a translator, the same object where both languages share a vocabulary."""
+    """Source and target tokenizers; the same object if both languages share a vocabulary.
+
+    The shortlist is that of a trained model whose recipe has `decode.shortlist`.
+    """
 
     source: Tokenizer
     target: Tokenizer
+    shortlist: "Shortlist | None" = field(default=None, kw_only=True)
 
     @property
     def joint(self) -> bool:
@@ -28,46 +36,55 @@ class TokenizerPair:
         """Numbers of tokens in both vocabularies, special tokens included."""
         return len(self.source), len(self.target)
 
+    def check_shortlist(self, size: int) -> None:
+        """Check that there is a shortlist of the size that a search requests; 0 means none."""
+        if not size or (self.shortlist and self.shortlist.size == size):
+            return
+        if self.shortlist:
+            raise InputError(f"shortlist = {size}: this model has shortlist = {self.shortlist.size}; use that, or 0")
+        raise InputError(
+            f"shortlist = {size}: this model has no shortlist, which is built at the end of training; train it with "
+            f"decode.shortlist = {size}, or use 0"
+        )
+
     def save(self, folder: Path) -> None:
         """Write the tokenizers of both languages to `folder`/joint, or to `folder`/source and `folder`/target."""
         parts = self._parts()
+        # `load` rejects a folder with several layouts.
         for name in {JOINT, SOURCE, TARGET} - parts.keys():
             if (folder / name).exists():
-                raise InputError(f"{folder / name} belongs to another pair of tokenizers; name another folder")
+                raise InputError(f"{folder / name} belongs to another pair of tokenizers; choose another folder")
         for name, tokenizer in parts.items():
             tokenizer.save(folder / name)
 
     def files(self) -> dict[str, bytes]:
-        """Return the bytes of the files that `save` writes, by their names relative to the folder."""
+        """Return the bytes of the files that `save` writes and of the shortlist, by their names in the folder."""
         return {
             f"{part}/{name}": content
             for part, tokenizer in self._parts().items()
             for name, content in tokenizer.files().items()
-        }
+        } | (self.shortlist.files() if self.shortlist else {})
 
     def _parts(self) -> dict[str, Tokenizer]:
         return {JOINT: self.source} if self.joint else {SOURCE: self.source, TARGET: self.target}
 
     @classmethod
     def load(cls, folder: Path, layout: Sequence[str] | None = None) -> "TokenizerPair":
-        """Load a pair of tokenizers from a folder that `save` wrote; a single tokenizer there is one for both sides.
+        """Load a pair of tokenizers from a folder that `save` wrote; a single tokenizer there is used for both sides.
 
         Args:
             folder: The folder of the pair.
-            layout: The one of `LAYOUTS` to read, whatever else lies there; None: the one that lies there.
-
-        Raises:
-            InputError: A file is missing, damaged, or was not written by heedful; or the folder has several layouts.
+            layout: The one of `LAYOUTS` to read; None: find out, which is an InputError if the folder has several.
         """
         tokenizers = [Tokenizer.load(folder / part) for part in layout or layout_of(folder)]
         return cls(tokenizers[0], tokenizers[-1])
 
 
 class NoTokenizers(TokenizerPair):
-    """Tokenizers of a model that neither reads nor writes text: there are none, and nothing is stored."""
+    """Absent tokenizers, for a model that neither reads nor generates text; nothing is stored."""
 
     def __init__(self) -> None:
-        """Without `source` and `target`, so that `__getattr__` refuses them."""
+        """Set neither `source` nor `target`, so that `__getattr__` rejects them."""
 
     @property
     def joint(self) -> bool:
@@ -79,7 +96,7 @@ class NoTokenizers(TokenizerPair):
 
     def __getattr__(self, name: str) -> Tokenizer:
         if name in ("source", "target"):
-            raise InputError("this model reads and writes no text: it has no tokenizer")
+            raise InputError("this model neither reads nor generates text: it does not have a tokenizer")
         raise AttributeError(name)
 
     def _parts(self) -> dict[str, Tokenizer]:
@@ -87,7 +104,7 @@ class NoTokenizers(TokenizerPair):
 
 
 def layout_of(folder: Path) -> Sequence[str]:
-    """Find the layout, one of `LAYOUTS`, that the folder of a pair of tokenizers has."""
+    """Find the layout, one of `LAYOUTS`, of a folder with a pair of tokenizers."""
     layouts = [layout for layout in LAYOUTS if any((folder / part / DEFINITION).exists() for part in layout)]
     if not layouts:
         inner = [place for place in (folder / "tokenizer", folder / "model/tokenizer") if place.is_dir()]
@@ -96,10 +113,10 @@ def layout_of(folder: Path) -> Sequence[str]:
             from heedful.storage.paths import no_folder
 
             raise InputError(no_folder(folder, train, "tokenizer"))
-        raise InputError(f"{folder}: holds no tokenizer; {f'give {inner[0]}' if inner else train}")
+        raise InputError(f"{folder}: contains no tokenizer; {f'give {inner[0]}' if inner else train}")
     if len(layouts) > 1:
         files = ", ".join(str(folder / part / DEFINITION) for layout in layouts for part in layout)
         raise InputError(
-            f"{folder}: holds tokenizers of different pairs ({files}); remove those that do not belong here"
+            f"{folder}: contains tokenizers of different pairs ({files}); remove those that do not belong here"
         )
     return layouts[0]

@@ -18,17 +18,17 @@ from heedful.config.schema import Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.registry import TOKENIZERS
 from heedful.text.pipeline import BYTES, SPECIALS, UNK, assemble, normalizer, reserved, specials, splitter
-from heedful.text.tokenizer import Tokenizer, checked
+from heedful.text.tokenizer import Tokenizer, require_utf8
 from heedful.text.tokenizer_pair import TokenizerPair
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_PIECE = 16  # characters
-MAX_WORDS = 200_000  # the rarer words of a large text teach little and take memory
-SEEDS = 10  # pieces to begin with, for each piece of the vocabulary
-SHRINKAGE = 0.75  # share of the pieces that survive a cut
-ROUNDS = 2  # rounds of expectation and maximisation before each cut
+MAX_WORDS = 200_000  # rarer words of a large text contribute little and take memory
+SEEDS = 10  # initial pieces for each piece of the vocabulary
+SHRINKAGE = 0.75  # share of the pieces that remain after a reduction
+ROUNDS = 2  # rounds of expectation and maximisation before each reduction
 MIN_COUNT = 0.5  # occurrences; an unused character has this probability
 DIGITS = 6  # decimal digits of a score
 
@@ -36,41 +36,54 @@ DIGITS = 6  # decimal digits of a score
 def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]]:
     """Train a unigram vocabulary of at most `size` pieces: all characters, and strings that make words most probable.
 
-    There are too many pieces at first. In turns their probabilities are estimated by expectation and maximisation, and
-    pieces are dropped whose absence costs least: a piece is worth its expected count times what its log probability is
-    above that of the best spelling without it.
+    There are too many pieces at first. Alternately, their probabilities are estimated by expectation and maximisation,
+    and the pieces that are worth least are dropped. The worth of a piece is its expected count times the difference
+    between its log-probability and that of the best spelling without it.
 
     Args:
         words: Words and how often they occur.
         size: The number of pieces, at least that of the characters.
 
     Returns:
-        Pieces and their log probabilities, the most probable first.
+        Pieces and their log-probabilities, most probable first.
     """
     texts = _most_frequent(words)
-    seeds = _seeds(words, texts, SEEDS * size)
+
+    # The initial pieces: all characters, and among the strings that occur twice, those that cover the most text.
+    level = _substrings(words, 1, {""})
+    seeds = {character: level[character] for character in sorted(level)}
+    longer: dict[str, int] = {}
+    # A string occurs twice only if its beginning does, so each length extends the strings of the previous length.
+    for length in range(2, MAX_PIECE + 1):
+        level = {part: count for part, count in _substrings(texts, length, level).items() if count > 1}
+        longer |= level
+    ranked = sorted(longer, key=lambda part: (-longer[part] * len(part), part))
+    seeds |= {part: longer[part] for part in ranked[: SEEDS * size]}
+
     pieces = list(seeds)
     corpus = Lattice.of(list(texts), pieces)
-    inside = Lattice.of(pieces, pieces).without_whole_texts()  # how each piece is spelled in other pieces
+    inside = Lattice.of(pieces, pieces).without_whole_texts()  # how each piece is spelled with other pieces
     counts = np.array(list(texts.values()), dtype=np.float64)
     character = np.array([len(piece) == 1 for piece in pieces])
     alive = np.ones(len(pieces), dtype=np.bool_)
     scores = _log_share(np.array(list(seeds.values()), dtype=np.float64), alive)
     expected, scores = _estimate(corpus, counts, scores, alive)
     while alive.sum() > size:
-        # Without a piece, its occurrences cost the difference to the best spelling in others; characters have none.
+        # Without a piece, its occurrences cost the difference to the best spelling with others; characters have none.
         worth = np.where(character, np.inf, expected * (scores - inside.best_scores(scores)))
         order = np.argsort(np.where(alive, -worth, np.inf), kind="stable")
+        # Only a quarter at a time: when pieces are dropped, their text raises the worth of others.
         alive[order[max(size, int(SHRINKAGE * alive.sum())) :]] = False
         corpus, inside = corpus.restricted(alive), inside.restricted(alive)
         expected, scores = _estimate(corpus, counts, scores, alive)
-    ranked = sorted((-round(float(scores[i]), DIGITS), pieces[i]) for i in np.flatnonzero(alive))
-    return [(piece, -cost) for cost, piece in ranked]
+    # Scores are rounded so that the last bits of a sum do not affect the order; equal ones are ordered by name.
+    costs = sorted((-round(float(scores[i]), DIGITS), pieces[i]) for i in np.flatnonzero(alive))
+    return [(piece, -cost) for cost, piece in costs]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Step of a sweep over a lattice: edges to nodes that can be computed at the same time, sorted by these nodes."""
+    """Step of a sweep over a lattice: edges to nodes that are computed at the same time, sorted by these nodes."""
 
     edges: Integers
     nodes: Integers
@@ -79,7 +92,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Lattice of all spellings of W texts in pieces of a unigram vocabulary: an edge for each piece in a text."""
+    """Lattice of all spellings of W texts with pieces of a unigram vocabulary: an edge for each piece in a text."""
 
     tails: Integers  # (E,) the node before a piece
     heads: Integers  # (E,) the node after it
@@ -100,12 +113,14 @@ class Lattice:
                     piece = numbers.get(text[start:end])
                     if piece is not None:
                         edges.append((base + start, base + end, piece))
+            # A text of n characters has n + 1 nodes: before, between and after them.
             bounds.append(base + len(text) + 1)
         tails, heads, edge_pieces = np.array(edges, dtype=np.int64).reshape(-1, 3).T
         return cls(tails, heads, edge_pieces, np.array(bounds[:-1]), np.array(bounds[1:]) - 1)
 
     def without_whole_texts(self) -> "Lattice":
-        """Return the lattice without pieces that spell a text of several characters alone."""
+        """Return the lattice without pieces that by themselves spell a text of several characters."""
+        # Otherwise the best spelling of a piece would be the piece itself. Single characters have no other spelling.
         whole = (self.tails == self.firsts[self._texts]) & (self.heads == self.lasts[self._texts])
         return self._selected(~whole | (self.heads - self.tails == 1))
 
@@ -114,21 +129,22 @@ class Lattice:
         return self._selected(alive[self.pieces])
 
     def expected_counts(self, scores: Floats, counts: Floats) -> Floats:
-        """Expected count of each piece in texts spelled at random, (P,): the forward-backward algorithm.
+        """Compute the expected count of each piece, (P,), over all segmentations of the texts (forward-backward).
 
         Args:
-            scores: (P,) log probabilities.
+            scores: (P,) log-probabilities.
             counts: (W,) how often each text occurs.
         """
         weights = scores[self.pieces]
         before = self._sweep(self._left_to_right, self.tails, weights, np.logaddexp)
         after = self._sweep(self._right_to_left, self.heads, weights, np.logaddexp)
         likelihood = before[self.lasts][self._texts]
+        # The probability that a spelling of the text contains the edge: P(before) P(piece) P(after) / P(text).
         share = np.exp(before[self.tails] + weights + after[self.heads] - likelihood)
         return np.bincount(self.pieces, share * counts[self._texts], minlength=len(scores)).astype(np.float64)
 
     def best_scores(self, scores: Floats) -> Floats:
-        """Log probability of each text's best spelling, (W,): the Viterbi algorithm."""
+        """Log-probability of each text's best spelling, (W,): the Viterbi algorithm."""
         return self._sweep(self._left_to_right, self.tails, scores[self.pieces], np.maximum)[self.lasts]
 
     @cached_property
@@ -144,7 +160,7 @@ class Lattice:
         return _turns(self.tails, self.lasts[self._texts] - self.tails)
 
     def _sweep(self, turns: list[Turn], origins: Integers, weights: Floats, add: np.ufunc) -> Floats:
-        """Add up log probabilities from turn to turn; a node that no edge reaches has log probability 0."""
+        """Add up log-probabilities from turn to turn; a node that no edge reaches has log-probability 0."""
         totals = np.zeros(self.lasts[-1] + 1)
         for turn in turns:
             totals[turn.nodes] = add.reduceat(totals[origins[turn.edges]] + weights[turn.edges], turn.starts)
@@ -155,7 +171,8 @@ class Lattice:
 
 
 def _turns(nodes: Integers, distances: Integers) -> list[Turn]:
-    """Edges in the order of their nodes' distance from where a sweep begins."""
+    """Edges in the order of their nodes' distance from the start of a sweep."""
+    # Nodes at the same distance do not depend on each other, and are computed together.
     order = np.lexsort((nodes, distances))
     turns = []
     for edges in np.split(order, np.flatnonzero(np.diff(distances[order])) + 1):
@@ -165,7 +182,7 @@ def _turns(nodes: Integers, distances: Integers) -> list[Turn]:
 
 
 def _estimate(corpus: Lattice, counts: Floats, scores: Floats, alive: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Expectation and maximisation: expected counts and log probabilities of the pieces, both (P,)."""
+    """Estimate expected counts and log-probabilities of the pieces, both (P,), by expectation and maximisation."""
     expected = corpus.expected_counts(scores, counts)
     for _ in range(ROUNDS - 1):
         expected = corpus.expected_counts(_log_share(expected, alive), counts)
@@ -178,25 +195,13 @@ def _log_share(counts: Floats, alive: NDArray[np.bool_]) -> Floats:
 
 
 def _most_frequent(words: Mapping[str, int]) -> dict[str, int]:
-    """The most frequent words; among equally frequent ones a hash chooses, so that none is favoured by its letters."""
+    """Return the most frequent words; ties are decided by a hash, so that no letter is favoured."""
     ranked = sorted(words, key=lambda word: (-words[word], blake2b(word.encode(), digest_size=8).digest()))
     return {word: words[word] for word in sorted(ranked[:MAX_WORDS], key=lambda word: (-words[word], word))}
 
 
-def _seeds(words: Mapping[str, int], texts: Mapping[str, int], most: int) -> dict[str, int]:
-    """All characters of all words, and of the strings that occur twice those that cover most text, with counts."""
-    level = _substrings(words, 1, {""})
-    characters = {character: level[character] for character in sorted(level)}
-    longer: dict[str, int] = {}
-    for length in range(2, MAX_PIECE + 1):
-        level = {part: count for part, count in _substrings(texts, length, level).items() if count > 1}
-        longer |= level
-    ranked = sorted(longer, key=lambda part: (-longer[part] * len(part), part))
-    return characters | {part: longer[part] for part in ranked[:most]}
-
-
 def _substrings(texts: Mapping[str, int], length: int, beginnings: Mapping[str, int] | set[str]) -> Counter[str]:
-    """Strings of one length whose beginning, one character shorter, is worth following."""
+    """Count the substrings of one length whose prefix, one character shorter, is one of `beginnings`."""
     parts: Counter[str] = Counter()
     for text, count in texts.items():
         for start in range(len(text) - length + 1):
@@ -207,9 +212,9 @@ def _substrings(texts: Mapping[str, int], length: int, beginnings: Mapping[str, 
 
 
 CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest
-MIN_PAIRS = 2  # occurrences of two neighbours that may become a merge, as in subword-nmt
-MAX_TRAINING_WORD = 64  # characters; longer words are cut there, since learning from one takes squared time
-MAX_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes squared time
+MIN_PAIRS = 2  # occurrences of two neighbours before they may be merged, as in subword-nmt
+MAX_TRAINING_WORD = 64  # characters; longer words are split there, since learning from one takes quadratic time
+MAX_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes quadratic time
 
 Words = Counter[str]
 Merges = list[tuple[str, str]]
@@ -226,42 +231,46 @@ def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     - "unigram": the pieces that make the text most probable (Kudo 2018).
 
     Raises:
-        InputError: `vocab_size` has no room for what must be in the vocabulary, kind "byte" is to do without bytes,
-            kind "foreign" is asked for, there is no text, or a line holds a lone surrogate.
+        InputError: `vocab_size` is too small, the settings do not fit the kind, the text is empty, or a line contains a
+            lone surrogate.
     """
     check_trainable(config)
-    words = _count_words(lines, config)
+    normal, split = normalizer(config), splitter(config)
+    # Each distinct word is in memory once, however long the text is.
+    words: Words = Counter()
+    for line in lines:
+        words.update(word for word, _ in split.pre_tokenize_str(normal.normalize_str(require_utf8(line))))
     library = assemble(TOKENIZERS[config.kind](words, config), config)
     return Tokenizer(library.to_str(), replace(config, dropout=0.0, path=None))
 
 
 def check_trainable(config: TokenizerConfig) -> None:
-    """Check that a tokenizer can be trained as its settings say, whatever the text."""
+    """Check that a tokenizer can be trained with these settings on any text."""
     if config.kind == "foreign":
-        raise InputError('a tokenizer of kind "foreign" is converted, not trained; name its folder in tokenizer.path')
+        raise InputError('a tokenizer of kind "foreign" is converted, not trained; set tokenizer.path to its folder')
     if config.kind == "byte" and not config.byte_fallback:
         raise InputError('a tokenizer of kind "byte" spells everything in bytes; set tokenizer.byte_fallback = true')
     _room(config)
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
-    """Return the tokenizer that a recipe names, or train one on `texts`, for both sides of a pair."""
-    tokenizer = given_tokenizer(recipe)
+    """Return a pair of one tokenizer: load the recipe's, or train it on `texts`."""
+    tokenizer = existing_tokenizer(recipe)
     if tokenizer is None:
         report(f"training the {recipe.tokenizer.kind} tokenizer")
         tokenizer = train_tokenizer(texts, recipe.tokenizer)
     return TokenizerPair(tokenizer, tokenizer)
 
 
-def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
-    """Load the tokenizer that a recipe names; None if one is to be trained, and the settings allow that."""
+def existing_tokenizer(recipe: Recipe) -> Tokenizer | None:
+    """Load a recipe's tokenizer; if it has none, check that one can be trained and return None."""
     path = recipe.tokenizer.path
     if path is None:
         check_trainable(recipe.tokenizer)
         return None
     pair = TokenizerPair.load(Path(path))
     if not pair.joint:
-        raise InputError(f"{path}: holds a tokenizer for each of two languages; name the folder of one")
+        raise InputError(f"{path}: contains a tokenizer for each of two languages; give the folder of one")
     return pair.source
 
 
@@ -274,19 +283,19 @@ def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config:
 
 
 def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer:
-    """Make a tokenizer of kind "word" with a fixed table, such as `{"<pad>": 0, "<unk>": 1, "Eat": 345, "an": 128}`.
+    """Create a tokenizer of kind "word" from word ids, such as `{"<pad>": 0, "<unk>": 1, "Eat": 345, "an": 128}`.
 
-    Special tokens may be left out of the table. Ids that it skips get names that no text contains.
+    Special tokens may be left out. Skipped ids get names that no text contains.
     """
     if config.kind != "word":
-        raise InputError(f'a table of words makes a tokenizer of kind "word", not "{config.kind}"')
+        raise InputError(f'word ids make a tokenizer of kind "word", not "{config.kind}"')
     head = {name: i for i, name in enumerate(reserved(config))}
     names = {i: name for name, i in head.items()}
     for word, i in ids.items():
         if head.get(word) == i:
             continue
         if i < 0 or i in names:
-            raise InputError(f"the id {i} of {word!r} is taken; give each word an id of its own, from {len(head)} on")
+            raise InputError(f"the id {i} of {word!r} is taken; give each word another id, from {len(head)} on")
         names[i] = f" {word}"
     vocabulary = {names.get(i, f"<unused{i}>"): i for i in range(max(names) + 1)}
     model = models.WordLevel(vocabulary, unk_token=SPECIALS[UNK])
@@ -294,50 +303,41 @@ def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer
 
 
 def _room(config: TokenizerConfig) -> int:
-    """The number of pieces that fit beside the reserved names."""
+    """Number of pieces that fit into the vocabulary in addition to the reserved names."""
     room = config.vocab_size - len(reserved(config))
     fewest = 0 if config.kind == "byte" else 1
     if room < fewest:
         bytes_too = f" and {len(BYTES)} bytes (tokenizer.byte_fallback)" if config.byte_fallback else ""
         raise InputError(
-            f"tokenizer.vocab_size = {config.vocab_size} has no room beside {len(specials(config))} special tokens"
-            f"{bytes_too}; "
-            f"give at least {len(reserved(config)) + fewest}"
+            f"tokenizer.vocab_size = {config.vocab_size} is too small for {len(specials(config))} special tokens"
+            f"{bytes_too}; set at least {len(reserved(config)) + fewest}"
         )
     return room
 
 
-def _count_words(lines: Iterable[str], config: TokenizerConfig) -> Words:
-    normal, split = normalizer(config), splitter(config)
-    words: Words = Counter()
-    for line in lines:
-        words.update(word for word, _ in split.pre_tokenize_str(normal.normalize_str(checked(line))))
-    return words
-
-
 def word_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """The most frequent words."""
+    """Model with the most frequent words."""
     return models.WordLevel(_numbered(_ranked(words)[: _room(config)], config), unk_token=SPECIALS[UNK])
 
 
 def character_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """The most frequent characters."""
+    """Model with the most frequent characters."""
     characters = _ranked(_count_characters(words))[: _room(config)]
     return _library_model(_numbered(characters, config), [], config)
 
 
 def byte_model(_: Words, config: TokenizerConfig) -> models.Model:
-    """A model that merges nothing, and knows no character, so that each is spelled in bytes."""
+    """Model without merges and characters, so that each character is split into bytes."""
     return _library_model(_numbered([], config), [], config)
 
 
 def bpe_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """The pieces that merges of the most frequent pairs make, from characters upwards."""
+    """Model with merges of the most frequent pairs, from characters upwards."""
     return _library_model(*_merged(words, config), config)
 
 
 def wordpiece_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """The pieces of `bpe_model`, of which the longest that fits comes first."""
+    """Model with the pieces of `bpe_model`, matched longest piece first."""
     vocabulary, _ = _merged(words, config)
     return models.WordPiece(
         vocabulary,
@@ -348,9 +348,9 @@ def wordpiece_model(words: Words, config: TokenizerConfig) -> models.Model:
 
 
 def unigram_model(words: Words, config: TokenizerConfig) -> models.Model:
-    """The pieces that make the text most probable."""
+    """Model with the pieces that make the text most probable."""
     pieces = train_unigram(_training_words(words, config), _room(config))
-    least = pieces[-1][1]  # the library bases the cost of an unknown character on the least score of all
+    least = pieces[-1][1]  # the library bases the cost of an unknown character on the lowest score
     head = [(name, least) for name in reserved(config)]
     return models.Unigram([*head, *pieces], unk_id=UNK, byte_fallback=config.byte_fallback)
 
@@ -360,7 +360,8 @@ def _library_model(vocabulary: dict[str, int], merges: Merges, config: Tokenizer
 
 
 def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merges]:
-    """The vocabulary and the merges of byte-pair encoding."""
+    """Learn the vocabulary and the merges of byte-pair encoding."""
+    # The learner has no splitter: each line that it reads is one word, with the space before it.
     learner = tokenizers.Tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(
         vocab_size=config.vocab_size,
@@ -373,22 +374,6 @@ def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merg
     return learned["vocab"], [(left, right) for left, right in learned["merges"]]
 
 
-def _alphabet(words: Words, config: TokenizerConfig) -> list[str]:
-    """The characters that become pieces: all, or with byte fallback those that make up nearly all of the text."""
-    counts = _count_characters(words)
-    ranked, room = _ranked(counts), _room(config)
-    if config.byte_fallback:
-        before = accumulate((counts[character] for character in ranked), initial=0)
-        enough = CHARACTER_COVERAGE * counts.total()
-        return [character for character, count in zip(ranked[:room], before, strict=False) if count < enough]
-    if len(ranked) > room:
-        raise InputError(
-            f"the text has {len(ranked)} different characters, and tokenizer.vocab_size = {config.vocab_size} has room "
-            f"for {room}; give at least {len(ranked) + len(specials(config))}, or set tokenizer.byte_fallback = true"
-        )
-    return ranked
-
-
 def _count_characters(words: Words) -> Counter[str]:
     counts: Counter[str] = Counter()
     for word, count in words.items():
@@ -398,19 +383,32 @@ def _count_characters(words: Words) -> Counter[str]:
 
 
 def _ranked(counts: Counter[str]) -> list[str]:
-    """The counted names in order, the most frequent first."""
+    """Return the counted names in order, most frequent first."""
     if not counts:
-        raise InputError("there is no text to train a tokenizer on; are the files empty?")
+        raise InputError("the training text of the tokenizer is empty; give files that contain text")
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
 def _training_words(words: Words, config: TokenizerConfig) -> Words:
-    """The words that pieces are learned from: without what is outside the alphabet, and of bounded length."""
-    alphabet = set(_alphabet(words, config))
+    """Return the words that pieces are learned from: without rare characters, and with bounded length."""
+    # The characters that become pieces: all or, with byte fallback, those that make up nearly all of the text.
+    counts = _count_characters(words)
+    alphabet, room = _ranked(counts), _room(config)
+    if config.byte_fallback:
+        before = accumulate((counts[character] for character in alphabet), initial=0)
+        enough = CHARACTER_COVERAGE * counts.total()
+        alphabet = [character for character, count in zip(alphabet[:room], before, strict=False) if count < enough]
+    elif len(alphabet) > room:
+        raise InputError(
+            f"the text has {len(alphabet)} distinct characters, but tokenizer.vocab_size = {config.vocab_size} has "
+            f"room for {room}; set at least {len(alphabet) + len(specials(config))}, or tokenizer.byte_fallback = true"
+        )
+    characters = set(alphabet)
     parts: Words = Counter()
     for word, count in words.items():
-        for inside, characters in groupby(word, alphabet.__contains__):
-            run = "".join(characters) if inside else ""
+        # A rare character is split into bytes, so pieces are learned from the runs before and after it.
+        for is_known, group in groupby(word, characters.__contains__):
+            run = "".join(group) if is_known else ""
             for start in range(0, len(run), MAX_TRAINING_WORD):
                 parts[run[start : start + MAX_TRAINING_WORD]] += count
     return parts

@@ -1,1 +1,1 @@
-"""Tools around training: compare, plan, verify, replay, runs, doctor, and the recipes that `init` proposes."""
+"""Tools for before and after training: compare, plan, verify, replay, runs, and the recipes that `init` proposes."""

@@ -1,8 +1,8 @@
-"""Callbacks: objects of a program whose methods are called during training, for plots, logs and decisions of its own.
+"""Callbacks: objects whose methods are called during training, for plots, logs and early stopping.
 
-A callback has one or several of the methods of `Callback`; it may extend the class, and need not. Its exceptions save
-the run and reach the caller of `heedful.train`, so that the same call resumes. Of several processes the first one calls
-its callbacks, and the others wait.
+A callback has one or more of the methods of `Callback`, and need not extend that class. If it raises an exception, the
+run is saved and the exception reaches the caller of `heedful.train`; the same call resumes the run. With several
+processes, rank zero calls its callbacks, and the others wait.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,16 +15,16 @@ from heedful.errors import InputError
 
 @dataclass(frozen=True)
 class TrainingEvent:
-    """What a callback learns.
+    """Argument of a callback's methods.
 
     Attributes:
-        update: the number of updates so far.
-        scores: after an update its "loss", learning rate "lr" and gradient "norm"; after a validation its scores; at
-            the end the scores of the final model, or nothing if the run was interrupted.
-        model: the model with its current weights; at the end, `heedful.load(event.folder)` gives the final one. What a
-            callback does to the weights, the training keeps; random numbers that it draws, and whether it switches
-            dropout off, change nothing.
-        folder: the folder of the run.
+        update: The number of updates so far.
+        scores: After an update, its "loss", learning rate "lr" and gradient "norm"; after a validation, its scores; at
+            the end, the scores of the final model, or nothing if the run was interrupted.
+        model: The model with its current weights; at the end, `heedful.load(event.folder)` gives the final one.
+            Training continues with weights that a callback changes. Random numbers that it draws, and switching to
+            evaluation mode, change nothing.
+        folder: The run folder.
         finished: True at the end of a run that is complete.
     """
 
@@ -60,21 +60,28 @@ class CallbackError(Exception):
 
 
 class Callbacks:
-    """The callbacks of a run, called in their order."""
+    """The callbacks of a run, called in order."""
 
     def __init__(self, callbacks: Iterable[object] = ()) -> None:
         if not isinstance(callbacks, Iterable):
-            raise InputError(f"callbacks is a list, such as [{type(callbacks).__name__}()], not {callbacks!r} itself")
+            raise InputError(f"callbacks must be a list, such as [{type(callbacks).__name__}()], not {callbacks!r}")
         self.callbacks = tuple(callbacks)
         for callback in self.callbacks:
-            check_callback(callback)
+            if isinstance(callback, type):
+                name = callback.__name__
+                raise InputError(f"{callback!r} is a class, not a callback; create an instance: {name}()")
+            # A misspelt method, such as `on_updates`, would never be called.
+            unknown = [name for name in dir(callback) if name.startswith("on_") and name not in METHODS]
+            if unknown or not any(callable(getattr(callback, name, None)) for name in METHODS):
+                kind = type(callback).__name__
+                problem = f"has {', '.join(unknown)}" if unknown else f"is a {kind} without these methods"
+                methods = ", ".join(METHODS)
+                raise InputError(f"a callback has one or more of the methods {methods}; {callback!r} {problem}")
 
     def call(self, method: str, event: Callable[[], TrainingEvent]) -> None:
-        """Call a method of each callback that has it; the event is made if there is one."""
+        """Call a method of each callback that has it; the event is built only if one does."""
         methods = [getattr(callback, method) for callback in self.callbacks if hasattr(callback, method)]
-        if not methods:
-            return
-        argument = event()
+        argument = event() if methods else None
         for function in methods:
             try:
                 function(argument)
@@ -83,12 +90,3 @@ class Callbacks:
 
 
 NO_CALLBACKS = Callbacks()
-
-
-def check_callback(callback: object) -> None:
-    if isinstance(callback, type):
-        raise InputError(f"{callback!r} is a class, not a callback; make an object of it: {callback.__name__}()")
-    strange = [name for name in dir(callback) if name.startswith("on_") and name not in METHODS]
-    if strange or not any(callable(getattr(callback, name, None)) for name in METHODS):
-        fault = f"has {', '.join(strange)}" if strange else f"is a {type(callback).__name__} without these methods"
-        raise InputError(f"a callback has the methods {', '.join(METHODS)}, one or several; {callback!r} {fault}")

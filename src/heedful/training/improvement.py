@@ -1,6 +1,6 @@
-"""Does a run improve? Which validation is the best, when to stop early, and signs that nothing is learned.
+"""Improvement during a run: which validation is the best, when to stop early, and signs that the model is not learning.
 
-The best validation has the best selecting score (`train.best`); ties are decided by the loss.
+The best validation has the best selecting score, given by `train.best`; ties are decided by the loss.
 """
 
 import math
@@ -11,30 +11,32 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.metrics.metric import lower_is_better
 from heedful.tasks.task import Scores
+from heedful.training.logger import finite_or_none
 from heedful.training.trainer_state import LOSS, TrainerState, Watch
 
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-FLAT = 3  # validations in a row with one and the same selecting score, after which it says nothing
-UPDATES = 10  # in a row that show a sign
+FLAT = 3  # validations in a row with the same selecting score, after which it does not distinguish checkpoints
+UPDATES = 10  # updates in a row with a sign of trouble, after which it is reported
 VALIDATIONS = 3
 SMALL_NORM = 1e-6  # of a gradient
-LEARNED = 0.01  # a loss, below which small gradients are a success
-SAME = 1e-6  # relative change of the losses of different batches, which differ where anything is learned
+LEARNED = 0.01  # a loss below which small gradients are a success
+SAME = 1e-6  # relative change of the losses of different batches, which differ if anything is learned
 STILL = 1e-3  # relative change of the loss on the validation set since the beginning
 
 
 def note_validation(state: TrainerState, scores: Scores | None, name: str) -> None:
-    """Update in the state the best score, by the score `name`, and the count of validations without progress."""
+    """Record a validation in the state: the best score, by `name`, and validations without progress."""
     state.validated = state.update
     if scores is None:
         return
+    # Both numbers are larger for better models: `loss` is minus the loss.
     value, loss = rank(scores, name, state.tie)
     state.flat = state.flat + 1 if value == state.last else 1
-    state.last = finite(value)
+    state.last = finite_or_none(value)
 
-    # A loss that still falls is progress, too: a score may stay at its first value for many validations.
+    # A loss that is still falling is also progress: a score may stay at its first value for many validations.
     learns = loss > (-math.inf if state.lowest_loss is None else -state.lowest_loss)
     if learns:
         state.lowest_loss = -loss
@@ -42,30 +44,26 @@ def note_validation(state: TrainerState, scores: Scores | None, name: str) -> No
     best = -math.inf if state.best is None else state.best
     improves = (value, loss) > (best, -math.inf if state.best_loss is None else -state.best_loss)
     if improves:
-        state.best, state.best_update = finite(value), state.update
-        state.best_loss = finite(-loss)
+        state.best, state.best_update = finite_or_none(value), state.update
+        state.best_loss = finite_or_none(-loss)
     state.worse = 0 if improves or learns else state.worse + 1
 
 
 def best_of(state: TrainerState, name: str) -> Best | None:
-    """The best update so far; by its loss while the selecting score is NaN. None before the first finite score."""
+    """Return the best update so far, according to its loss while `name` is NaN; None before the first finite score."""
     if state.best is not None:
         return Best(state.best_update, name, state.best)
+    # The value of a `Best` is larger for better checkpoints: minus the loss.
     return None if state.best_loss is None else Best(state.best_update, LOSS, -state.best_loss)
 
 
-def finite(value: int | float) -> float | None:
-    """Return a number; None for NaN and infinities, which strict JSON cannot hold."""
-    return value if math.isfinite(value) else None
-
-
 def rank(scores: Scores, name: str, tie: str | None = LOSS) -> tuple[float, float]:
-    """Rank of a model, larger for better ones: by the selecting score, and among equal ones by the score `tie`."""
+    """Rank of a model, larger for better ones: by the score `name`, and among equal ones by the score `tie`."""
     return higher_is_better(scores, name), higher_is_better(scores, tie) if tie in scores else -math.inf
 
 
 def higher_is_better(scores: Scores, name: str) -> float:
-    """Convert a score to a number that is larger for better models: minus the loss, for example; -inf for NaN."""
+    """Convert a score to a number that is larger for better models, such as minus the loss; -inf for NaN."""
     if name not in scores:
         raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
     if not math.isfinite(scores[name]):
@@ -74,7 +72,7 @@ def higher_is_better(scores: Scores, name: str) -> float:
 
 
 def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
-    """Format a line if the selecting score does not distinguish the checkpoints, so that the loss selects alone."""
+    """Format a warning if the selecting score does not distinguish the checkpoints, so that only the loss selects."""
     value = scores[name]
     if not math.isfinite(value):
         reason = f"{name} is not a number in this validation"
@@ -82,32 +80,35 @@ def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:
         reason = f"{name} was {value:.4g} in the last {FLAT} validations"
     else:
         return None
-    return (
-        f'{reason}: it says nothing about which checkpoint is better, so the loss decides; or set train.best = "loss"'
-    )
+    return f'{reason}: it does not show which checkpoint is better, so the loss decides; or set train.best = "loss"'
 
 
 class WarningSigns:
     """Watches the updates and validations of a run, and reports signs of trouble.
 
-    What it has observed is in `watch`, a part of the state of the run.
+    Its observations are in `watch`, a part of the run's state.
     """
 
     def __init__(self, recipe: Recipe, watch: Watch | None = None) -> None:
-        self.recipe = recipe
         self.watch = watch or Watch()
+        self.remedy = (
+            f": nothing is learned. Raise optimizer.lr (now {recipe.optimizer.lr:g}) or lower optimizer.warmup "
+            f"(now {recipe.optimizer.warmup:,}), and check that inputs and targets match"
+        )
 
     def after_update(self, loss: float, norm: float) -> str | None:
-        """Note the mean loss, in nats, and the gradient norm of an update; return a sentence if they are a sign."""
+        """Record the mean loss (nats) and the gradient norm of an update; return a warning if they are suspicious."""
         watch, unlearned = self.watch, loss > LEARNED
+        # Comparisons with NaN are False, so the first update counts as different.
         last = math.nan if watch.loss is None else watch.loss
         watch.small = watch.small + 1 if unlearned and norm < SMALL_NORM else 0
         watch.same = watch.same + 1 if unlearned and abs(loss - last) <= SAME * loss else 0
-        watch.loss = finite(loss)
+        watch.loss = finite_or_none(loss)
+        # Equal, not "at least": a longer series is reported once.
         if watch.small == UPDATES:
             return (
                 f"the gradient was below {SMALL_NORM:g} in the last {UPDATES} updates while the loss is {loss:.4g}, so "
-                "the weights hardly change: look at train.freeze and for targets that are all alike, or begin another "
+                "the weights hardly change: check train.freeze, and whether all targets are the same, or start another "
                 "run with a lower optimizer.lr or a longer optimizer.warmup"
             )
         if watch.same == UPDATES:
@@ -115,27 +116,21 @@ class WarningSigns:
         return None
 
     def after_validation(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
-        """Note the scores of a validation, and its report of classes; return a sentence for each sign."""
-        signs, watch = [], self.watch
+        """Record the scores of a validation, and its class report; return a warning for each sign of trouble."""
+        warnings, watch = [], self.watch
         before, watch.alike = watch.alike, None
         if classes:
             from heedful.metrics.classes import sameness
 
             watch.alike = sameness(classes, "the model", "the validation set")
+        # One such validation early in training is normal; if it is the last one, `Trainer.finish` reports it.
         if before and watch.alike:
-            signs.append(watch.alike)
+            warnings.append(watch.alike)
         if len(watch.validations) < VALIDATIONS:
-            watch.validations.append(finite(scores.get("loss", math.nan)))
+            watch.validations.append(finite_or_none(scores.get("loss", math.nan)))
             losses = [loss for loss in watch.validations if loss is not None]
             if len(losses) == VALIDATIONS and LEARNED < max(losses) <= min(losses) * (1 + STILL):
-                signs.append(
+                warnings.append(
                     f"the loss on the validation set has been {max(losses):.4g} since the beginning{self.remedy}"
                 )
-        return signs
-
-    @property
-    def remedy(self) -> str:
-        return (
-            f": nothing is learned. Raise optimizer.lr (now {self.recipe.optimizer.lr:g}) or lower optimizer.warmup "
-            f"(now {self.recipe.optimizer.warmup:,}), and check that inputs and targets belong together"
-        )
+        return warnings

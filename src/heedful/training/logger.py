@@ -10,35 +10,28 @@ from contextlib import AbstractContextManager
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from heedful.checkpoint.run_layout import RESULT, read_result
 from heedful.errors import InputError, RunError
-from heedful.progress import ProgressReporter, beside_bar, shortened
+from heedful.progress import ProgressReporter, beside_bar, printer, shortened
 from heedful.storage.atomic import atomic_file
-from heedful.storage.manifest import check
+from heedful.storage.complete_folder import verify_folder
 from heedful.wording import counted
 
-if TYPE_CHECKING:  # so that a list of runs does not import torch
+if TYPE_CHECKING:  # so that listing runs does not import torch
     from heedful.tasks.task import Scores
 
-LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
-VALID = "valid_"  # begins the names of validation scores in it
+LOG = "log.jsonl"  # depends only on recipe, data and machine: an interrupted run writes the same bytes
+VALID = "valid_"  # prefix of the names of validation scores in the log
 TIMINGS = "timings.jsonl"
-RESULT = "result.json"  # for a run that has ended: the scores of its final model on the validation set
 
 
-class LogMark(NamedTuple):
-    """Mark of how far a log was written when a checkpoint was saved: its bytes until then and their CRC-32."""
-
-    bytes: int
-    crc32: int
-
-
-class Lines:
-    """JSONL log file of a run; on resuming, records after the update of the checkpoint are dropped.
+class LogFile:
+    """JSONL log file of a run; on resuming, records after the checkpoint's update are dropped.
 
     Lines that cannot be written wait in memory, and are written before the next record; until then OSErrors are raised.
     """
@@ -47,16 +40,16 @@ class Lines:
         self.path = path
         self.waiting = b""
         try:
-            # The updates after the checkpoint are made again, and then log the same lines.
+            # The updates after the checkpoint are computed again, and the same lines are logged again.
             lines = [line for line in _lines(path) if (record := _record(line)) and record["update"] <= update]
             with atomic_file(path) as stream:
                 stream.write(b"".join(lines))
-            self.file = path.open("ab", buffering=0)  # so that it is known which bytes were written
+            self.file = path.open("ab", buffering=0)  # unbuffered, so that `flush` knows which bytes are written
         except OSError as error:
             raise cannot_write(path, error) from error
 
     def write(self, record: Mapping[str, Any]) -> None:
-        self.waiting += json_line(record).encode()
+        self.waiting += format_record(record).encode()
         self.flush()
 
     @property
@@ -65,8 +58,7 @@ class Lines:
         return self.waiting.count(b"\n")
 
     def flush(self) -> None:
-        # a full disk may take only a part of what is written
-        while self.waiting:
+        while self.waiting:  # a full disk may accept only a part
             self.waiting = self.waiting[self.file.write(self.waiting) :]
 
     def close(self) -> None:
@@ -75,11 +67,12 @@ class Lines:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """Read the records of a log file; lines that are none, such as one that a kill has cut, are left out."""
+    """Read the records of a log file; other lines, such as one truncated by a kill, are left out."""
     return [record for record in map(_record, _lines(path)) if record is not None]
 
 
 def _lines(path: Path) -> list[bytes]:
+    # An unfinished line, truncated by a kill, is left out.
     *whole, _ = path.read_bytes().split(b"\n") if path.exists() else [b""]
     return [line + b"\n" for line in whole]
 
@@ -92,46 +85,46 @@ def _record(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and type(record.get("update")) is int else None
 
 
-def flushed_mark(path: Path) -> LogMark | None:
-    """Flush a log file to the disk, and mark how far it is written; None if there is no file, or no disk for it."""
+def flushed_mark(path: Path) -> dict[str, int] | None:
+    """Flush a log file to disk, and return its size and CRC-32; None if it is missing or cannot be flushed."""
     try:
         with path.open("rb+") as file:
             os.fsync(file.fileno())
             content = file.read()
     except OSError:
         return None
-    return LogMark(len(content), zlib.crc32(content))
+    return {"bytes": len(content), "crc32": zlib.crc32(content)}
 
 
-def is_as_marked(path: Path, mark: LogMark) -> bool:
-    """True if a log file begins with the bytes that were there when it was marked."""
+def is_as_marked(path: Path, mark: Mapping[str, int]) -> bool:
+    """True if a log file begins with the bytes of a mark, as `flushed_mark` returns it."""
     try:
         with path.open("rb") as file:
-            content = file.read(mark.bytes)
+            content = file.read(mark["bytes"])
     except OSError:
         return False
-    return LogMark(len(content), zlib.crc32(content)) == mark
+    return {"bytes": len(content), "crc32": zlib.crc32(content)} == mark
 
 
 def has_damaged_lines(path: Path) -> bool:
-    """True if a log file has a line that is no record, beside an unfinished last one."""
+    """True if a log file has a line that is not a record, apart from an unfinished last one."""
     return any(_record(line) is None for line in _lines(path))
 
 
-def json_line(record: Mapping[str, Any]) -> str:
+def format_record(record: Mapping[str, Any]) -> str:
     """Format a record as one line of strict JSON, in which NaN and infinities become null."""
-    return json.dumps({key: strict(value) for key, value in record.items()}, ensure_ascii=False) + "\n"
+    return json.dumps({key: finite_or_none(value) for key, value in record.items()}, ensure_ascii=False) + "\n"
 
 
-def strict(value: Any) -> Any:
-    """Replace a float that is not finite by None, since strict JSON cannot hold it."""
+def finite_or_none(value: Any) -> Any:
+    """Replace a float that is not finite with None, since strict JSON cannot represent it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
     return RunError(
-        f"cannot write {path} ({error.strerror or error}): look at the disk's free space and rights; the same command "
-        "goes on"
+        f"cannot write {path} ({error.strerror or error}): check the disk's free space and permissions; the same "
+        "command resumes"
     )
 
 
@@ -152,38 +145,22 @@ def logged_norm(folder: Path, update: int) -> float | None:
 
 def final_scores(folder: Path) -> "Scores":
     """Read the scores of a run's final model; empty before the end of the run, or without a validation set."""
-    return {name: value for name, value in result(folder).items() if name != "update"}
-
-
-def result(folder: Path) -> dict[str, Any]:
-    """Read the "update" at which a run has ended and the scores of its final model; empty before the end."""
-    try:
-        return _record((folder / RESULT).read_bytes()) or {}
-    except OSError:
-        return {}
+    return {name: value for name, value in read_result(folder).items() if name != "update"}
 
 
 def is_written(folder: Path, update: int) -> bool:
-    """True if the folder of a run holds the final model of an update, without a damaged byte."""
-    if result(folder).get("update") != update:
+    """True if a run folder contains the final model of an update, with the checksums of its manifest."""
+    if read_result(folder).get("update") != update:
         return False
     try:
-        check(folder / "model")
+        verify_folder(folder / "model")
     except InputError:
         return False
     return True
 
 
-class Board(Protocol):
-    """Interface of a writer of training curves, such as TensorBoard's."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
-
-    def close(self) -> None: ...
-
-
-def tensorboard(folder: Path, update: int) -> Board:
-    """Create a TensorBoard writer for a run, which drops points after `update`."""
+def tensorboard(folder: Path, update: int) -> Any:
+    """Create a TensorBoard SummaryWriter for a run, which drops points after `update`."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -198,16 +175,16 @@ def tensorboard(folder: Path, update: int) -> Board:
 
 
 class Logger(AbstractContextManager):
-    """What a trainer reports about its run; this one writes nothing, for processes that leave it to the first one."""
+    """Logger that writes nothing, for all processes of a run except rank zero."""
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is to be closed."""
+        """Close the files."""
 
     def say(self, text: str) -> None:
         """Print a line."""
 
     def advance(self, tokens: int, left: float = inf) -> None:
-        """Count a finished update and its tokens; in `left` seconds of training the run ends whatever its updates."""
+        """Count a finished update and its tokens; the run ends after at most `left` more seconds of training."""
 
     def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
         """Log values of an update; `seconds` is the training time of the run so far."""
@@ -216,27 +193,27 @@ class Logger(AbstractContextManager):
         """Log the scores of a validation."""
 
     def restart_clock(self) -> None:
-        """Restart the measurement of speed, so that time spent on validation does not count."""
+        """Restart the speed measurement, so that time spent on validation does not count."""
 
     def conclude(self, update: int, scores: "Scores") -> None:
-        """Write the result of a run that has ended, with the scores of its final model."""
+        """Write the result of a finished run, with the scores of its final model."""
 
 
 class RunLogger(Logger):
     """Logger of a training run: writes the log, timings and curves, and shows progress on the console.
 
     Args:
-        folder: the run's folder.
-        update: the update from which the run resumes; records after it are dropped.
-        total: number of updates of the whole run, perhaps estimated.
-        board: the writer of training curves; None: there are none.
-        console: the console on which progress is shown.
+        folder: The run's folder.
+        update: The update from which the run resumes; records after it are dropped.
+        total: The number of updates of the whole run, perhaps estimated.
+        board: The SummaryWriter for training curves; None: no curves are written.
+        console: The console on which progress is shown.
     """
 
-    def __init__(self, folder: Path, update: int, total: int, board: Board | None, console: Console) -> None:
+    def __init__(self, folder: Path, update: int, total: int, board: Any, console: Console) -> None:
         self.folder = folder
-        self.log = Lines(folder / LOG, update)
-        self.timings = Lines(folder / TIMINGS, update)
+        self.log = LogFile(folder / LOG, update)
+        self.timings = LogFile(folder / TIMINGS, update)
         self.board = board
         self.console = console
         self.since = time.perf_counter()
@@ -259,11 +236,11 @@ class RunLogger(Logger):
     def __exit__(self, *_: object) -> None:
         self.reporter.__exit__()
         self.bar.stop()
-        for lines in (self.log, self.timings):
+        for file in (self.log, self.timings):
             try:
-                lines.close()
+                file.close()
             except OSError as error:
-                self.say(f"{lines.path} lacks its last {counted(lines.missing, 'lines')} ({error.strerror})")
+                self.say(f"{file.path} lacks its last {counted(file.missing, 'lines')} ({error.strerror})")
         if self.board:
             self.curve(self.board.close)
 
@@ -276,35 +253,39 @@ class RunLogger(Logger):
 
     def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
         self.append(self.log, {"update": update, **values})
-        timing = {"tokens_per_second": round(self.tokens_per_second()), "time": round(time.time())}
-        self.append(self.timings, {"update": update, **timing, "seconds": seconds})
+        speed = round(self.tokens / (time.perf_counter() - self.since))
+        # Measured times are in a separate file, because the log must not depend on them.
+        timing = {"tokens_per_second": speed, "time": round(time.time()), "seconds": seconds}
+        self.append(self.timings, {"update": update, **timing})
         self.draw(update, values)
-        self.values = shown(values)
+        self.values = format_scores(values)
         self.say(f"update {update}: {self.values}, {self.speed()}")
         self.restart_clock()
 
     def record_validation(self, update: int, scores: "Scores") -> None:
-        values = {f"valid_{key}": value for key, value in scores.items()}
+        values = {f"{VALID}{key}": value for key, value in scores.items()}
         self.append(self.log, {"update": update, **values})
         self.draw(update, values)
-        self.say(f"update {update}: {shown(values)}")
+        self.say(f"update {update}: {format_scores(values)}")
 
     def conclude(self, update: int, scores: "Scores") -> None:
         path = self.folder / RESULT
         try:
             with atomic_file(path) as stream:
-                stream.write(json_line({"update": update, **scores}).encode())
+                stream.write(format_record({"update": update, **scores}).encode())
         except OSError as error:
             raise cannot_write(path, error) from error
 
-    def append(self, lines: Lines, record: Mapping[str, Any]) -> None:
+    def append(self, file: LogFile, record: Mapping[str, Any]) -> None:
         """Append a record to a log file; a full disk does not end the run, and is reported once."""
-        is_reported = bool(lines.waiting)
+        is_reported = bool(file.waiting)
         try:
-            lines.write(record)
+            file.write(record)
         except OSError as error:
             if not is_reported:
-                self.say(f"NOT LOGGED: {lines.path} ({error.strerror}); training goes on, and the lines wait in memory")
+                self.say(
+                    f"NOT LOGGED: {file.path} ({error.strerror}); training continues, and the lines are kept in memory"
+                )
 
     def draw(self, update: int, values: Mapping[str, float | None]) -> None:
         for tag, value in values.items():
@@ -312,21 +293,18 @@ class RunLogger(Logger):
                 self.curve(partial(self.board.add_scalar, tag, value, update))
 
     def curve(self, action: Callable[[], object]) -> None:
-        """Call the TensorBoard writer; if it cannot write, report this once and stop logging to TensorBoard."""
+        """Call the SummaryWriter; if it cannot write, report this once and stop logging to TensorBoard."""
         try:
             action()
         except OSError as error:
             self.board = None
             self.say(
-                f"NO MORE CURVES: {self.folder / 'tensorboard'} ({error.strerror or error}); {LOG} has all numbers"
+                f"TENSORBOARD STOPPED: {self.folder / 'tensorboard'} ({error.strerror or error}); {LOG} has all numbers"
             )
 
-    def tokens_per_second(self) -> float:
-        """Training speed since the last record."""
-        return self.tokens / (time.perf_counter() - self.since)
-
     def speed(self) -> str:
-        return f"{self.tokens_per_second():,.0f} tokens/s"
+        """Format the training speed since the last record."""
+        return f"{self.tokens / (time.perf_counter() - self.since):,.0f} tokens/s"
 
     def restart_clock(self) -> None:
         self.since, self.tokens = time.perf_counter(), 0
@@ -346,10 +324,9 @@ class RunLogger(Logger):
             self.say(f"{sentence}, {self.speed()}" if self.tokens else sentence)
 
     def say(self, text: str) -> None:
-        """Print a line above the progress bar."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        printer(self.console)(text)  # above the progress bar
 
 
-def shown(values: Mapping[str, float | None]) -> str:
+def format_scores(values: Mapping[str, float | None]) -> str:
     """Format names and values with four significant digits."""
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if value is not None)

@@ -1,39 +1,42 @@
 """Training loop: trains a recipe in a run folder, from the start or from the newest checkpoint.
 
-A run's result depends on recipe, data and machine, not on how often the run is interrupted.
+A run's result depends on the recipe, the data and the machine, not on how often the run is interrupted.
 
-From text to update, for translation:
+From text to checkpoint, for translation:
 
-- `data.preparation.pairs` encodes the text into stores, and `data.batches` plans the batches;
-- `tasks.parts.sequence_to_sequence` makes tensors of them, and computes the loss of `architectures.transformer` by
-  `losses`;
-- `Trainer.update` reads the batches of an update, and counts, logs, saves and validates after it;
-- `TrainingStep.update` is the arithmetic: forward pass, backward pass, clipping, optimiser step.
+- `data.preparation.pairs` encodes the text as rows of token ids on disk; `data.batches` groups them into batches and
+  pads each batch;
+- `tasks.parts.sequence_to_sequence` turns a batch into tensors and computes its loss: the model is in
+  `architectures.transformer`, the cross-entropy in `losses`;
+- `TrainingStep.update` is the arithmetic: forward pass, backward pass, clipping, optimizer step;
+- `Trainer.update` loads the batches of an update, calls it, and then logs, validates and saves when these are due;
+- `Checkpoints.save` in `checkpoint.checkpoints` writes the checkpoint.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
 from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
-from heedful.distributed import Reducer, all_processes, join_process_group, kind_of_group, local_processes
-from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
+from heedful.distributed.reducer import Reducer, all_processes, join_process_group, local_processes, reducer_factory
+from heedful.machine import check_precision, choose_device, choose_precision, prepare_process, wait_policy
 from heedful.machine.process import own_random_numbers
 from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task
 from heedful.training.callbacks import NO_CALLBACKS, CallbackError, Callbacks
+from heedful.training.learning_rate import rate_line
 from heedful.training.logger import Logger, RunLogger, tensorboard
-from heedful.training.preflight import check_agreement, check_processes, preflight, settings
-from heedful.training.resume import EXACTLY, Resumption, check_same_run, fix_logs, fix_mark
+from heedful.training.preflight import preflight
+from heedful.training.resume import EXACT, ResumeOptions, check_same_run, put_aside_logs, put_aside_mark
 from heedful.training.signals import Interruption
+from heedful.training.startup_checks import check_agreement, check_processes, shared_settings
 from heedful.training.trainer import Trainer
-from heedful.training.trainer_state import rate_line
 
 
 class Outcome(NamedTuple):
@@ -49,73 +52,69 @@ def train(
     folder: Path,
     console: Console,
     data: Path | None = None,
-    resumption: Resumption = EXACTLY,
+    resume_options: ResumeOptions = EXACT,
     callbacks: Callbacks = NO_CALLBACKS,
 ) -> Outcome:
     """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
 
     Args:
-        recipe: the recipe.
-        folder: the folder of the run.
-        console: the terminal.
-        data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
-        resumption: how the run resumes if the folder holds an interrupted one.
-        callbacks: called during training; of several processes the first one calls its own.
+        recipe: The recipe.
+        folder: The run folder.
+        console: The terminal.
+        data: The folder with the prepared data, which several runs may share; None: in the run folder.
+        resume_options: What may differ from the interrupted run in the folder.
+        callbacks: Called during training; with several processes, only on rank zero.
 
     Raises:
-        InputError: the recipe, the data or the folder cannot be used.
-        RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
-        CallbackError: a callback has raised an exception; the run is saved.
+        InputError: The recipe, the data or the folder cannot be used.
+        RunError: The disk is full, or the loss has diverged; checkpoints remain valid.
+        CallbackError: A callback has raised an exception; the run is saved.
     """
+    # Find what would stop the run before anything is written.
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
     parallel, device = recipe.parallel, recipe.train.device
     with (
-        join_process_group(parallel.timeout_minutes, device, kind_of_group(parallel, device)) as reducer,
+        join_process_group(parallel.timeout_minutes, device, reducer_factory(parallel, device)) as reducer,
         claim(folder) if reducer.is_rank_zero else nullcontext() as claimed,
     ):
+        # Prepare the data, build the model, and restore the newest checkpoint.
         prepare_process(recipe.train.threads, local_processes())
         console = console if reducer.is_rank_zero else Console(quiet=True)
-        trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed, resumption)
+        trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed, resume_options)
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
         with (
             trainer.saver,
             Interruption(trainer.work) as interruption,
-            closing(trainer.coming),
+            closing(trainer.loader),
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):
             updates = None if recipe.train.max_minutes is not None else expected_updates(trainer)
             logger.say(rate_line(trainer.recipe, updates))
 
-            # The loop itself: updates until a limit of the recipe, or a signal to any of the processes.
-            with saved_if_a_callback_fails(trainer, logger):
-                trainer.callbacks = callbacks
-                trainer.calls_back = reducer.broadcast_object(lambda: bool(callbacks.callbacks))
-                trainer.begin(logger)
+            # The loop itself: updates until a limit of the recipe is reached, or any of the processes receives a
+            # signal.
+            try:
+                trainer.begin(logger, callbacks)
                 while not trainer.is_finished() and not interruption.of_any(reducer):
-                    trainer.update(logger)
+                    trainer.update()
                     waiting.adapt()
+            except CallbackError as failure:
+                trainer.save()
+                name, update = type(failure.error).__name__, trainer.state.update
+                logger.say(f"a callback has failed ({name}); the run was saved after update {update}")
+                raise
+
+            # An interrupted run is saved, so that it can resume; a finished one also writes its final model.
             trainer.save()
             if interruption.of_any(reducer):
                 trainer.call("on_end", {})
                 return Outcome(trainer.state.update, interruption.exit_code)
-            scores = trainer.finish(logger)
+            scores = trainer.finish()
             trainer.call("on_end", scores, finished=True)
             return Outcome(trainer.state.update, 0)
-
-
-@contextmanager
-def saved_if_a_callback_fails(trainer: Trainer, logger: Logger) -> Iterator[None]:
-    """Save the run if a callback raises an exception in the block, so that it can resume."""
-    try:
-        yield
-    except CallbackError as failed:
-        trainer.save()
-        update = trainer.state.update
-        logger.say(f"a callback has failed ({type(failed.error).__name__}); the run is saved after update {update}")
-        raise
 
 
 def open_trainer(
@@ -125,106 +124,98 @@ def open_trainer(
     console: Console,
     reducer: Reducer,
     claimed: Claim | None,
-    resumption: Resumption,
+    resume_options: ResumeOptions,
 ) -> Trainer:
     """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint."""
     say = printer(console)
 
-    # Only the process of rank zero reads the folder of the run; the others get what it has found.
-    reducer.broadcast_object(lambda: say_all(say, fix_mark(folder)))
+    # Only rank zero reads the checkpoints of the run, and sends the others what they need.
+    reducer.broadcast_object(lambda: put_aside_mark(folder, say))
     checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
-    saved = latest(checkpoints, recipe, say, resumption) if reducer.is_rank_zero else None
-    if claimed:
-        say_all(say, fix_logs(folder, saved))
+    saved = None
+    if reducer.is_rank_zero:
+        saved, rejected = checkpoints.load_latest(resume_options.strict)
+        for damaged in rejected:
+            say(f"damaged checkpoint moved to {damaged.folder}: {damaged.reason}")
+        if saved:
+            for change in check_same_run(recipe, saved, resume_options.allowed_changes):
+                say(change)
+        put_aside_logs(folder, saved, say)
 
-    # What a run has found out about itself when it began stays as it is when the run resumes.
-    precision = reducer.broadcast_object(lambda: precision_of(recipe, saved, console))
-    mean, scale = reducer.broadcast_object(lambda: labels_of(recipe, saved, say))
-    frozen = reducer.broadcast_object(lambda: list(frozen_weights(recipe, saved)))
-    extra = recipe.decode.max_extra
-    if extra is None:
-        extra = reducer.broadcast_object(lambda: saved.recipe.decode.max_extra if saved else None)
+    # What a run decided at its start stays the same when it is resumed.
+    decided = reducer.broadcast_object(lambda: decided_settings(recipe, saved, say))
     recipe = replace(
         recipe,
-        train=replace(recipe.train, precision=precision, freeze=tuple(frozen)),
-        data=replace(recipe.data, label_mean=mean, label_scale=scale),
-        decode=replace(recipe.decode, max_extra=extra),
+        train=replace(recipe.train, precision=decided["precision"], freeze=tuple(decided["freeze"])),
+        data=replace(recipe.data, label_mean=decided["label_mean"], label_scale=decided["label_scale"]),
+        decode=replace(recipe.decode, max_extra=decided["max_extra"]),
     )
 
     with ProgressReporter("preparing the data", say=say):
+        # Rank zero prepares the data, and the others open what it has written.
         task = reducer.rank_zero_first(lambda: find_task(recipe.task).prepare(recipe, data, say))
     if reducer.world_size > 1:
-        check_agreement(reducer, {**settings(task.recipe), "data": task.data.digest})
+        check_agreement(reducer, {**shared_settings(task.recipe), "data": task.data.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:
+        # The mark is missing or outdated if it was damaged, or if a kill came between a validation and its mark.
         trainer.saver.try_to_mark(trainer.best())
     return trainer
 
 
-def say_all(say: Callable[[str], None], sentences: Iterable[str]) -> None:
-    for sentence in sentences:
-        say(sentence)
+def decided_settings(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> dict[str, Any]:
+    """Decide the settings that a recipe leaves open: as the resumed run did, or for a new run on this machine.
 
-
-def latest(
-    checkpoints: Checkpoints, recipe: Recipe, say: Callable[[str], None], resumption: Resumption
-) -> Checkpoint | None:
-    """Load the newest intact checkpoint of a run, which must fit the recipe; None if there is none."""
-    checkpoint, rejected = checkpoints.load_latest(resumption.strict)
-    for damaged in rejected:
-        say(f"damaged checkpoint put aside: {damaged.folder}: {damaged.reason}")
-    if checkpoint:
-        say_all(say, check_same_run(recipe, checkpoint, resumption.allowed))
-    return checkpoint
-
-
-def precision_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> str:
-    """Choose the precision for `precision = "auto"`: that of the resumed run, else the faster one on this machine.
-
-    The choice and its reason are printed, also if the precision of the recipe is the slower one.
+    Choices that a user may not expect are printed.
     """
-    precision, choice = recipe.train.precision, choose_precision(choose_device(recipe.train.device))
+    train, begun = recipe.train, saved.recipe if saved else recipe
+
+    # precision = "auto" is the faster one on this machine; the reason is printed, even if the recipe sets the slower
+    # one.
+    device = choose_device(train.device)
+    precision, choice = train.precision, choose_precision(device)
     if precision == "auto" and not saved:
-        console.print(f"precision: {choice.precision} ({choice.reason})", soft_wrap=True)
-        return choice.precision
-    if precision == "auto" and saved:
-        precision = saved.recipe.train.precision
-    if precision != "float32" and choice.precision == "float32":
-        console.print(f"precision: {precision}, which is slow here ({choice.reason})", soft_wrap=True)
-    return precision
+        precision = choice.precision
+        say(f"precision: {precision} ({choice.reason})")
+    elif precision == "auto":
+        precision = begun.train.precision
+    check_precision(precision, device)
+    if precision == "float16" and device.type == "cpu":
+        say("precision: float16, which is for GPUs and slow on a CPU")
+    elif precision == "float16" and choice.precision == "bfloat16":
+        say(f"precision: float16, but {choice.reason}, which needs no scaled loss")
+    elif precision in ("bfloat16", "autocast") and choice.precision == "float32":
+        say(f"precision: {precision}, which is slow here ({choice.reason})")
 
+    # Regression labels are standardised; a run of an older version has learned them unchanged.
+    mean, scale = begun.data.label_mean, begun.data.label_scale
+    if (mean, scale) != (recipe.data.label_mean, recipe.data.label_scale):
+        say(f"the run resumes with data.label_mean = {mean} and data.label_scale = {scale}, as it was started")
 
-def labels_of(recipe: Recipe, saved: Checkpoint | None, say: Callable[[str], None]) -> list[float | None]:
-    """Choose the mean and the scale that standardise the labels: those of the resumed run, else of the recipe.
+    # A converted model without an output bias has one that only keeps some tokens from being predicted. It is frozen,
+    # so that the model can be converted back.
+    frozen = begun.train.freeze
+    if not saved and train.start is not None and train.lora is None:
+        from heedful.training.warm_start import silences
 
-    A run of an older version has learned the labels as they are; that it resumes in another way than a new run begins
-    is printed.
-    """
-    data = (saved.recipe if saved else recipe).data
-    if (data.label_mean, data.label_scale) != (recipe.data.label_mean, recipe.data.label_scale):
-        then = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
-        say(f"the run resumes with the {then} with which it was begun")
-    return [data.label_mean, data.label_scale]
+        frozen = (*frozen, *silences(recipe))
 
-
-def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
-    """List the weights that a run does not train: those of the resumed run, or of the recipe and of its start model.
-
-    A converted model without an output bias has one that keeps some tokens from being said. It stays, so that the model
-    can go back to the form in which it came.
-    """
-    if saved:
-        return saved.recipe.train.freeze
-    if recipe.train.start is None:
-        return recipe.train.freeze
-    from heedful.training.warm_start import silences
-
-    return (*recipe.train.freeze, *silences(recipe))
+    # The length limit of outputs follows from the training texts: a resumed run keeps its original limit.
+    max_extra = recipe.decode.max_extra
+    if max_extra is None and saved:
+        max_extra = begun.decode.max_extra
+    return {
+        "precision": precision,
+        "label_mean": mean,
+        "label_scale": scale,
+        "freeze": list(frozen),
+        "max_extra": max_extra,
+    }
 
 
 def open_logger(trainer: Trainer) -> Logger:
-    """Create the logger of a run that starts or resumes; of several processes the first one logs."""
+    """Create the logger of a run that starts or resumes; with several processes, only rank zero logs."""
     if not trainer.reducer.is_rank_zero:
         return Logger()
     update = trainer.state.update
@@ -233,10 +224,10 @@ def open_logger(trainer: Trainer) -> Logger:
 
 
 def expected_updates(trainer: Trainer) -> int:
-    """Number of updates of the whole run; with `max_epochs` an estimate, as if all epochs were like this one."""
+    """Number of updates in the whole run; with `max_epochs`, an estimate from the length of this epoch."""
     train, state = trainer.recipe.train, trainer.state
     if train.max_epochs is None:
         return train.max_updates
     before = state.update - state.batch // train.accumulate  # updates before this epoch
-    rest = (train.max_epochs - state.epoch) * ceil(len(trainer.batches) / train.accumulate)
+    rest = (train.max_epochs - state.epoch) * ceil(len(trainer.batch_indices) / train.accumulate)
     return min(train.max_updates, before + rest)

@@ -1,6 +1,6 @@
-"""Resuming of runs: what fits, what may change, and damaged small files, without which a run resumes all the same."""
+"""Resuming of runs: which settings may change, and which damaged files a run can do without."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -11,10 +11,11 @@ from torch import nn
 from heedful.architectures import weights
 from heedful.architectures.model import check_weights
 from heedful.checkpoint import Checkpoint
+from heedful.checkpoint.checkpoints import put_aside_damaged_mark
 from heedful.checkpoint.model_folder import WEIGHTS
-from heedful.checkpoint.run_folder import OPTIMIZER, STATE, put_aside_damaged_mark
+from heedful.checkpoint.save import OPTIMIZER, STATE
 from heedful.config.families import FAMILIES
-from heedful.config.keys import KEYS, resumption
+from heedful.config.keys import KEYS, resume_rule
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.config.setting import Fixed
@@ -22,87 +23,94 @@ from heedful.data.preparation.prepared_data import data_digest
 from heedful.errors import InputError
 from heedful.optim import check_optimizer_tensors
 from heedful.storage.atomic import named_write_errors
-from heedful.training.logger import LOG, TIMINGS, LogMark, has_damaged_lines, is_as_marked
-from heedful.training.trainer_state import DECAYING, TrainerState
+from heedful.training.learning_rate import DECAYING
+from heedful.training.logger import LOG, TIMINGS, has_damaged_lines, is_as_marked
+from heedful.training.trainer_state import TrainerState
 
-SILENCE = "output.bias"  # see `heedful.training.loop.frozen_weights`
-FREEZE = str(KEYS.train.freeze)
-
-
-class Resumption(NamedTuple):
-    """Choices of how a run resumes."""
-
-    strict: bool = False  # a damaged newest checkpoint is an error; otherwise the run resumes from the one before
-    allowed: tuple[str, ...] = ()  # dotted keys of the recipe that may have changed
+MAX_SHOWN = 5  # changed settings in an error message
+OUTPUT_BIAS = "output.bias"  # a run that starts from a converted model may freeze it: `loop.decided_settings`
 
 
-EXACTLY = Resumption()  # no setting may change that a result depends on
+class ResumeOptions(NamedTuple):
+    """Options of resuming: how strict it is about damaged checkpoints, and which settings may have changed."""
+
+    strict: bool = False  # True: a damaged newest checkpoint is an error, and the run does not resume from an older one
+    allowed_changes: tuple[str, ...] = ()  # dotted keys of the recipe that may have changed
 
 
-def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] = ()) -> list[str]:
+EXACT = ResumeOptions()  # no setting that affects results may change
+
+
+def check_same_run(recipe: Recipe, saved: Checkpoint, allowed_changes: Collection[str] = ()) -> list[str]:
     """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
 
-    Keys that are `allowed` may have changed although the rest of the run depends on them: a clause is returned for
-    each that has. All others that have are listed in one InputError.
+    Returns a sentence for each of the `allowed_changes`, settings on which the rest of the run depends. All other
+    changes are listed in one InputError.
     """
     check_state(saved)
-    now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
+    now, begun = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     options = type(recipe.model)
-    for key in allowed:
-        if key not in now.keys() | then.keys():
+    for key in allowed_changes:
+        if key not in now.keys() | begun.keys():
             raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
-        if isinstance(why := resumption(key, options), Fixed):
-            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {why.reason}")
-    if SILENCE not in now[FREEZE]:  # a run that begins with a converted model adds it
-        then[FREEZE] = [name for name in then[FREEZE] if name != SILENCE]
+        if isinstance(rule := resume_rule(key, options), Fixed):
+            raise InputError(f"--allow-change {key}: a run cannot resume with another {key}, because {rule.reason}")
+    freeze = str(KEYS.train.freeze)
+    if OUTPUT_BIAS not in now[freeze]:  # which the run added at its start
+        begun[freeze] = [name for name in begun[freeze] if name != OUTPUT_BIAS]
+    also = str(KEYS.train) + ".lora.also"  # to which the run has added the weights that its start model lacks
+    if set(now.get(also, ())) <= set(begun.get(also, ())):
+        begun[also] = now.get(also)
 
-    # Every other key changes the numbers of the rest of the run: it would be neither the old run nor a new one.
+    # With a different value of any other key, it would be neither the old run nor a new one.
     changes = {
-        key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
-        for key in sorted(now.keys() | then.keys())
-        if now.get(key) != then.get(key) and not is_free(key, recipe)
+        key: f"{key} is {now.get(key)!r}, but the run was started with {begun.get(key)!r}"
+        for key in sorted(now.keys() | begun.keys())
+        if now.get(key) != begun.get(key) and not may_change(key, recipe)
     }
-    problems = {key: clause for key, clause in changes.items() if key not in allowed}
+    problems = {key: clause for key, clause in changes.items() if key not in allowed_changes}
     if problems:
         accept = ""
-        if not any(isinstance(resumption(key, options), Fixed) for key in problems):
-            accept = f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(problems))}, "
+        if not any(isinstance(resume_rule(key, options), Fixed) for key in problems):
+            accept = f"accept the changes with {' '.join(f'--allow-change {key}' for key in sorted(problems))}, "
+        shown = list(problems.values())[:MAX_SHOWN]
+        more = [f"and {len(problems) - MAX_SHOWN} more"] * (len(problems) > MAX_SHOWN)
         raise InputError(
-            f"the run cannot resume with other settings: {'; '.join(problems.values())}. "
-            f"Use the old values, {accept}or begin another run with another --out"
+            f"the run cannot resume with different settings: {'; '.join([*shown, *more])}. "
+            f"Use the old values, {accept}or start a new run with a different --out"
         )
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
-            "the run cannot go on: its training or validation data has changed since it was begun. "
-            "Restore the files, or begin another run with another --out"
+            "the run cannot resume: its training or validation data has changed since it was started. "
+            "Restore the files, or start a new run with a different --out"
         )
     return list(changes.values())
 
 
-def is_free(key: str, recipe: Recipe) -> bool:
-    """True if a key may change when a run is resumed: no result of this run depends on it."""
-    resume = resumption(key, type(recipe.model))
-    if resume == "length":
-        return recipe.optimizer.schedule not in DECAYING  # else the rate falls towards the end
-    train = recipe.train
-    decodes = FAMILIES[recipe.model.family].pairs and train.validate_decoding and recipe.data.valid is not None
-    if resume == "free" or (key.startswith(f"{KEYS.decode}.") and not decodes):
+def may_change(key: str, recipe: Recipe) -> bool:
+    """True if a resumed run may change the value of a key, because no result of this run depends on it."""
+    rule, train = resume_rule(key, type(recipe.model)), recipe.train
+    if rule == "length":
+        return recipe.optimizer.schedule not in DECAYING  # which end with the run
+    validation_decodes = (
+        FAMILIES[recipe.model.family].pairs and train.validate_decoding and recipe.data.valid is not None
+    )
+    if rule == "free" or (key.startswith(f"{KEYS.decode}.") and not validation_decodes):
         return True
-    free = {  # in this run, though not in others
-        str(KEYS.train.precision): train.precision == "auto",  # the run's own precision is taken
-        str(KEYS.decode.max_extra): recipe.decode.max_extra is None,  # likewise its own limit
-        # else the checkpoints of which the final model is the mean would be others
-        str(KEYS.train.save_every): train.average_last == 1,
-    }
-    return free.get(key, False)
+    if key == str(KEYS.train.precision):
+        return train.precision == "auto"  # the run keeps its own precision
+    if key == str(KEYS.decode.max_extra):
+        return recipe.decode.max_extra is None  # the run keeps its limit
+    # The final model is an average of checkpoints at multiples of save_every.
+    return key == str(KEYS.train.save_every) and train.average_last == 1
 
 
 def check_state(saved: Checkpoint) -> TrainerState:
     """Check the values of a checkpoint's `state.json`, and return the progress of its run.
 
-    Checksums show what the disk has changed, but not what a program wrote wrongly.
+    Checksums reveal changes on disk, but not that a program wrote something wrong.
     """
-    with fitting(saved, STATE):
+    with errors_of_file(saved, STATE):
         for key, kind in (("progress", dict), ("data", str), ("environment", dict)):
             if not isinstance(saved.state.get(key), kind):
                 raise ValueError(f"{key} is {saved.state.get(key)!r}")
@@ -113,14 +121,15 @@ def check_state(saved: Checkpoint) -> TrainerState:
 
 
 def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Check that weights and optimiser state of a checkpoint are complete, and of the model's shapes and types."""
-    with fitting(saved, WEIGHTS):
+    """Check that the weights and optimizer state of a checkpoint are complete, with the model's shapes and types."""
+    with errors_of_file(saved, WEIGHTS):
         check_weights(model, saved.weights)
         for name, own in weights(model).items():
             if saved.weights[name].dtype != own.dtype:
-                raise ValueError(f"{name} is {saved.weights[name].dtype}, the model needs {own.dtype}")
-    with fitting(saved, OPTIMIZER):
+                raise ValueError(f"{name} is {saved.weights[name].dtype}, but the model needs {own.dtype}")
+    with errors_of_file(saved, OPTIMIZER):
         progress = check_state(saved)
+        # An optimizer that has skipped all updates has no state yet.
         if progress.update > progress.skipped:
             check_optimizer_tensors(optimizer, model, saved.optimizer)
         count = saved.state.get("tensors", len(saved.optimizer))  # older versions did not count them
@@ -129,41 +138,42 @@ def check_tensors(saved: Checkpoint, model: nn.Module, optimizer: torch.optim.Op
 
 
 @contextmanager
-def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
-    """Turn a ValueError about a file of a checkpoint into an error that names both, and the remedy."""
+def errors_of_file(saved: Checkpoint, file: str) -> Iterator[None]:
+    """Turn a ValueError about a file of a checkpoint into an InputError with the remedy."""
     try:
         yield
     except ValueError as error:
         raise InputError(
             f"the checkpoint of update {saved.step} does not fit its run ({file}: {error}): remove the folder "
-            f"step-{saved.step:08d}, and the run goes on from the checkpoint before it"
+            f"step-{saved.step:08d}, and the run resumes from the previous checkpoint"
         ) from error
 
 
-def fix_mark(folder: Path) -> Iterator[str]:
-    """Put a damaged mark of the best checkpoint aside, and yield what was done; the run marks it again."""
+def put_aside_mark(folder: Path, say: Callable[[str], None]) -> None:
+    """Put aside a damaged mark of the best checkpoint, and report it; the run marks it again."""
     if damaged := put_aside_damaged_mark(folder):
-        yield f"{damaged.reason}: put aside as {damaged.folder}, and the best checkpoint is marked again"
+        say(f"{damaged.reason}: moved to {damaged.folder}, and the best checkpoint is marked again")
 
 
-def fix_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
-    """Put damaged logs aside, and yield what was done; scores that the rest of the run needs are computed again.
+def put_aside_logs(folder: Path, saved: Checkpoint | None, say: Callable[[str], None]) -> None:
+    """Put aside damaged logs, and report them; scores that the rest of the run needs are recomputed.
 
-    The checkpoint from which the run resumes, `saved`, knows how the log began. What follows is written again.
+    The checkpoint from which the run resumes, `saved`, has a checksum of the log up to that point. What follows in the
+    log is written again.
     """
     mark = saved.state.get("log") if saved else None
-    # there is none where the run begins, or in a checkpoint of an older version
-    if has_damaged_lines(folder / LOG) if mark is None else not is_as_marked(folder / LOG, LogMark(**mark)):
-        yield put_aside(folder / LOG) + ", and the log begins anew; the model does not depend on it"
-    if has_damaged_lines(folder / TIMINGS):
-        yield put_aside(folder / TIMINGS) + ", and the timings begin anew"
-
-
-def put_aside(path: Path) -> str:
-    """Rename a damaged file, if it is still there; return a clause that says so."""
-    bad = path.with_name(path.name + ".bad")
-    if not path.exists():
-        return f"{path} is gone"
-    with named_write_errors(bad):
-        path.replace(bad)
-    return f"{path} is damaged: put aside as {bad}"
+    # Without a mark, the run is just starting, or its checkpoint is from an older version.
+    is_damaged = has_damaged_lines(folder / LOG) if mark is None else not is_as_marked(folder / LOG, mark)
+    for name, damage, consequence in (
+        (LOG, is_damaged, "the log starts again; the model does not depend on it"),
+        (TIMINGS, has_damaged_lines(folder / TIMINGS), "the timings start again"),
+    ):
+        if not damage:
+            continue
+        path, bad = folder / name, folder / f"{name}.bad"
+        problem = f"{path} is missing"
+        if path.exists():
+            problem = f"{path} is damaged: moved to {bad}"
+            with named_write_errors(bad):
+                path.replace(bad)
+        say(f"{problem}, and {consequence}")

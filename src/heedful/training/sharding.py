@@ -1,13 +1,13 @@
-"""Sharded training: each process holds some rows of every weight, gradient and moment (FSDP2, Zhao et al. 2023).
+"""Sharded training: each process has some rows of every weight, gradient and moment (FSDP2, Zhao et al. 2023).
 
-A block's weights are gathered just before it computes, and given up afterwards; in the backward pass its gradients are
-summed over all processes, of which each keeps its rows. The sums are those of replicated training.
+A block's weights are gathered just before it runs, and released afterwards; in the backward pass, its gradients are
+summed over all processes, and each process keeps its rows. The sums are the same as in replicated training.
 """
 
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -15,7 +15,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from heedful.architectures.transformer.layers import Decoder
-from heedful.distributed import Sharded, are_sharded, copy_into, whole
+from heedful.distributed.shards import Sharded, are_sharded, copy_into, whole
 from heedful.errors import InputError
 from heedful.losses import Loss
 from heedful.nn.named_stacks import stacks
@@ -23,11 +23,11 @@ from heedful.training.training_step import PRECISIONS, Objective, Precision
 
 M = TypeVar("M", bound=nn.Module)
 
-REGISTER = 16  # float32 numbers in the widest register of a CPU
+REGISTER = 16  # float32 numbers in the widest CPU register
 
 
 class Root(nn.Module):
-    """Module around a model whose forward pass computes a loss, and so gathers the weights outside of the blocks."""
+    """Module around a model; its forward pass computes the losses, so FSDP gathers the weights outside of blocks."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -39,18 +39,13 @@ class Root(nn.Module):
 
 
 class ShardedWeights(Precision):
-    """Precision of sharded float32 weights; what computes is gathered in the type of the precision that is named."""
+    """Precision of sharded float32 weights, which are gathered in the number format of `precision`."""
 
     def __init__(self, model: nn.Module, mesh: DeviceMesh, precision: str) -> None:
         super().__init__(model)
-        self.dtype = PRECISIONS[precision].dtype
-        self.autocast = precision == "autocast"
+        self.dtype, self.autocast = PRECISIONS[precision].dtype, PRECISIONS[precision].autocast
         self.root = Root(model)
         shard(self.root, mesh, torch.bfloat16 if precision == "bfloat16" else None)
-
-    def context(self) -> AbstractContextManager:
-        device = next(self.replica.parameters()).device.type
-        return torch.autocast(device, torch.bfloat16) if self.autocast else nullcontext()
 
     def compute(self, objective: Objective, batch: Any) -> Sequence[Loss]:
         with self.context():
@@ -58,26 +53,27 @@ class ShardedWeights(Precision):
 
 
 def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
-    """Shard a model in place: each block of its stacks by itself, and all that is outside of them together.
+    """Shard a model in place: each block of its stacks separately, and all weights outside of blocks together.
 
     Args:
-        root: the module around the model.
-        mesh: the device mesh, of one dimension (FSDP) or two (HSDP).
-        dtype: the type in which weights are gathered and gradients computed; None: float32. Sums are float32.
+        root: The module around the model.
+        mesh: The device mesh, with one dimension (FSDP) or two (HSDP).
+        dtype: The type in which weights are gathered and gradients computed; None: float32. Sums are float32.
     """
     if scalars := without_rows(root.model):
         raise InputError(
-            f"the weights {', '.join(scalars)} are single numbers, which processes cannot share: set parallel.shard = "
+            f"the weights {', '.join(scalars)} are single numbers, which cannot be sharded: set parallel.shard = "
             '"none", or give them a dimension'
         )
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # takes seconds to import
 
-    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")  # which nothing changes in place
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")  # no view is changed in place
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    # From the inside out: a module shards the parameters that no module within it has sharded before.
     for stack in stacks(root):
         for block in stack.blocks:
             if isinstance(stack, Decoder):
-                # A decoder projects the encoder's output to keys and values outside of its blocks: another group.
+                # A decoder projects the encoder's output to keys and values outside of its blocks: a separate group.
                 attention = block.get_submodule("cross_attention")
                 fully_shard([attention.get_submodule("k"), attention.get_submodule("v")], mesh=mesh, mp_policy=policy)
             fully_shard(block, mesh=mesh, mp_policy=policy)
@@ -85,46 +81,47 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
 
     for module in root.modules():
         if isinstance(module, FSDPModule):
-            module.set_gradient_divide_factor(1.0)  # the loss is divided by the count of all processes already
+            module.set_gradient_divide_factor(1.0)  # the loss is already divided by the count over all processes
             module.set_force_sum_reduction_for_comms(True)  # gloo only sums
+        # FSDP2 casts only parameters; the buffers become bfloat16 here, as in the copy of `MasterWeights`.
         if dtype is not None:
             for name, buffer in module.named_buffers(recurse=False):
                 setattr(module, name, buffer.to(dtype) if buffer.is_floating_point() else buffer)
 
 
 def without_rows(model: nn.Module) -> list[str]:
-    """List the weights of a model that are single numbers, without a dimension by which they could be shared."""
+    """List the weights of a model that are single numbers and cannot be sharded by rows."""
     return [name for name, parameter in model.named_parameters() if parameter.dim() == 0]
 
 
-def is_uneven(parameter: Any) -> bool:
-    """True if the rows of a sharded parameter do not fill registers."""
-    return isinstance(parameter, Sharded) and math.prod(parameter.shape[1:]) % REGISTER != 0
-
-
 class UnevenShards:
-    """Sharded parameters whose rows do not fill registers, such as vectors: every process steps the whole of them.
+    """Sharded parameters whose rows do not fill registers, such as vectors: every process updates them as a whole.
 
-    At the end of a tensor, numbers that do not fill a register are rounded differently. If each shard had such an end,
-    a sharded update would differ in the last bits. Parameters of other shapes, nearly all weights, are stepped by rows.
+    At the end of a tensor, numbers that do not fill a register are rounded differently. If each shard had its own end,
+    a sharded update would differ in the last bits. Parameters with other shapes, nearly all weights, are updated by
+    rows.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        def is_uneven(parameter: Any) -> bool:
+            return isinstance(parameter, Sharded) and math.prod(parameter.shape[1:]) % REGISTER != 0
+
         self.copies: list[tuple[Any, nn.Parameter]] = []
         for group in list(optimizer.param_groups):
             uneven = [parameter for parameter in group["params"] if is_uneven(parameter)]
             copies = [nn.Parameter(whole(parameter).detach()) for parameter in uneven]
             for parameter, copy in zip(uneven, copies, strict=True):
-                optimizer.state[copy] = optimizer.state[parameter]  # one and the same state
+                # Shared: checkpoints save and restore the state under the model's parameter.
+                optimizer.state[copy] = optimizer.state[parameter]
             group["params"] = [parameter for parameter in group["params"] if not is_uneven(parameter)]
-            if copies:  # another group, since a fused step takes sharded parameters or whole ones
+            if copies:  # a separate group, since a fused step takes either sharded or whole parameters
                 optimizer.add_param_group({**group, "params": copies})
             self.copies += zip(uneven, copies, strict=True)
 
     @contextmanager
     @torch.no_grad()
     def gathered(self) -> Iterator[None]:
-        """Gather parameters and gradients for a step in the block, and take over its result."""
+        """Gather parameters and gradients for a step in the block, and copy the new parameters back."""
         for parameter, copy in self.copies:
             copy.copy_(whole(parameter))
             copy.grad = None if parameter.grad is None else whole(parameter.grad)
@@ -136,9 +133,9 @@ class UnevenShards:
 
 @torch.no_grad()
 def whole_model(model: M, build: Callable[[], M]) -> M:
-    """Return a model with all weights: the model itself, or, if it is sharded, a new one from `build` with its weights.
+    """Return a model with all weights: the model itself or, if it is sharded, a new one from `build` with its weights.
 
-    All processes that share the weights must call this.
+    All processes that share the weights must call this function.
     """
     if not are_sharded(model.parameters()):
         return model

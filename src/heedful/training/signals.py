@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from heedful.distributed import Reducer, launcher_has_ended, of_torchrun
+from heedful.distributed.reducer import Reducer, launched_by_torchrun, launcher_has_ended
 
 ECHO = 5.0  # seconds in which a process of torchrun may get the same signal twice: from torchrun and from its sender
 
 
 class Work:
-    """Work that a signal may abandon in the middle: a pass of an update or a validation, which changes no weight.
+    """Work that a signal may abandon halfway: a pass of an update or a validation, which changes no weights.
 
     So what is saved while it runs is what would have been saved before it.
     """
@@ -30,15 +30,15 @@ class Work:
         try:
             yield
         finally:
-            with self.lock:  # if it was abandoned, the end is never reached
+            with self.lock:  # waits forever if the work was abandoned
                 self.save = None
 
     def abandon(self) -> bool:
-        """Save the state before the work, and never let the work reach its end; False if none is being done.
+        """Save the state before the work, and never let the work reach its end; return False if no work is being done.
 
         The process has to end now.
         """
-        self.lock.acquire()  # and keep it, so that the work cannot leave its block and change weights
+        self.lock.acquire()  # held from now on, so that the work cannot leave its block and change weights
         if self.save is None:
             self.lock.release()
             return False
@@ -49,7 +49,7 @@ class Work:
 class Interruption:
     """Context manager that notes the first signal instead of ending the process; main thread only.
 
-    A signal that was ignored before stays ignored, such as SIGHUP below nohup.
+    A signal that was ignored before stays ignored, such as SIGHUP under nohup.
     """
 
     SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
@@ -60,40 +60,37 @@ class Interruption:
         self.noted = 0.0
 
     @classmethod
-    def heard(cls) -> list[signal.Signals]:
-        """List the signals that interrupt this process: those that are not ignored; none off the main thread."""
+    def handled_signals(cls) -> list[signal.Signals]:
+        """List the signals that interrupt this process: those that are not ignored; none outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return []
         numbers = [signal.Signals[name] for name in cls.SIGNALS if name in signal.Signals.__members__]
         return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
     def __enter__(self) -> "Interruption":
-        self.before = {number: signal.signal(number, self.note) for number in self.heard()}
+        self.before = {number: signal.signal(number, self.note) for number in self.handled_signals()}
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.restore()
-
-    def note(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: remember the first; a second one has the effect that it had before."""
-        if self.signal is None:
-            self.signal, self.noted = signal.Signals(number), time.monotonic()
-        elif not of_torchrun() or time.monotonic() > self.noted + ECHO:
-            self.restore()
-            signal.raise_signal(number)
-
-    def restore(self) -> None:
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
-    def of_any(self, reducer: Reducer) -> bool:
-        """True if any process of the training has received a signal; all processes then take it for their own.
+    def note(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal: remember the first; a second one has its original effect."""
+        if self.signal is None:
+            self.signal, self.noted = signal.Signals(number), time.monotonic()
+        elif not launched_by_torchrun() or time.monotonic() > self.noted + ECHO:
+            self.__exit__()
+            signal.raise_signal(number)
 
-        A process whose launcher was killed counts as one that received SIGTERM: nobody else would end it.
+    def of_any(self, reducer: Reducer) -> bool:
+        """True if any training process has received a signal; then all processes act as if they had.
+
+        A process whose launcher was killed counts as one that received SIGTERM, because nothing else would end it.
         """
         if self.signal is None and launcher_has_ended():
             self.signal = signal.SIGTERM
-        # All processes stop after the same update, or those that go on would wait for the others.
+        # All processes stop after the same update; otherwise those that continue would wait for the others.
         number = max(reducer.all_gather(int(self.signal or 0)))
         if number:
             self.signal = signal.Signals(number)
@@ -101,5 +98,5 @@ class Interruption:
 
     @property
     def exit_code(self) -> int:
-        """Exit code that a shell expects of a process ended by a signal: 130 after Ctrl-C, 143 after SIGTERM."""
+        """Exit code that a shell expects from a process ended by a signal: 130 after Ctrl-C, 143 after SIGTERM."""
         return 128 + (self.signal or 0)

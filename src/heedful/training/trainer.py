@@ -1,10 +1,11 @@
-"""Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint.
+"""Trainer of a run: model, optimizer, batches and counters; a run can resume from its newest checkpoint.
 
-`update` is the heart: read batches, update the weights, count, and then log, save and validate where that is due. The
-arithmetic of an update is in `training_step`, the order of the run in `loop`.
+`Trainer.update` is the core: it loads the batches of one update, updates the weights and the counters, and then logs,
+saves and validates if these are due. The arithmetic of an update is in `training_step`, the order of a run in `loop`.
 
-A batch is a function of its epoch and the numbers of its examples, so that neither workers that read ahead nor an
-interruption change a result.
+Terms: the *indices* of a batch are the numbers of its examples, as an array like those of a PyTorch batch sampler; a
+*batch* contains the tensors made from these examples. A batch is a pure function of its indices and its epoch, so
+neither prefetching workers nor an interruption changes the results.
 """
 
 import time
@@ -26,45 +27,46 @@ from heedful.architectures import Model, load_weights, weights
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
-from heedful.distributed import SINGLE_PROCESS, Reducer, local_processes
+from heedful.distributed.reducer import SINGLE_PROCESS, Reducer, local_processes
 from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment
-from heedful.machine.process import usable_cores
+from heedful.machine.cores import usable_cores
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.progress import printer
 from heedful.random_numbers import seed_of
 from heedful.tasks.dataset import Dataset
-from heedful.tasks.task import Batch, Evaluation, Mean, Results, Scores, Task, best_score, score_names
-from heedful.training.callbacks import NO_CALLBACKS, CallbackError, TrainingEvent
+from heedful.tasks.specs import best_score_name, score_names
+from heedful.tasks.task import Batch, Evaluation, Mean, Results, Scores, Task
+from heedful.training.callbacks import NO_CALLBACKS, CallbackError, Callbacks, TrainingEvent
 from heedful.training.checkpointing import (
     AverageCandidate,
     CheckpointSaver,
     Updates,
     choice_line,
     choose,
-    ending_line,
     lost_line,
     updates_to_average,
 )
 from heedful.training.improvement import WarningSigns, best_of, note_validation, silence_line
-from heedful.training.logger import LOG, Logger, flushed_mark, is_written, logged_scores, result
-from heedful.training.preflight import (
+from heedful.training.logger import LOG, Logger, final_scores, flushed_mark, format_scores, is_written, logged_scores
+from heedful.training.resume import check_tensors
+from heedful.training.signals import Work
+from heedful.training.startup_checks import (
     check_agreement,
     check_model_fits,
     checksum,
     memory_errors,
+    trained_line,
     try_largest_batch,
     whole_epoch_line,
 )
-from heedful.training.resume import check_tensors
-from heedful.training.signals import Work
 from heedful.training.trainer_state import LogWindow, TrainerState, last_update, note_time
 from heedful.training.training_step import TrainingStep, Update
 
 if TYPE_CHECKING:
     from heedful.metrics.classes import ClassReport
 
-MAX_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
+MAX_SKIPPED = 10  # updates in a row without a finite gradient, after which a run stops with an error
 
 
 class Trainer:
@@ -72,10 +74,10 @@ class Trainer:
 
     Args:
         task: The task with its data.
-        folder: The folder of the run.
+        folder: The run folder.
         checkpoints: The saved checkpoints of the run.
-        console: The terminal.
-        reducer: Shares the batches of each update among the processes of the run, and joins what they compute.
+        console: The console to print to.
+        reducer: Shards the batches of each update among the processes of the run, and sums what they compute.
     """
 
     def __init__(
@@ -89,115 +91,129 @@ class Trainer:
         self.task = task
         self.reducer = reducer
         self.recipe = recipe = task.recipe
-        self.best_name = best_score(type(task), recipe)
+        self.best_name = best_score_name(task.spec, recipe)
         self.folder = folder
         self.console = console
-        self.warn: Callable[[str], object] = printer(console)
+        self.say = printer(console)
+        self.logger = Logger()  # writes nothing until `begin`
         self.device = choose_device(recipe.train.device)
 
-        # The model begins with random weights of the seed; word vectors and start models then replace some of them.
+        # The initial weights are random, drawn with the seed; word vectors and start models then replace some of them.
         torch.manual_seed(seed_of(recipe.train.seed))
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
-        self.model = self.build()
+        # Built on the CPU, since a GPU draws different random weights from the same seed.
+        self.model = task.build(recipe, task.tokenizers).to(self.device)
         if recipe.model.source_vectors is not None or recipe.model.target_vectors is not None:
             from heedful.architectures.word_vectors import place_vectors
 
-            place_vectors(self.model, recipe, task.tokenizers, self.warn)
-        self.begins = ""  # a line about the weights of a warm start
+            place_vectors(self.model, recipe, task.tokenizers, self.say)
+        self.start_line = ""  # about the weights of a warm start
         if recipe.train.start is not None or recipe.train.start_decoder is not None:
-            from heedful.training.warm_start import copy_start_weights, start_line
+            from heedful.training.warm_start import add_lora, copy_start_weights, start_line
 
-            fresh = copy_start_weights(recipe, self.model, task.tokenizers, printer(console))
-            self.begins = start_line(recipe, self.model, fresh)
+            fresh = copy_start_weights(recipe, self.model, task.tokenizers, self.say)
+            self.start_line = start_line(recipe, self.model, fresh)
+            # LoRA freezes the copied weights; the fresh ones, which are known only now, are trained as a whole.
+            self.recipe = recipe = add_lora(self.model, recipe, fresh)
         if recipe.train.freeze:
             from heedful.training.warm_start import freeze
 
             freeze(self.model, recipe)
         if reducer.world_size > 1:
-            # replicas that begin with other weights would train, but worse, and without an error
+            # Replicas that start with different weights would train worse, without any error.
             check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
 
+        # After freezing, because the optimizer takes only the weights that are trained.
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
-        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.warn_not_saved)
+        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.say)
         self.state = TrainerState()
-        self.plan = lru_cache(maxsize=2)(task.data.epoch)
+        # Two epochs: near the end of one, batches of the next one are prefetched.
+        self.indices_of_epoch = lru_cache(maxsize=2)(task.data.epoch)
         self.saved_at = time.monotonic()
         self.signs = WarningSigns(recipe, self.state.watch)
         self.callbacks = NO_CALLBACKS
-        self.calls_back = False  # as the first process does
+        self.has_callbacks = False  # in the process of rank zero
         self.work = Work()
 
     def build(self) -> Model:
-        """Build a new model on the device of this process."""
-        return self.task.build(self.recipe, self.task.tokenizers).to(self.device)
+        """Build a new model on the device of this process, with LoRA layers if the recipe has `train.lora`."""
+        model = self.task.build(self.recipe, self.task.tokenizers)
+        if self.recipe.train.lora is not None:
+            from heedful.nn.lora import add_updates
+
+            add_updates(model, self.recipe.train.lora)
+        return model.to(self.device)
 
     def resume(self, saved: Checkpoint | None) -> None:
-        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters; write nothing.
+        """Resume the run from one of its checkpoints: restore weights, optimizer state and counters; write nothing.
 
         Args:
-            saved: the checkpoint in the first process, from which all others get it; None: the run begins.
+            saved: The checkpoint, in the process of rank zero, which broadcasts it; None if the run has none yet.
         """
         if saved:
             check_tensors(saved, self.model, self.training_step.optimizer)
         state = self.reducer.broadcast_object(lambda: saved and saved.state)
         if state is None:
-            if self.begins:
-                printer(self.console)(self.begins)
+            for line in filter(None, (trained_line(self.model), self.start_line)):
+                self.say(line)
             return
 
         load_weights(self.model, self.reducer.broadcast_tensors(saved.weights if saved else {}))
         optimizer = self.reducer.broadcast_tensors(saved.optimizer if saved else {})
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
+        # Only float16 has a loss scale, and a resumed run may have a different precision.
+        if self.training_step.loss_scale is not None and self.state.loss_scale is not None:
+            self.training_step.loss_scale = self.state.loss_scale
         self.signs = WarningSigns(self.recipe, self.state.watch)
 
         # A run that was killed after the validation of this update has its scores in the log, but not in a checkpoint.
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
             note_validation(self.state, logged, self.best_name)
-            self.state.remarks += self.signs_of(logged, None)  # which were made before the run was interrupted
+            self.state.remarks += self.signs_of(logged, None)  # printed before the run was interrupted
         if self.has_ended():
-            printer(self.console)(ending_line(self.reducer.broadcast_object(lambda: result(self.folder))))
+            scores = format_scores(self.reducer.broadcast_object(lambda: final_scores(self.folder)))
+            end = f"this run ended after update {self.state.update}"
+            self.say(f"{end}{scores and f': {scores}'}; nothing is left to do")
             return
-        self.console.print(f"going on after update {self.state.update}")
+        self.console.print(f"resuming after update {self.state.update}")
         if state["environment"] != environment(self.device):
-            self.console.print("the machine or torch differs from the last time: exact to rounding only")
+            self.console.print("the machine or the torch version has changed: results are exact only up to rounding")
 
-    def begin(self, logger: Logger) -> None:
-        """Begin training: print remarks on the recipe, and try whether the largest batch fits into memory.
+    def begin(self, logger: Logger, callbacks: Callbacks = NO_CALLBACKS) -> None:
+        """Begin training: print remarks on the recipe, and check that the largest batch fits into memory.
 
-        A run that was interrupted makes the validation that it has missed instead.
+        A resumed run skips the check, and instead performs the validation that the interruption prevented.
         """
-
-        def remark(sentence: str) -> None:
-            self.remark(sentence, logger)
-
-        self.warn = remark  # each remark once, however many validations make it
+        self.logger = logger
+        self.callbacks = callbacks
+        self.has_callbacks = self.reducer.broadcast_object(lambda: bool(callbacks.callbacks))
         for sentence in (*remarks(self.recipe), *self.task.data.remarks()):
-            logger.say(sentence)
+            self.say(sentence)
         smoothing = self.recipe.train.label_smoothing
-        if smoothing and "perplexity" in score_names(type(self.task), self.recipe):
-            logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
-        if line := whole_epoch_line(self.recipe.train, self.batches):
-            logger.say(line)
+        if smoothing and "perplexity" in score_names(self.task.spec, self.recipe):
+            self.say(f"losses include label smoothing (train.label_smoothing = {smoothing}); perplexity does not")
+        if line := whole_epoch_line(self.recipe.train, self.batch_indices):
+            self.say(line)
         if self.state.update == 0:
-            with errors_of_own_code(self.recipe, "it cannot compute a batch"), self.abandonable(self.state):
-                try_largest_batch(self.training_step, self.task.data, self.batches, self.device)
+            with errors_of_own_code(self.recipe, "it cannot process a batch"), self.abandonable(self.state):
+                try_largest_batch(self.training_step, self.task.data, self.batch_indices, self.device)
         elif self.validation_is_due():
-            self.validate(logger)
+            self.validate()
 
-    def remark(self, sentence: str, logger: Logger) -> None:
-        """Make a remark unless this run has made it before, in this process or before it was resumed."""
+    def remark(self, sentence: str) -> None:
+        """Print a sentence unless this run has printed it before, in this process or before it was resumed."""
         if sentence not in self.state.remarks:
             self.state.remarks.append(sentence)
-            logger.say(sentence)
+            self.say(sentence)
 
     def has_ended(self) -> bool:
         """True if the run is finished and its final model is written."""
         return self.is_finished() and self.reducer.broadcast_object(lambda: is_written(self.folder, self.state.update))
 
     def is_finished(self) -> bool:
-        """True if the recipe asks for no more updates: by its limits or early stopping."""
+        """True if a limit of the recipe or early stopping ends the training."""
         train, state = self.recipe.train, self.state
         return (
             state.update >= train.max_updates
@@ -206,66 +222,74 @@ class Trainer:
             or (train.patience is not None and state.worse >= train.patience)
         )
 
-    def update(self, logger: Logger) -> None:
+    def update(self) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation."""
+        # Load batches, compute their gradient, and step the optimizer.
         begin = time.perf_counter()
         update = self.compute()
         own_seconds = time.perf_counter() - begin
 
-        # All processes decide by the clock of the first one, or they would not save at the same update.
+        # All processes use the clock of rank zero; otherwise they would not save after the same update.
         seconds, minutes = self.reducer.broadcast_object(lambda: [own_seconds, (time.monotonic() - self.saved_at) / 60])
         self.state.seconds += seconds
-        self.count(update, logger)
+        self.count(update)
         note_time(self.state, self.recipe.train)
         self.call("on_update", update)
-        self.saver.report()
+        self.saver.report()  # a checkpoint that could not be written in the background
 
-        # Saving comes before validation: whatever may happen in a validation, no update is lost.
+        # Saving comes before validation, so that a crash during validation loses no update. The checkpoint is written
+        # in the background while training continues.
         validates = self.validation_is_due()
         if validates or self.save_is_due(minutes):
             self.saved_at = time.monotonic()
             if self.reducer.saves:
                 self.saver.begin(self.checkpoint(self.state), self.best())
         if validates:
-            self.validate(logger)
+            self.validate()
 
     def compute(self) -> Update:
-        """Read the batches of the next update, and update the weights."""
-        start, number, before = self.state.batch, self.state.update + 1, replace(self.state)
+        """Load the batches of the next update, and update the weights."""
+        state, first = self.state, self.state.batch
+        before = replace(state)  # saved if a signal ends the process during the passes, which change no weights
 
         def what() -> str:
-            sizes = [str(len(ids)) for ids in self.batches[start : self.state.batch]]
-            return f"update {number}, with batches of {' and '.join(sizes)} examples"
+            sizes = [str(len(indices)) for indices in self.batch_indices[first : state.batch]]
+            return f"update {before.update + 1}, with batches of {' and '.join(sizes)} examples"
 
         self.task.data.check_unchanged()
         with memory_errors(self.recipe.train, what):
             batches = self.next_batches()
-            last = last_update(self.recipe.train, self.state, len(self.batches))
-            passes = self.abandonable(before)
-            update = self.training_step.update(batches, number, self.state.batch - start, last, passes)
-        self.task.data.check_unchanged()  # an update from other data is not counted, and so never saved
+            # The learning-rate schedule ends with the run, whichever limit ends it.
+            last = last_update(self.recipe.train, state, len(self.batch_indices))
+            total = state.batch - first
+            update = self.training_step.update(batches, state.update + 1, total, last, self.abandonable(before))
+        self.task.data.check_unchanged()  # an update from changed data is not counted, and therefore never saved
         return update
 
     def next_batches(self) -> list[Batch]:
-        """Read this process's batches of the next update (gradient accumulation); an epoch's last may have fewer."""
-        coming, start = self.coming, self.state.batch
-        ids = self.batches[start : start + self.recipe.train.accumulate]
-        self.state.batch += len(ids)
-        return [next(coming) for _ in self.reducer.shard(self.reducer.pad_to_world_size(ids))]
+        """Load this process's share of an update's batches: `train.accumulate`, fewer at the end of an epoch."""
+        loader, start = self.loader, self.state.batch
+        indices = self.batch_indices[start : start + self.recipe.train.accumulate]
+        self.state.batch += len(indices)
+        return [next(loader) for _ in self.reducer.shard(self.reducer.pad_to_world_size(indices))]
 
     @property
-    def batches(self) -> Sequence[np.ndarray]:
-        return self.plan(self.state.epoch)
+    def batch_indices(self) -> Sequence[np.ndarray]:
+        """The indices of all batches of the current epoch, in order."""
+        return self.indices_of_epoch(self.state.epoch)
 
     @cached_property
-    def coming(self) -> Generator[Batch]:
-        here = (self.state.epoch, self.state.batch)
-        return read(self.task.data, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
+    def loader(self) -> Generator[Batch]:
+        """The batches of this process, from the current position through all epochs."""
+        # Created at the first use, after `resume` has restored the position.
+        state, accumulate = self.state, self.recipe.train.accumulate
+        indices = upcoming_indices(self.indices_of_epoch, self.reducer, accumulate, state.epoch, state.batch)
+        return load_batches(self.task.data, indices, self.device)
 
     def abandonable(self, state: TrainerState) -> AbstractContextManager[None]:
-        """Context manager of work that changes no weight, which a signal may abandon: then `state` is saved.
+        """Context manager for work that changes no weights: a signal may interrupt it, and then `state` is saved.
 
-        Of several processes, none can save alone, and all finish their work.
+        With several processes, none can save alone, so all finish their work.
         """
 
         def save() -> None:
@@ -273,38 +297,45 @@ class Trainer:
 
         return self.work.abandonable(save) if self.reducer.world_size == 1 else nullcontext()
 
-    def count(self, update: Update, logger: Logger) -> None:
+    def count(self, update: Update) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.
 
         Raises:
-            DivergedError: too many updates in a row had no finite gradient.
+            DivergedError: Too many updates in a row had no finite gradient.
         """
+        # The position in the data: a resumed run needs only these counters.
         state, window = self.state, self.state.window
         state.update += 1
         state.tokens += update.tokens
-        if state.batch == len(self.batches):
+        state.loss_scale = update.loss_scale
+        if state.batch == len(self.batch_indices):
             state.epoch, state.batch = state.epoch + 1, 0
+
+        # An update without a finite gradient has left the weights unchanged; many in a row end the run.
         state.skipped += not update.finite
         state.skipped_in_a_row = 0 if update.finite else state.skipped_in_a_row + 1
         replay = f"`heedful replay {self.folder} {state.update}` shows where it begins"
         if state.skipped_in_a_row == MAX_SKIPPED:
             raise DivergedError(
                 f"no finite gradient in {MAX_SKIPPED} updates up to {state.update}: the run has diverged; "
-                "begin another with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0; "
+                "start a new one with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0; "
                 f"{replay}"
             )
         if update.finite:
             window.add(update.losses, update.nlls, update.counts)
             loss = sum(total / max(1, count) for total, count in zip(update.losses, update.counts, strict=True))
             if line := self.signs.after_update(loss, update.norm):
-                self.remark(line, logger)
+                self.remark(line)
         else:
-            logger.say(f"update {state.update} has no finite gradient, and leaves the weights as they are; {replay}")
+            self.say(f"update {state.update} has no finite gradient, and leaves the weights unchanged; {replay}")
+
+        # The progress bar, and every `log_every` updates a record of the mean losses since the last one.
         minutes = self.recipe.train.max_minutes
-        logger.advance(update.tokens, inf if minutes is None else 60 * minutes - state.seconds)
+        self.logger.advance(update.tokens, inf if minutes is None else 60 * minutes - state.seconds)
         if state.update % self.recipe.train.log_every == 0:
             summary = self.task.summary(window.means()) if window.counts else {}
-            logger.record(state.update, {**summary, "lr": update.lr, "norm": update.norm}, state.seconds)
+            scale = {"loss_scale": update.loss_scale.factor} if update.loss_scale else {}
+            self.logger.record(state.update, {**summary, "lr": update.lr, "norm": update.norm, **scale}, state.seconds)
             state.window = LogWindow()
 
     def validation_is_due(self) -> bool:
@@ -314,26 +345,26 @@ class Trainer:
     def save_is_due(self, minutes: float) -> bool:
         return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
-    def validate(self, logger: Logger) -> None:
-        """Score the model on the validation set once its checkpoint is written, log the scores, and update the best."""
+    def validate(self) -> None:
+        """Evaluate the model after its checkpoint is written, log the scores, and mark the best checkpoint."""
         self.saver.settle()
         with self.abandonable(self.state):
             results = self.evaluated()
         scores = results and results.scores
         if scores is not None:
-            logger.record_validation(self.state.update, scores)
+            self.logger.record_validation(self.state.update, scores)
         note_validation(self.state, scores, self.best_name)
         if results is not None and scores is not None:
             if self.reducer.saves:
                 self.saver.try_to_mark(self.best())
             self.call("on_validation", scores)
             for line in self.signs_of(scores, results.outcomes.classes if results.outcomes else None):
-                self.warn(line)
-        logger.restart_clock()
+                self.remark(line)
+        self.logger.restart_clock()
 
     @torch.no_grad()
     def evaluated(self) -> Results | None:
-        """Evaluate the float32 weights on the validation set; None without a validation set."""
+        """Return the results of the float32 weights on the validation set; None without a validation set."""
         model = self.model
         if self.reducer.mesh is not None:
             from heedful.training.sharding import whole_model
@@ -341,13 +372,15 @@ class Trainer:
             model = whole_model(model, self.build)
         self.task.data.check_unchanged()
         with errors_of_own_code(self.recipe, "it cannot be validated"):
-            results = self.task.evaluate(model.eval(), Evaluation(self.reducer, warn=self.warn))
+            results = self.task.evaluate(model.eval(), Evaluation(self.reducer, warn=self.remark))
         self.task.data.check_unchanged()
         if results is None:
             return None
+        # Scores decide when a run stops, so all processes use those of rank zero, even if rounding differs.
         return replace(results, scores=self.reducer.broadcast_object(lambda: results.scores))
 
     def signs_of(self, scores: Scores, classes: "ClassReport | None") -> list[str]:
+        """List warnings about a validation, such as that a score does not distinguish the checkpoints."""
         silence = silence_line(self.state, scores, self.best_name)
         return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
@@ -356,13 +389,14 @@ class Trainer:
         return best_of(self.state, self.best_name)
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
-        """Call a method of the callbacks, in the first process, after an update, after a validation or at the end.
+        """Call a method of the callbacks in the process of rank zero, after an update, a validation or at the end.
 
         Raises:
-            CallbackError: a callback has raised an exception, or one of the first process has.
+            CallbackError: A callback raised an exception in the process of rank zero; all processes raise this error.
         """
-        if not self.calls_back:
+        if not self.has_callbacks:
             return
+        # `broadcast_object` sends JSON to the other processes; the exception itself stays in rank zero.
         failures: list[CallbackError] = []
 
         def event() -> TrainingEvent:
@@ -376,29 +410,24 @@ class Trainer:
         def attempt() -> str | None:
             try:
                 self.callbacks.call(method, event)
-            except CallbackError as failed:
-                failures.append(failed)
-                return f"{type(failed.error).__name__}: {failed.error}"
+            except CallbackError as failure:
+                failures.append(failure)
+                return f"{type(failure.error).__name__}: {failure.error}"
             return None
 
         reason = self.reducer.broadcast_object(attempt)
         if failures:
             raise failures[0]
         if reason is not None:
-            raise CallbackError(RunError(f"a callback of the first process has failed ({reason}); the run is saved"))
+            raise CallbackError(RunError(f"a callback in process 0 has failed ({reason}); the run was saved"))
 
     def save(self) -> None:
-        """Save a checkpoint of the current state, after earlier ones that are being written or wait in memory."""
+        """Save a checkpoint of the current state, after any earlier checkpoints that are not written yet."""
         if self.reducer.saves:
             self.saver.save(self.checkpoint(self.state), self.best())
 
-    def warn_not_saved(self, error: RunError) -> None:
-        """Print the error of a save during training, which continues: a full disk does not end a run."""
-        printer(self.console)(f"NOT SAVED: {error}; the checkpoint waits in memory for the next save")
-
     def checkpoint(self, state: TrainerState) -> Checkpoint:
-        """Make a checkpoint of a state of the current weights, with the tensors themselves, after flushing the log."""
-        mark = flushed_mark(self.folder / LOG)
+        """Return a checkpoint of `state` and the current weights, which are not copied; flush the log first."""
         optimizer = optimizer_tensors(self.training_step.optimizer, self.model)
         return Checkpoint(
             step=state.update,
@@ -410,18 +439,18 @@ class Trainer:
                 "progress": state.to_json(),
                 "data": self.task.data.digest,
                 "environment": environment(self.device),
-                "log": mark and mark._asdict(),
+                "log": flushed_mark(self.folder / LOG),
                 "tensors": len(optimizer),
             },
         )
 
-    def finish(self, logger: Logger) -> Scores:
+    def finish(self) -> Scores:
         """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
 
         Raises:
-            RunError: writing failed; or the model is written, but might differ if no checkpoint were lost.
+            RunError: Writing failed, or the model was written but damaged checkpoints could not be considered.
         """
-        # Candidates are the mean of the last checkpoints, the best one and the last one, as far as they are intact.
+        # Candidates are the mean of the last checkpoints, the best one and the last one, without damaged ones.
         end, best = self.state.update, self.best()
         choices = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
         damaged = set(self.reducer.broadcast_object(lambda: list(self.checkpoints.lost(chain(*choices)))))
@@ -431,16 +460,17 @@ class Trainer:
         ]
         final = choose(candidates, self.best_name, self.state.tie)
 
-        if self.signs.watch.alike:  # a sign that the last validation alone shows
-            self.warn(self.signs.watch.alike)
+        if self.signs.watch.alike:  # a sign that only the last validation shows
+            self.remark(self.signs.watch.alike)
         if self.reducer.is_rank_zero:
             self.checkpoints.check_claim()
             mean = self.mean(final.updates)
-            write_model(self.folder / "model", self.recipe, self.task.tokenizers, mean, update=end)
-        logger.say(choice_line(final, candidates, self.best_name))
+            write_model(self.folder / "model", self.recipe, self.task.final_tokenizers(), mean, update=end)
+        self.say(choice_line(final, candidates, self.best_name))
         if damaged:
             raise RunError(lost_line(self.folder / "model", damaged, best))
-        self.reducer.broadcast_object(lambda: logger.conclude(end, final.scores or {}))
+        # The result is written last: for `has_ended`, it is the sign that the final model is written.
+        self.reducer.broadcast_object(lambda: self.logger.conclude(end, final.scores or {}))
         return final.scores or {}
 
     def mean(self, updates: Updates) -> dict[str, Tensor]:
@@ -456,75 +486,76 @@ class Trainer:
         return results and results.scores
 
     def logged(self, update: int) -> Scores | None:
-        """Scores that the log of the run has for an update; None if it has none."""
+        """Validation scores of an update in the run's log; None if it has none."""
         return self.reducer.broadcast_object(lambda: logged_scores(self.folder, update))
 
 
-Planned = tuple[int, np.ndarray]  # a batch that is not read yet: its epoch, and the numbers of its examples
+EpochIndices = tuple[int, np.ndarray]  # an epoch, and the indices of a batch in it
 
 
-def planned(
-    plan: Callable[[int], Sequence[np.ndarray]], reducer: Reducer, accumulate: int, epoch: int, start: int
-) -> Iterator[Planned]:
-    """Iterate over the batches of this process, from batch `start` of an epoch on and through all later ones, for ever.
+def upcoming_indices(
+    indices_of_epoch: Callable[[int], Sequence[np.ndarray]], reducer: Reducer, accumulate: int, epoch: int, start: int
+) -> Iterator[EpochIndices]:
+    """Yield the indices of this process's batches, from batch `start` of an epoch through all later epochs.
 
-    `plan` lists the batches of an epoch, of which each update takes `accumulate` over all processes.
+    `indices_of_epoch` lists the batches of an epoch; each update takes `accumulate` of them over all processes.
     """
     while True:
-        batches = plan(epoch)
+        batches = indices_of_epoch(epoch)
         for place in range(start, len(batches), accumulate):
-            for ids in reducer.shard(reducer.pad_to_world_size(batches[place : place + accumulate])):
-                yield epoch, ids
+            for indices in reducer.shard(reducer.pad_to_world_size(batches[place : place + accumulate])):
+                yield epoch, indices
         epoch, start = epoch + 1, 0
 
 
 class BatchReader:
-    """Function that reads a planned batch of a task to a device; it can be sent to another process."""
+    """Callable that maps indices to a batch on a device; it can be sent to another process."""
 
     def __init__(self, data: Dataset, device: torch.device) -> None:
         self.data = data
         self.device = device
 
-    def __call__(self, batch: Planned) -> Batch:
-        epoch, ids = batch
-        return self.data.batch(ids, epoch, self.device)
+    def __call__(self, batch: EpochIndices) -> Batch:
+        epoch, indices = batch
+        return self.data.batch(indices, epoch, self.device)
 
 
-def read(data: Dataset, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
-    """Read planned batches one after another, by workers or right here."""
+def load_batches(data: Dataset, indices: Iterable[EpochIndices], device: torch.device) -> Generator[Batch]:
+    """Yield batches in order, prefetched by workers or loaded by this process."""
     if count := number_of_workers(data, device):
         from heedful.workers import Workers
 
+        # Workers must not use a GPU: they make batches on the CPU, and this process copies them.
         with closing(Workers(BatchReader(data, torch.device("cpu")), count)) as workers:
-            yield from (moved(batch, device) for batch in workers.map(batches))
+            yield from (to_device(batch, device) for batch in workers.map(indices))
     else:
-        yield from map(BatchReader(data, device), batches)
+        yield from map(BatchReader(data, device), indices)
 
 
 def number_of_workers(data: Dataset, device: torch.device) -> int:
-    """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU.
+    """Number of workers of this process: the recipe's, or all cores but one if files are decoded for a GPU.
 
-    Where processes are not copied, a recipe has to say so: a script that trains is run once more by each new process.
+    Without fork, there are workers only if the recipe asks for them: each new process runs the user's script again.
     """
     workers = data.recipe.train.workers
     if workers == 0 or (workers is None and not (device.type == "cuda" and data.reads_files)):
         return 0
-    from heedful.workers import can_have_workers, copies_processes
+    from heedful.workers import can_have_workers, uses_fork
 
     if not can_have_workers():
         return 0
     if workers is not None:
         return workers
-    return max(0, usable_cores() // local_processes() - 1) if copies_processes() else 0
+    return max(0, usable_cores() // local_processes() - 1) if uses_fork() else 0
 
 
-def moved(value: Any, device: torch.device) -> Any:
+def to_device(value: Any, device: torch.device) -> Any:
     """Copy all tensors of a batch to a device: those of its fields, and of tuples and dataclasses in them."""
     if isinstance(value, Tensor):
-        return value.to(device, copy=True)  # shared memory and its descriptor are free again
+        return value.to(device, copy=True)  # frees the worker's shared memory and its descriptor
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: moved(getattr(value, field.name), device) for field in fields(value)})
+        return replace(value, **{field.name: to_device(getattr(value, field.name), device) for field in fields(value)})
     if isinstance(value, tuple):
-        parts = [moved(part, device) for part in value]
+        parts = [to_device(part, device) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value

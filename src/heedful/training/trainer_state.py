@@ -3,75 +3,84 @@
 from bisect import bisect_right
 from dataclasses import asdict, dataclass, field
 from math import ceil, inf
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar
 
-from heedful.config.schema import Recipe, TrainConfig
-from heedful.optim import learning_rate
+from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
+
+from heedful.config.schema import TrainConfig
 from heedful.tasks.task import Mean
+from heedful.training.loss_scale import LossScale
 
-N = TypeVar("N", int, float)
 LOSS = "loss"
-SCORES = {"best", "best_loss", "lowest_loss", "last"}  # entries that may be None or negative
+
+# The types are checked when a state is read: checksums do not show that a program wrote something wrong.
+Counter = Annotated[StrictInt, Field(ge=0)]
+Number = StrictInt | StrictFloat  # a whole number stays one, so that a state is written as it was read
 
 
 @dataclass
 class LogWindow:
-    """Sums of losses, and their counts, since the last record of the training log."""
+    """Sums of each term of the loss, in nats, and their counts, since the last record of the training log."""
 
-    losses: list[float] = field(default_factory=list)  # for each term of the loss, in nats
-    nlls: list[float] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
+    losses: list[Number] = field(default_factory=list)
+    nlls: list[Number] = field(default_factory=list)
+    counts: list[StrictInt] = field(default_factory=list)
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     def add(self, losses: list[float], nlls: list[float], counts: list[int]) -> None:
-        self.losses = added(self.losses, losses)
-        self.nlls = added(self.nlls, nlls)
-        self.counts = added(self.counts, counts)
+        if not self.counts:
+            self.losses, self.nlls, self.counts = losses, nlls, counts
+            return
+        self.losses = [a + b for a, b in zip(self.losses, losses, strict=True)]
+        self.nlls = [a + b for a, b in zip(self.nlls, nlls, strict=True)]
+        self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
 
     def means(self) -> list[Mean]:
-        rows = zip(self.losses, self.nlls, self.counts, strict=True)
-        return [Mean.of(*row) for row in rows]
+        return [Mean.of(*row) for row in zip(self.losses, self.nlls, self.counts, strict=True)]
 
 
 @dataclass
 class Watch:
-    """What `WarningSigns` has seen of a run so far."""
+    """State of `WarningSigns`, which a resumed run restores."""
 
-    small: int = 0  # updates in a row with a small gradient
-    same: int = 0  # updates in a row with the loss of the update before
-    loss: float | None = None  # of the last update
-    validations: list[float | None] = field(default_factory=list)  # losses of the first few validations
-    alike: str | None = None  # what the last validation says on a model that predicts one class only
+    small: StrictInt = 0  # updates in a row with a small gradient
+    same: StrictInt = 0  # updates in a row with the same loss as the previous update
+    loss: Number | None = None  # of the last update
+    validations: list[Number | None] = field(default_factory=list)  # losses of the first few validations
+    alike: StrictStr | None = None  # a sentence, if the model predicted only one class in the last validation
 
-
-def added(sums: list[N], more: list[N]) -> list[N]:
-    return [a + b for a, b in zip(sums, more, strict=True)] if sums else more
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
 
 @dataclass
 class TrainerState:
     """State of a trainer, saved in checkpoints: counters since the start of the run, best score and log window."""
 
-    update: int = 0
-    epoch: int = 0
-    batch: int = 0  # finished batches of this epoch
-    tokens: int = 0
-    seconds: float = 0.0  # spent on updates; validation and saving are not counted
-    skipped: int = 0  # updates left out because their gradient was not finite
-    skipped_in_a_row: int = 0
-    best: float | None = None
-    best_update: int = 0
-    best_loss: float | None = None  # of the best update
-    lowest_loss: float | None = None  # of all validations
-    last: float | None = None  # selecting score of the last validation; None: not finite
-    flat: int = 0  # validations in a row with that score
-    worse: int = 0  # validations since the score or the loss last improved
-    validated: int = 0  # the update of the last validation
+    update: Counter = 0
+    epoch: Counter = 0
+    batch: Counter = 0  # finished batches of this epoch
+    tokens: Counter = 0
+    seconds: Number = 0.0  # spent on updates; validation and saving are not counted
+    skipped: Counter = 0  # updates left out because their gradient was not finite
+    skipped_in_a_row: Counter = 0
+    best: Number | None = None
+    best_update: Counter = 0
+    best_loss: Number | None = None  # of the best update
+    lowest_loss: Number | None = None  # of all validations
+    last: Number | None = None  # selecting score of the last validation; None: not finite
+    flat: Counter = 0  # validations in a row with that score
+    worse: Counter = 0  # validations since the score or the loss last improved
+    validated: Counter = 0  # the update of the last validation
     # The update after which each thousandth of train.max_minutes had passed: the learning rate follows it, and a
-    # resumed or replayed run repeats it. None: a run of an older version, whose rate knows max_updates only.
-    shares: list[int] | None = field(default_factory=list)
+    # resumed or replayed run repeats it. None: a run of an older version, whose rate depends only on max_updates.
+    shares: list[StrictInt] | None = field(default_factory=list)
+    loss_scale: LossScale | None = None  # of the next update in float16
     window: LogWindow = field(default_factory=LogWindow)
     watch: Watch = field(default_factory=Watch)
-    remarks: list[str] = field(default_factory=list)  # which the run has made, each once however often it is resumed
+    remarks: list[StrictStr] = field(default_factory=list)  # printed once, however often the run is resumed
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     @property
     def tie(self) -> str | None:
@@ -83,109 +92,54 @@ class TrainerState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "TrainerState":
-        """Restore the state that `to_json` gave; a ValueError says what is not as it was written.
-
-        Older versions validated before they saved.
-        """
+        """Restore a state from the values of `to_json`; a ValueError says which of them are wrong."""
+        if not {"update", "window"} <= values.keys():
+            raise ValueError("its entries are not those of a run's progress (update or window is missing)")
+        # Older versions validated before they saved, and had no shares.
+        values = {"validated": values["update"], "shares": None, **values}
         try:
-            parts = {"window": LogWindow(**values["window"]), "watch": Watch(**values.get("watch", {}))}
-            state = cls(**{"validated": values["update"], "shares": None, **values, **parts})
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"it has other entries than the progress of a run ({error})") from error
-        check_progress(state)
+            state = TypeAdapter(cls).validate_python(values)
+        except ValidationError as errors:
+            problem = errors.errors()[0]
+            name = problem["loc"][0]
+            if problem["type"] == "unexpected_keyword_argument":
+                place = ".".join(map(str, problem["loc"]))
+                raise ValueError(f"its entries are not those of a run's progress ({place})") from errors
+            raise ValueError(f"{name} is {values[str(name)]!r}") from errors
+        if state.shares is not None and state.shares != sorted(state.shares):
+            raise ValueError(f"shares is {state.shares!r}")
+        if not len(state.window.losses) == len(state.window.nlls) == len(state.window.counts):
+            raise ValueError("the lists of its window differ in length")
         return state
 
 
-def check_progress(state: TrainerState) -> None:
-    """Check the types of a state that was read: checksums do not show what a program wrote wrongly."""
-    numbers = {int: (int,), float: (int, float)}
-    for name, default in asdict(TrainerState()).items():
-        value = getattr(state, name)
-        kinds = (int, float, type(None)) if name in SCORES else numbers.get(type(default), (LogWindow, Watch, list))
-        if name == "shares":
-            kinds = (list, type(None))
-        if type(value) not in kinds or (isinstance(value, int) and value < 0 and name not in SCORES):
-            raise ValueError(f"{name} is {value!r}")
-    shares = state.shares or []
-    if any(type(update) is not int for update in shares) or shares != sorted(shares):
-        raise ValueError(f"shares is {state.shares!r}")
-    if any(type(remark) is not str for remark in state.remarks):
-        raise ValueError(f"remarks is {state.remarks!r}")
-    check_window(state.window)
-    check_watch(state.watch)
-
-
-def check_window(window: LogWindow) -> None:
-    for name, kinds in (("losses", (int, float)), ("nlls", (int, float)), ("counts", (int,))):
-        values = getattr(window, name)
-        if not isinstance(values, list) or any(type(value) not in kinds for value in values):
-            raise ValueError(f"window.{name} is {values!r}")
-    if not len(window.losses) == len(window.nlls) == len(window.counts):
-        raise ValueError("the lists of its window differ in length")
-
-
-def check_watch(watch: Watch) -> None:
-    losses = isinstance(watch.validations, list) and [watch.loss, *watch.validations]
-    if (
-        type(watch.small) is not int
-        or type(watch.same) is not int
-        or type(watch.alike) not in (str, type(None))
-        or not losses
-        or any(type(loss) not in (int, float, type(None)) for loss in losses)
-    ):
-        raise ValueError(f"watch is {watch!r}")
-
-
-PARTS = 1000  # of train.max_minutes, in which the learning rate falls
-DECAYING = {"cosine", "linear"}  # schedules that reach their end where the run ends
+SHARES = 1000  # equal parts of train.max_minutes, after each of which the learning rate falls
 
 
 def note_time(state: TrainerState, train: TrainConfig) -> None:
     """Record in the state after which update each thousandth of `train.max_minutes` has passed."""
     if train.max_minutes is not None and state.shares is not None:
-        passed = min(PARTS, int(PARTS * state.seconds / (60 * train.max_minutes)))
+        passed = min(SHARES, int(SHARES * state.seconds / (60 * train.max_minutes)))
         state.shares += [state.update] * (passed - len(state.shares))
 
 
 def last_update(train: TrainConfig, state: TrainerState, batches: int) -> int | float:
     """Estimate the last update of a run from the share of each limit that its next update completes.
 
-    A schedule over this number ends with the run, whichever limit ends it; the rate is a function of the state alone.
+    A schedule over this number ends with the run, whichever limit ends it, and depends only on the state.
     """
     number = state.update + 1
     if state.shares is None:
         return train.max_updates
     ends = [inf, inf]
 
-    # By epochs: the updates so far, extrapolated from the part of all epochs that they have read.
+    # By epochs: the updates so far, extrapolated from the share of all epochs that they have read.
     if train.max_epochs is not None:
         per_epoch = ceil(batches / train.accumulate)
         done = state.epoch * per_epoch + ceil(state.batch / train.accumulate)
         ends[0] = number if done >= train.max_epochs * per_epoch else number * train.max_epochs * per_epoch / done
 
-    # By time: from how far the clock was after earlier updates, which the state keeps, since a replay has other times.
+    # By time: from the clock after earlier updates as recorded in the state, since a replay takes a different time.
     if train.max_minutes is not None and (passed := bisect_right(state.shares, state.update)):
-        ends[1] = number * PARTS / passed
+        ends[1] = number * SHARES / passed
     return min(train.max_updates, *ends)
-
-
-def rate_line(recipe: Recipe, updates: int | None = None) -> str:
-    """Format a line about where the learning rate ends; `updates` of the run, if more is known than the recipe says."""
-    train, optimizer = recipe.train, recipe.optimizer
-    limits = [f"update {train.max_updates:,}"]
-    limits += [f"the end of epoch {train.max_epochs:,}"] if train.max_epochs is not None else []
-    if train.max_minutes is not None:
-        limits.append("1 minute" if train.max_minutes == 1 else f"{train.max_minutes:g} minutes")
-    end = f"whichever comes first of {', '.join(limits)}" if len(limits) > 1 else limits[0]
-    last = updates if updates is not None else train.max_updates if len(limits) == 1 else None
-    about = f" (about update {updates:,})" if updates is not None and updates < train.max_updates else ""
-    if optimizer.schedule in DECAYING:
-        line = f"learning rate: {optimizer.schedule} from {optimizer.lr:g} to {optimizer.min_lr:g} at {end}{about}"
-    elif last is not None:
-        rate = learning_rate(optimizer, last, last, recipe.model.d_model)
-        line = f"learning rate: {optimizer.schedule}, {rate:.3g} at the end: {end}{about}"
-    else:
-        line = f"learning rate: {optimizer.schedule}, which does not depend on the end: {end}"
-    if last is not None and last <= optimizer.warmup:
-        line += f"; the run ends within optimizer.warmup = {optimizer.warmup:,}, lower it"
-    return line

@@ -1,10 +1,10 @@
-"""Training step: one update of the weights by forward pass, backward pass, gradient clipping and optimiser step.
+"""Training step: one update of the weights, by forward pass, backward pass, gradient clipping and optimizer step.
 
-- The loss is a sum divided by a count over all batches of all processes, so that accumulation and data parallelism
-  change nothing but rounding.
-- Dropout is drawn from (seed, update, batch): there is no state of a random generator to save or restore.
-- Weights, gradients and optimiser state are float32 in every precision. What computes is the `replica` of a
-  `Precision`: the model itself, or a copy in bfloat16.
+- The loss is a sum divided by a count over all batches of all processes, so that gradient accumulation and data
+  parallelism change nothing but rounding.
+- Dropout is a function of (seed, update, batch), so that a checkpoint needs no random generator state.
+- Weights, gradients and optimizer state are float32 in every precision. The computation uses the `replica` of a
+  `Precision`: the model itself, or a copy in bfloat16. In float16 the loss is multiplied by a `LossScale`.
 """
 
 import copy
@@ -12,48 +12,52 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from itertools import count
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from heedful.config.schema import Recipe
-from heedful.distributed import SINGLE_PROCESS, Reducer
+from heedful.distributed.reducer import SINGLE_PROCESS, Reducer
 from heedful.losses import Loss
 from heedful.nn.named_stacks import stacks
-from heedful.optim import build_optimizer, clip_gradients, learning_rate
+from heedful.optim import build_optimizer, clip_gradients
 from heedful.random_numbers import seed_of
 from heedful.tasks.task import Batch
+from heedful.training.learning_rate import learning_rate
+from heedful.training.loss_scale import LossScale
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a model on a batch
+Objective = Callable[[Any, Any], Sequence[Loss]]  # (model, batch) -> the terms of the loss
 
 
 @dataclass(frozen=True)
 class Update:
-    """Result of one update, over all processes: its losses, token counts, learning rate and gradient norm."""
+    """Result of one update, over all processes."""
 
-    losses: list[float]  # sums of each term of the loss over all its batches, in nats
-    nlls: list[float]
-    counts: list[int]
+    losses: list[float]  # for each term of the loss, its sum over all batches, in nats
+    nlls: list[float]  # the same sums without label smoothing
+    counts: list[int]  # the number of predictions in each sum
     tokens: int
     lr: float
     norm: float  # of the gradient before clipping
-    finite: bool  # False: the gradient was not finite, and the weights were left unchanged
+    finite: bool  # False: the gradient was not finite, and the weights are unchanged
+    loss_scale: LossScale | None = None  # of the next update; None except in float16
 
 
 class TrainingStep:
-    """Training step of a model: computes the gradient of an objective and updates the weights with an optimiser.
+    """Computes the gradient of an objective, and updates the weights of a model with an optimizer.
 
     Args:
         model: The model, in float32.
         objective: Computes the terms of the loss of a batch.
         recipe: The recipe of the run.
-        reducer: Joins counts and losses, and sums gradients, of all processes that train the model.
+        reducer: Adds up counts, losses and gradients over the processes that train the model.
+
+    Attributes:
+        loss_scale: The factor of the loss in float16, which a resumed run restores; None in other precisions.
     """
 
     def __init__(
@@ -73,11 +77,16 @@ class TrainingStep:
             self.precision = ShardedWeights(model, reducer.mesh, recipe.train.precision)
             self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
             self.whole_rows = UnevenShards(self.optimizer).gathered
+        # Row-wise gradients are summed after the backward pass, since only then are their rows known.
+        self.sums = None if recipe.optimizer.name == "row_sgd" else reducer.gradient_sums(model)
+        if self.sums is not None:
+            self.precision.watch(self.sums.finish)
+        self.loss_scale = LossScale() if self.precision.autocast == torch.float16 else None
+        # Compiled first: a block that is recomputed calls the compiled code, and recomputation is outside of it.
+        if recipe.train.compile:
+            compile_blocks(self.precision.replica)
         if recipe.train.activation_checkpointing:
             checkpoint_activations(self.precision.replica)
-        if recipe.train.compile:
-            for stack in stacks(self.precision.replica):
-                stack.compile(dynamic=True)
 
     def update(
         self,
@@ -90,68 +99,99 @@ class TrainingStep:
         """Perform update `number`, counted from 1, with the gradient of all `batches` together (gradient accumulation).
 
         Args:
-            batches: This process's batches; none, if all examples are those of other processes.
+            batches: The batches of this process; may be empty if other processes have some.
             number: The number of the update.
-            total: The number of batches of all processes; those beyond are repetitions, which count for nothing.
+            total: The number of batches of all processes; those beyond it are padding, and count as nothing.
             last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
-            passes: Context manager of the passes, which change no weight; None: none is needed.
+            passes: Context manager around forward and backward passes, which change no weights.
         """
-        # Count first: each loss is divided by the number of targets in all batches of all processes.
+        # Count first: each term of the loss is divided by its number of targets in all batches of all processes.
         rows = self.reducer.all_gather_in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
         tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
+
+        # Forward and backward pass of each batch; the gradients add up in the model's parameters.
         with passes or nullcontext():
             losses = self.gradient(batches, number, counts, len(rows))
+
         lr = learning_rate(
             self.recipe.optimizer, number, last or self.recipe.train.max_updates, self.recipe.model.d_model
         )
         norm = self.step(lr, sum(counts))
 
-        # Only now are losses copied from the device: within the passes that would wait for it after each batch.
+        # Losses are copied from the device last, because a copy waits until the device has computed them.
         sums = self.reducer.all_gather_in_order(torch.stack(losses).tolist() if losses else [])[:total]
         totals, nlls = torch.tensor(sums, dtype=torch.float64).sum(0).T.tolist()  # (batch, term, 2) -> 2 x (term,)
-        return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
+        return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm), self.loss_scale)
 
     def gradient(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
-        """Compute the gradient of an update, in the model's parameters; return the losses as `backward` does.
+        """Compute the gradient of update `number` in the model's parameters; return the losses as `backward` does.
 
         Args:
-            batches: This process's batches.
+            batches: The batches of this process.
             number: The number of the update.
             counts: The divisor of each term of the loss, over all batches of all processes.
-            total: The number of batches of all processes, without repetitions.
+            total: The number of batches of all processes, without padding.
         """
+        # A validation or a callback may have switched to evaluation mode.
         self.precision.replica.train()
         self.precision.refresh()
-        repetition = [math.inf] * len(counts)  # divided by infinity, what is computed again adds zeros
-        losses = [
-            self.backward(batch, (number, place), counts if place < total else repetition)
-            for place, batch in zip(self.reducer.shard(count()), batches, strict=False)
-        ]
-        self.reducer.sum_gradients(self.model)
+        before = self.loss_scale
+        while True:
+            losses = self.passes(batches, number, counts, total)
+            if self.loss_scale is None or all(self.reducer.all_gather(self.loss_scale.unscale(self.model))):
+                break
+            # In float16, a gradient that is not finite is computed again with half of the factor, until a factor of 1
+            # shows that the factor is not too large.
+            self.loss_scale = self.loss_scale.lowered()
+            if self.loss_scale is None:
+                self.loss_scale = before
+                return losses
+            self.model.zero_grad(set_to_none=True)
+        self.loss_scale = self.loss_scale and self.loss_scale.after_update()
+        return losses
+
+    def passes(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
+        """Compute the forward and backward pass of each batch, and sum the gradients of all processes."""
+        padding = [math.inf] * len(counts)  # a loss divided by infinity adds a gradient of zeros
+        losses = []
+        # Batches are numbered across all processes, so that dropout does not depend on the number of processes.
+        for place, batch in zip(self.reducer.shard(count()), batches, strict=False):
+            if self.sums is not None:
+                # Only the last backward pass completes the gradients, which can then be summed in the background.
+                self.sums.is_last_pass = len(losses) == len(batches) - 1
+            losses.append(self.backward(batch, (number, place), counts if place < total else padding))
+        self.reducer.sum_gradients(self.model, self.sums)
         return losses
 
     def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[float]) -> Tensor:
-        """Add the gradient of one batch; return for each term its smoothed loss and its negative log-likelihood."""
+        """Add the gradient of one batch; return the smoothed loss and negative log-likelihood of each term, (term, 2).
+
+        `key` is the number of the update and the index of the batch in it, which determine dropout.
+        """
         torch.manual_seed(seed_of(self.recipe.train.seed, *key))
         terms = self.precision.compute(self.objective, batch)
-        torch.stack([term.sum / max(divisor, 1) for term, divisor in zip(terms, counts, strict=True)]).sum().backward()
+        # An update may have nothing to predict for a term, whose count and sum are then 0.
+        loss = torch.stack([term.sum / max(divisor, 1) for term, divisor in zip(terms, counts, strict=True)]).sum()
+        (loss if self.loss_scale is None else self.loss_scale.factor * loss).backward()
         self.precision.collect()
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
     def step(self, lr: float, predictions: int) -> float:
-        """Clip the gradient, the mean over `predictions`, and step the optimiser; return the norm before clipping."""
+        """Clip the gradient, the mean over `predictions`, and step the optimizer; return the norm before clipping."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
+        # The norm is computed even without a limit: it is logged, and shows whether the gradient is finite.
         norm = clip_gradients(parameters, self.recipe.optimizer.clip_norm or math.inf)
         for group in self.optimizer.param_groups:
+            # `RowSGD` multiplies lr, the rate of a single prediction, by the number of predictions.
             group |= {"lr": lr, "count": predictions}
-        if math.isfinite(norm):  # else one bad batch would spoil all weights, and the next checkpoint
+        if math.isfinite(norm):  # otherwise one bad batch would spoil all weights, and the next checkpoint
             with self.whole_rows():
                 self.optimizer.step()
         self.model.zero_grad(set_to_none=True)
         return norm
 
     def rehearse(self, batch: Batch) -> None:
-        """Compute the gradient of one batch and drop it: nothing changes, but memory has once held all of it."""
+        """Compute the gradient of one batch and drop it, to find out whether it fits into memory."""
         self.precision.replica.train()
         self.precision.refresh()
         self.backward(batch, (0, 0), batch.counts)
@@ -159,48 +199,60 @@ class TrainingStep:
 
 
 class Precision:
-    """Number formats of a training step; this one is float32, in which the model itself computes.
+    """Number formats of a training step; the base class is float32, in which the model itself is used.
 
-    Before an update `refresh` copies the current weights to the replica, `compute` runs the forward pass, and after
-    each backward pass `collect` adds the gradients of the replica to the model's.
+    `refresh` copies the current weights to the replica before an update, `compute` runs the forward pass, and `collect`
+    adds the gradients of the replica to the model's after each backward pass.
     """
 
-    dtype = torch.float32  # of matrix products
+    dtype = torch.float32  # of the optimizer's matrix multiplications
+    autocast: torch.dtype | None = None  # of the model's matrix multiplications under torch.autocast; None: without it
 
     def __init__(self, model: nn.Module) -> None:
         self.replica = model
 
     def refresh(self) -> None:
-        """There is only one set of weights."""
+        """Do nothing: the replica is the model."""
 
     def context(self) -> AbstractContextManager:
-        return nullcontext()
+        if self.autocast is None:
+            return nullcontext()
+        return torch.autocast(next(self.replica.parameters()).device.type, self.autocast)
 
     def compute(self, objective: Objective, batch: Any) -> Sequence[Loss]:
         with self.context():
             return objective(self.replica, batch)
 
     def collect(self) -> None:
-        """The gradients are in the model already."""
+        """Do nothing: the replica is the model."""
+
+    def watch(self, finish: Callable[[nn.Parameter], None]) -> None:
+        """Make each backward pass call a function with every model parameter whose gradient it has added."""
+        for parameter in self.replica.parameters():
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(finish)
 
 
 class Autocast(Precision):
-    """Precision of torch.autocast: the model's matrix products are computed in bfloat16."""
+    """Precision of torch.autocast: the model's matrix multiplications use bfloat16."""
 
-    dtype = torch.bfloat16
+    dtype = autocast = torch.bfloat16
 
-    def context(self) -> AbstractContextManager:
-        return torch.autocast(next(self.replica.parameters()).device.type, torch.bfloat16)
+
+class Float16(Precision):
+    """Precision of torch.autocast in float16, for GPUs without bfloat16; the loss is scaled."""
+
+    autocast = torch.float16
 
 
 class MasterWeights(Precision):
-    """Precision of float32 master weights and a bfloat16 copy that computes (Micikevicius et al. 2018)."""
+    """Precision with float32 master weights and a bfloat16 copy for computation (Micikevicius et al. 2018)."""
 
     dtype = torch.bfloat16
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(copy.deepcopy(model).bfloat16())
-        # those that are frozen, too: a run that resumes has them from its checkpoint
+        # Frozen weights are included: a resumed run loads them from its checkpoint after this.
         self.masters, self.copies = list(model.parameters()), list(self.replica.parameters())
 
     @torch.no_grad()
@@ -208,40 +260,65 @@ class MasterWeights(Precision):
         for half, master in zip(self.copies, self.masters, strict=True):
             half.copy_(master)
 
-    @torch.no_grad()
     def collect(self) -> None:
-        # Gradients are accumulated in float32: sums in bfloat16 would lose those of later batches.
         for master, half in zip(self.masters, self.copies, strict=True):
-            if half.grad is None:
-                continue
-            if master.grad is None:
-                master.grad = half.grad.float()
-            else:
-                master.grad += half.grad
-            half.grad = None
+            self.collect_one(master, half)
+
+    @torch.no_grad()
+    def collect_one(self, master: nn.Parameter, half: nn.Parameter) -> None:
+        # Gradients are accumulated in float32: sums in bfloat16 would lose those of later batches.
+        if half.grad is None:
+            return
+        if master.grad is None:
+            master.grad = half.grad.float()
+        else:
+            master.grad += half.grad
+        half.grad = None
+
+    def watch(self, finish: Callable[[nn.Parameter], None]) -> None:
+        for master, half in zip(self.masters, self.copies, strict=True):
+
+            def finish_master(half: nn.Parameter, master: nn.Parameter = master) -> None:
+                self.collect_one(master, half)
+                finish(master)
+
+            if half.requires_grad:
+                half.register_post_accumulate_grad_hook(finish_master)
 
 
 PRECISIONS: dict[str, type[Precision]] = {
     "float32": Precision,
     "bfloat16": MasterWeights,
     "autocast": Autocast,
+    "float16": Float16,
 }
 
 
+def compile_blocks(model: nn.Module) -> None:
+    """Compile each block of a model's stacks with `torch.compile` for training.
+
+    All blocks of a kind share their compiled code. Gathering of sharded weights and recomputation stay outside.
+    """
+    wrap_blocks(model, lambda forward: torch.compile(forward, dynamic=True))
+
+
 def checkpoint_activations(model: nn.Module) -> None:
-    """Let each block of a model's stacks keep its inputs only, and compute the rest again, with the same dropout."""
+    """Make each block of a model's stacks store only its inputs, and recompute the rest with the same dropout."""
+    wrap_blocks(model, lambda forward: partial(checkpoint, forward, use_reentrant=False))
+
+
+def wrap_blocks(model: nn.Module, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Wrap the forward pass of each block of a model's stacks, for when gradients are computed."""
+
+    def wrapped(forward: Callable[..., Any]) -> Callable[..., Any]:
+        in_training = wrapper(forward)
+
+        @wraps(forward)
+        def choosing(*args: Any, **kwargs: Any) -> Any:
+            return (in_training if torch.is_grad_enabled() else forward)(*args, **kwargs)
+
+        return choosing
+
     for stack in stacks(model):
         for block in stack.blocks:
-            block.forward = recomputed(block.forward)
-
-
-def recomputed(forward: Callable[P, T]) -> Callable[P, T]:
-    """Make a forward pass that keeps only its inputs where a gradient is wanted."""
-
-    @wraps(forward)
-    def recomputing(*args: P.args, **kwargs: P.kwargs) -> T:
-        if not torch.is_grad_enabled():
-            return forward(*args, **kwargs)
-        return checkpoint(forward, *args, use_reentrant=False, **kwargs)
-
-    return recomputing
+            block.forward = wrapped(block.forward)

@@ -1,7 +1,8 @@
 """Warm start: a run that starts with the weights of one or two trained models, some of which it may freeze."""
 
+import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,138 +14,39 @@ from torch import Tensor, nn
 
 from heedful.architectures import Model, weights
 from heedful.checkpoint import LoadedModel, load_model
+from heedful.checkpoint.hub import pinned
 from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.modalities import ImageConfig
-from heedful.config.schema import ModelConfig, Recipe
+from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.errors import InputError
 from heedful.nn.dropout import Dropout
 from heedful.nn.embedding import only_silences
+from heedful.nn.lora import add_updates, weights_below
+from heedful.nn.meta_device import meta_device
 from heedful.predictors.scorer import Standardisation
 from heedful.tasks import find_task
+from heedful.tasks.model_size import SizeOnly, vocabulary_sizes
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.training.resume import OUTPUT_BIAS
 from heedful.wording import counted
 
-
-def freeze(model: Model, recipe: Recipe) -> None:
-    """Exclude the weights that `train.freeze` names from training. Modules that are frozen whole drop nothing out.
-
-    They compute what they would compute in use, as trained weights that cannot adapt to dropout expect it.
-    """
-    if not recipe.train.freeze:
-        return
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    for beginning in recipe.train.freeze:
-        part = [value for name, value in parameters.items() if f"{name}.".startswith(f"{beginning}.")]
-        if not part:
-            parts = sorted({".".join(name.split(".")[:2]) for name in parameters})
-            raise InputError(
-                f'train.freeze: the name of no weight begins with "{beginning}"; the weights are those of '
-                f"{', '.join(parts)}"
-            )
-        for value in part:
-            value.requires_grad_(False)
-    if is_frozen(model):
-        raise InputError("train.freeze leaves nothing to train; take a part of the model out of it")
-    for module in filter(is_frozen, model.modules()):
-        for layer in module.modules():
-            if isinstance(layer, Dropout):
-                layer.p = 0.0
-
-
-def is_frozen(module: nn.Module) -> bool:
-    values = list(module.parameters())
-    return bool(values) and not any(value.requires_grad for value in values)
-
-
-PICTURE = ("channels", "patch", "stem", "class_token", "positions", "mean", "std")
-LEARNED: dict[str, dict[str, tuple[str, ...]]] = {  # what an input layer was trained with; a recipe decides the rest
+# Settings of [image], [audio] and [video] that an input layer was trained with; the recipe decides the others.
+IMAGE_LAYER = ("channels", "patch", "stem", "class_token", "positions", "mean", "std")
+INPUT_LAYER: dict[str, dict[str, tuple[str, ...]]] = {
     "text": {},
-    "image": {"image": PICTURE},
+    "image": {"image": IMAGE_LAYER},
     "audio": {"audio": ("rate", "features", "window", "hop", "mels", "stem")},
-    # frames and their size as well, since positions of videos are not interpolated
-    "video": {"image": ("size", *PICTURE), "video": ("frames", "tubelet", "positions")},
+    # The size and number of frames as well, since positions of videos are not interpolated.
+    "video": {"image": ("size", *IMAGE_LAYER), "video": ("frames", "tubelet", "positions")},
 }
-READING = {"image": {"image": ("resize", "resample")}, "audio": {"audio": ("pad_seconds",)}}  # what a recipe decides
-SPEECH = ("languages", "suppress", "suppress_first")  # what goes with the vocabulary of a Whisper
-READS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}
-TABLES = ("backbone.stack.positions.table.weight", "encoder.positions.table.weight")  # a row for each place in a stack
-GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # a table for rows, and one for columns
+PREPROCESSING = {"image": {"image": ("resize", "resample")}, "audio": {"audio": ("pad_seconds",)}}
+WHISPER_TOKENS = ("languages", "suppress", "suppress_first")  # keys of [transcribe] that depend on the vocabulary
+INPUT_NAMES = {"text": "text", "image": "images", "audio": "audio", "video": "videos"}
 
-
-def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
-    """Give a recipe the settings that the input layer of a start model was trained with, if it reads the same.
-
-    A model that goes on to learn texts without time stamps, which are all that a recipe can name, writes none.
-    """
-    if start.data.modality != recipe.data.modality:
-        return recipe
-    facts = {
-        table: {key: getattr(getattr(start, table), key) for key in keys}
-        for table, keys in LEARNED[recipe.data.modality].items()
-    }
-    same = recipe.train.vocabulary in (None, "keep")
-    if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs and same:
-        facts["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
-    return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in facts.items()})
-
-
-def reading_note(start: Recipe, recipe: Recipe) -> str | None:
-    """Say which settings read files otherwise than those that a start model learned from; None if none do.
-
-    They are the recipe's, but the model has learned other inputs, and formats of other toolkits have a fixed way.
-    """
-    if start.data.modality != recipe.data.modality:
-        return None
-    other = [
-        f"{table}.{key} = {json.dumps(there)}"
-        for table, keys in READING.get(recipe.data.modality, {}).items()
-        for key in keys
-        if (there := getattr(getattr(start, table), key)) != getattr(getattr(recipe, table), key)
-    ]
-    if not other:
-        return None
-    return (
-        f"the model that training starts from has learned with {', '.join(other)}, which this recipe does not set: set "
-        "it for inputs as it knows them, and to convert the model back to the format in which it came"
-    )
-
-
-def resized_positions(start: Recipe, recipe: Recipe, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Fit the learned positions of a start model to the recipe: interpolated for pictures of another size."""
-    size = recipe.model.learned_positions
-    same = start.image.grid == recipe.image.grid and start.model.learned_positions == size
-    if {start.data.modality, recipe.data.modality} != {"image"} or same:
-        return {}
-    tables = {name: values[name] for name in TABLES if name in values and size is not None}
-    changes = {name: resized_table(tables[name], start.image, recipe.image, size or 0) for name in tables}
-    for prefix in GRIDS:
-        for part, count in zip(("rows", "columns"), recipe.image.grid, strict=True):
-            if (name := prefix + part) in values:
-                line = values[name].T[None]
-                changes[name] = F.interpolate(line, count, mode="linear", align_corners=False)[0].T.contiguous()
-    return changes
-
-
-def resized_table(
-    table: Float[Tensor, "N D"], before: ImageConfig, after: ImageConfig, size: int
-) -> Float[Tensor, "N2 D"]:
-    """Interpolate a table of learned positions bicubically on its grid (Dosovitskiy et al. 2021, section 3.2).
-
-    The position of the class token stays. Rows behind those of a picture, which nothing reads, become zeros.
-    """
-    first = int(before.class_token)
-    target = table.new_zeros(size, table.size(1))
-    if before.grid == after.grid:
-        target[: after.tokens] = table[: after.tokens]
-    else:
-        grid = table[first : before.tokens].unflatten(0, before.grid).permute(2, 0, 1)[None]  # (1, D, rows, columns)
-        grid = F.interpolate(grid, after.grid, mode="bicubic", align_corners=False)[0]
-        target[:first], target[first : after.tokens] = table[:first], grid.permute(1, 2, 0).flatten(0, 1)
-    return target
-
-
-OWN = {  # keys of [model] that a recipe decides for itself
+# Keys of [model] that a recipe decides itself; and more of them if a model becomes the encoder or decoder of another
+# one, or its encoder becomes another one's backbone.
+RECIPE_KEYS = {
     "dropout",
     "attention_dropout",
     "activation_dropout",
@@ -154,103 +56,202 @@ OWN = {  # keys of [model] that a recipe decides for itself
     "target_vectors",
     "freeze_vectors",
 }
-HALF = {  # and further keys, where a model becomes the encoder or decoder of another, or its encoder another's backbone
+RECIPE_KEYS_OF_HALF = {
     "encoder": {"family", "tie", "segments", "decoder_layers"},
     "decoder": {"family", "tie", "segments", "encoder_layers"},
     "encoder_decoder": {"family", "tie", "segments", "pooler", "decoder_layers", "max_target_positions"},
 }
-HEAD = "output."  # of a classifier: with other classes it is a new one
-OUTPUT_BIAS = "output.bias"
+
+# Weight names
+HEAD = "output."  # of a classifier: with different classes it is a new one
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
+POSITION_TABLES = (POSITIONS, "encoder.positions.table.weight")  # a row for each position in a stack
+POSITION_GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # one table for rows, one for columns
+
+
+def freeze(model: Model, recipe: Recipe) -> None:
+    """Exclude the weights in `train.freeze` from training, and turn off dropout in frozen modules.
+
+    Frozen weights cannot adapt to dropout, so they behave the same in training as in inference.
+    """
+    if not recipe.train.freeze:
+        return
+    # Tied weights have several names, and a recipe may use any of these to freeze them.
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    for name in weights_below("train.freeze", recipe.train.freeze, parameters):
+        parameters[name].requires_grad_(False)
+    if is_frozen(model):
+        raise InputError("train.freeze leaves nothing to train; remove a part of the model from it")
+    for module in filter(is_frozen, model.modules()):
+        for layer in module.modules():
+            if isinstance(layer, Dropout):
+                layer.p = 0.0
+
+
+def add_lora(model: Model, recipe: Recipe, fresh: Sequence[str]) -> Recipe:
+    """Add the updates of `train.lora`, if any, to a model; freeze everything else, except `also` and fresh weights.
+
+    Returns the recipe with the names of the fresh weights in `also`, since a checkpoint has no updates for these.
+    """
+    if recipe.train.lora is None:
+        return recipe
+    lora = replace(recipe.train.lora, also=tuple(dict.fromkeys((*recipe.train.lora.also, *fresh))))
+    add_updates(model, lora)
+    return replace(recipe, train=replace(recipe.train, lora=lora))
+
+
+def with_lora(recipe: Recipe) -> Recipe:
+    """Return a recipe in the shape of its start model, as `add_lora` does; return a recipe without LoRA unchanged."""
+    if recipe.train.lora is None:
+        return recipe
+    recipe = with_warm_start(recipe)
+    tokenizers = TokenizerPair(*map(SizeOnly, vocabulary_sizes(recipe)))
+    with meta_device():
+        model = find_task(recipe.task).build(recipe, tokenizers)
+    return add_lora(model, recipe, fresh_weights(model, transfers(recipe, model)))
+
+
+def is_frozen(module: nn.Module) -> bool:
+    values = list(module.parameters())
+    return bool(values) and not any(value.requires_grad for value in values)
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
-    """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start."""
-    # The shape of the model follows its start models; the recipe keeps what only training depends on.
-    models = list(starts(recipe))
+    """Return a recipe with the shape and, unless it sets another one, the tokenizer of the models of its warm start.
+
+    A model on the Hub is given with its commit, so that a resumed run starts from the same one.
+    """
+    starts = {key: pinned(name) for key in ("start", "start_decoder") if (name := getattr(recipe.train, key))}
+    recipe = replace(recipe, train=replace(recipe.train, **starts))
+    models = list(start_models(recipe))
     if not models:
         return recipe
     for start in models:
         recipe = with_input_of(start.recipe, recipe)
         recipe = replace(recipe, model=shaped_like(start, recipe))
     for start in models:
-        # after another start model has set the shape
+        # Each model has to have the shape that the other one has set.
         here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
         if other := [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]:
             raise InputError(
                 f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(other)}; "
-                "take models of one shape"
+                "use models with the same shape"
             )
         check_length(start, recipe)
     of_text = [start for start in models if any(start.tokenizers.sizes)]
     if of_text and (recipe.tokenizer.path is None or recipe.train.vocabulary == "keep"):
-        config = of_text[0].tokenizers.source.config
+        # BPE dropout belongs to the training, not to the vocabulary, so the recipe decides it.
+        config = replace(of_text[0].tokenizers.source.config, dropout=recipe.tokenizer.dropout)
         path = str((of_text[0].path / "tokenizer").absolute())
         recipe = replace(recipe, tokenizer=replace(config, path=path, joint=of_text[0].tokenizers.joint))
     for start in of_text:
         check_vocabulary(start, recipe)
+    # Checked again: the shape of a start model may contradict other settings of the recipe.
     return recipe_from_dict(recipe_to_dict(recipe), f"the recipe, in the shape of {recipe.train.start}")
 
 
-def starts(recipe: Recipe) -> Iterator[LoadedModel]:
-    if recipe.train.start is not None:
-        start = loaded("train.start", recipe.train.start)
-        check_family(start, recipe)
-        yield start
-    if recipe.train.start_decoder is not None:
-        start = loaded("train.start_decoder", recipe.train.start_decoder)
-        if not (FAMILIES[start.recipe.model.family].causal and takes_pairs(recipe)):
+def start_models(recipe: Recipe) -> Iterator[LoadedModel]:
+    """Load the models of a warm start, and check that their family fits the task."""
+    for key, path in (("train.start", recipe.train.start), ("train.start_decoder", recipe.train.start_decoder)):
+        if path is None:
+            continue
+        try:
+            start = load_model(path)
+        except InputError as error:
+            raise InputError(f"{key}: {error}") from error
+        if key == "train.start":
+            check_family(start, recipe)
+            start = with_chosen_layers(start, recipe.train)
+        elif not (FAMILIES[start.recipe.model.family].causal and takes_pairs(recipe)):
             raise InputError(
-                f"train.start_decoder = {start.path}: a language model begins the decoder of an encoder-decoder, and "
-                f'this is a model of family "{start.recipe.model.family}" for the task "{recipe.task}"; use train.start'
+                f"train.start_decoder = {start.path}: a language model initializes the decoder of an encoder-decoder, "
+                f'not a model of family "{start.recipe.model.family}" for the task "{recipe.task}"; use train.start'
             )
         yield start
 
 
-def loaded(key: str, folder: str) -> LoadedModel:
-    try:
-        return load_model(folder)
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from error
+def with_chosen_layers(start: LoadedModel, train: TrainConfig) -> LoadedModel:
+    """Return a start model with the layers that a recipe chooses.
+
+    Fewer layers make a smaller model to fine-tune (Shleifer & Rush 2020), repeated ones a deeper one (Gong et al.
+    2019).
+    """
+    shape = start.recipe.model
+    stacks = {stack.name: stack.stack for stack in start.model.named_stacks()}
+    for side, name in (("encoder", "enc"), ("decoder", "dec")):
+        key, blocks = f"start_{side}_layers", stacks[name].blocks if name in stacks else []
+        numbers = getattr(train, key)
+        if not numbers:
+            continue
+        if max(numbers) > len(blocks):
+            raise InputError(
+                f"train.{key} = {list(numbers)}: {start.path} has {counted(len(blocks), f'{side} layers')} to "
+                "choose from, numbered from 1"
+            )
+        # Copies: a layer that is chosen twice must not share its weights.
+        stacks[name].blocks = nn.ModuleList(copy.deepcopy(blocks[number - 1]) for number in numbers)
+        shape = replace(shape, **{f"{side}_layers": len(numbers)})
+    return replace(start, recipe=replace(start.recipe, model=shape))
 
 
 def check_family(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder."""
+    """Check that a model can initialise the model of a recipe's task: as a whole, or as encoder or decoder."""
     there, here = start.recipe.data.modality, recipe.data.modality
     if there != here:
         raise InputError(
-            f'train.start = {start.path}: this model reads {READS[there]}, and one for the task "{recipe.task}" reads '
-            f"{READS[here]}; start from one of its own kind, or leave train.start out"
+            f'train.start = {start.path}: this model reads {INPUT_NAMES[there]}, but one for the task "{recipe.task}" '
+            f"reads {INPUT_NAMES[here]}; start from a model that reads the same, or leave train.start out"
         )
     architecture = start.recipe.model.architecture
     if architecture != recipe.model.architecture:
         raise InputError(
-            f'train.start = {start.path}: this is a model with model.architecture = "{architecture}", and the recipe '
-            f'has "{recipe.model.architecture}"; start from one of its own architecture, or leave train.start out'
+            f'train.start = {start.path}: this is a model with model.architecture = "{architecture}", but the recipe '
+            f'has "{recipe.model.architecture}"; start from a model of this architecture, or leave train.start out'
         )
-    family, families = start.recipe.model.family, find_task(recipe.task).families
-    begins = family in HALF if takes_pairs(recipe) else family == "encoder_decoder" and recipe.model.family == "encoder"
-    if family not in families and not begins:
+    family, families = start.recipe.model.family, find_task(recipe.task).spec.families
+    if takes_pairs(recipe):
+        begins_half = family in RECIPE_KEYS_OF_HALF
+    else:
+        begins_half = family == "encoder_decoder" and recipe.model.family == "encoder"
+    if family not in families and not begins_half:
         raise InputError(
-            f'train.start = {start.path}: this is a model of family "{family}" for the task "{start.recipe.task}", and '
-            f'the task "{recipe.task}" is learned by a model of family {" or ".join(families)}; start from one of '
+            f'train.start = {start.path}: this is a model of family "{family}" for the task "{start.recipe.task}", but '
+            f'the task "{recipe.task}" needs a model of family {" or ".join(families)}; start from one of '
             "those, or leave train.start out"
         )
 
 
 def takes_pairs(recipe: Recipe) -> bool:
-    return any(FAMILIES[family].pairs for family in find_task(recipe.task).families)
+    return any(FAMILIES[family].pairs for family in find_task(recipe.task).spec.families)
+
+
+def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
+    """Return a recipe with the settings that a start model's input layer was trained with, if both share a modality.
+
+    A fine-tuned speech model does not generate timestamps, since the texts of a recipe have none.
+    """
+    if start.data.modality != recipe.data.modality:
+        return recipe
+    tables = {
+        table: {key: getattr(getattr(start, table), key) for key in keys}
+        for table, keys in INPUT_LAYER[recipe.data.modality].items()
+    }
+    same_vocabulary = recipe.train.vocabulary in (None, "keep")
+    if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs and same_vocabulary:
+        tokens = {key: getattr(start.transcribe, key) for key in WHISPER_TOKENS}
+        tables["transcribe"] = tokens | {"timestamps": "never"}
+    return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in tables.items()})
 
 
 def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
-    """Replace the shape of the recipe's model, which is meant for training from scratch, by that of a start model."""
+    """Return the model settings of a recipe in the shape of a start model."""
     there = asdict(start.recipe.model)
-    becomes_half = there["family"] not in find_task(recipe.task).families
-    own = OWN | (HALF[there["family"]] if becomes_half else set())
+    becomes_half = there["family"] not in find_task(recipe.task).spec.families
+    own = RECIPE_KEYS | (RECIPE_KEYS_OF_HALF[there["family"]] if becomes_half else set())
     shape = {key: value for key, value in there.items() if key not in own}
 
-    # Images may have more patches than positions were learned for. Where a model of images becomes an encoder, the text
-    # that the decoder writes may need more positions, too: there are as many as the recipe says.
+    # Images may have more patches than learned positions. If an image model becomes an encoder, the text that the
+    # decoder generates may need more positions as well: there are as many as the recipe says.
     learned = start.recipe.model.learned_positions
     if learned is not None and {recipe.data.modality, start.recipe.data.modality} == {"image"}:
         is_half = FAMILIES[recipe.model.family].pairs and not FAMILIES[start.recipe.model.family].pairs
@@ -261,19 +262,19 @@ def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
 def check_length(start: LoadedModel, recipe: Recipe) -> None:
     """Check that the start model's learned positions suffice for the texts or audio of the recipe."""
     learned, audio, length = recipe.model.learned_positions, recipe.audio, recipe.data.max_length
-    if recipe.data.modality == "audio" and learned is not None and audio.longest > learned:
-        longest = learned * audio.stride * audio.hop / audio.rate
-        raise InputError(
-            f"{start.path} has learned {learned} positions, and the recipe reads sound of {audio.longest}: set "
-            f"audio.max_seconds = {longest:g}, or start from a model that was trained with longer sound"
-        )
-    if recipe.data.modality != "text":
+    if learned is None:
         return
-    if not FAMILIES[recipe.model.family].pairs and learned is not None and length > learned:
+    if recipe.data.modality == "audio" and audio.longest > learned:
+        seconds = learned * audio.stride * audio.hop / audio.rate
         raise InputError(
-            f"{start.path} has learned {learned} positions, and the recipe reads texts of data.max_length "
-            f"= {length} tokens: set data.max_length = {learned}, which cuts off the rest of longer texts, "
-            "or start from a model that was trained with more of them"
+            f"{start.path} has learned {learned} positions, but the recipe reads audio of {audio.longest}: set "
+            f"audio.max_seconds = {seconds:g}, or start from a model that was trained with longer audio"
+        )
+    if recipe.data.modality == "text" and not FAMILIES[recipe.model.family].pairs and length > learned:
+        raise InputError(
+            f"{start.path} has learned {learned} positions, but the recipe reads texts of data.max_length "
+            f"= {length} tokens: set data.max_length = {learned}, which truncates longer texts, "
+            "or start from a model that was trained with more positions"
         )
 
 
@@ -293,10 +294,10 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
             )
         if ours.digest != theirs.digest and recipe.train.vocabulary in (None, "keep"):
             raise InputError(
-                f"the vocabulary of {path} is not that of {start.path}: {len(old & new):,} pieces are the same, "
+                f"the vocabulary of {path} differs from that of {start.path}: {len(old & new):,} pieces are the same, "
                 f"{len(lost):,} are only there ({', '.join(lost[:5])}), {len(added):,} only here "
                 f'({", ".join(added[:5])}). Set train.vocabulary to "keep" to use that of the model; to "extend" to '
-                'begin with its vectors and fresh ones for what is only here, refusing to lose any; or to "remap", '
+                'start with its vectors and fresh ones for what is only here, without losing any; or to "remap", '
                 "which may lose some"
             )
 
@@ -307,88 +308,100 @@ class Transfer(NamedTuple):
     start: LoadedModel
     names: dict[str, str]
     values: dict[str, Tensor]
-    note: str  # what was changed in the values, for the user; empty: nothing
+    note: str  # for the user, about values that were changed; may be empty
 
 
 def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
-    """Find the weights to copy from each model of a recipe's warm start; those of `model` may be without values."""
+    """Find the weights to copy from each model of a recipe's warm start; those of `model` need no values."""
     all_transfers, parameters = [], set()
-    for start in starts(recipe):
-        values = values_of(start, model)
+    for start in start_models(recipe):
+        values = weights_of(start, model)
         positions = resized_positions(start.recipe, recipe, values)
         values |= positions
         note = ""
         if positions and start.recipe.image.grid != recipe.image.grid:
             (rows, columns), (more, wider) = start.recipe.image.grid, recipe.image.grid
             note = f"learned positions of {rows} x {columns} patches are interpolated to {more} x {wider}"
+        # After resizing, because weights of different shapes are not paired.
         names = pairs_of_names(start, model, values)
-        values |= standardised_head(start.recipe, recipe, values)
+
+        # The output layer of a regression model that learned unstandardised numbers is rescaled, so that predictions
+        # stay the same; one that learned standardised numbers is copied.
+        labels, learned = Standardisation.of(recipe.data), Standardisation.of(start.recipe.data)
+        was_plain = recipe.task == start.recipe.task and learned == Standardisation()
+        if was_plain and recipe.data.label_scale is not None:
+            bias = labels.standardised(values[f"{HEAD}bias"])
+            values |= {f"{HEAD}weight": values[f"{HEAD}weight"] / labels.scale, f"{HEAD}bias": bias}
         if start.recipe.data.labels != recipe.data.labels and not model.predicts_tokens:
             names = {there: here for there, here in names.items() if not here.startswith(HEAD)}
         if not names:
-            raise InputError(f"train.start = {start.path}: nothing of this model has a place in the other")
+            raise InputError(f"train.start = {start.path}: no weight of this model fits the new model")
+
         # Tied weights are one parameter with several names, which may have only one origin.
         for there, here in names.items():
             parameter = id(model.get_parameter(here))
             if parameter in parameters:
                 raise InputError(
-                    f"{start.path}: its {there} would replace what {here} has begun with; model.tie = "
-                    f'"{recipe.model.tie}" makes one matrix of several: set it to "output", or to "none"'
+                    f"{start.path}: its {there} would replace the weights that {here} has started with; model.tie = "
+                    f'"{recipe.model.tie}" merges several matrices into one: set it to "output", or to "none"'
                 )
             parameters.add(parameter)
         all_transfers.append(Transfer(start, names, values, note))
     return all_transfers
 
 
-def copy_start_weights(
-    recipe: Recipe, model: Model, tokenizers: TokenizerPair, say: Callable[[str], object] = lambda _: None
-) -> list[str]:
-    """Copy weights to a model from the start models of a recipe; return the names of those that stay fresh.
+def weights_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
+    """Return the weights of a start model in the form that another model can use.
 
-    `say` is called with sentences about weights that are changed on the way, and inputs that are read otherwise.
+    An encoder-decoder has no segments: the vector of the first segment, which is added to all tokens, is added to the
+    position vectors.
     """
-    replaced: set[int] = set()
-    reading: set[str] = set()
-    for transfer in transfers(recipe, model):
-        if note := reading_note(transfer.start.recipe, recipe):
-            reading.add(note)
-        for there, here in transfer.names.items():
-            parameter, value = model.get_parameter(here), transfer.values[there]
-            with torch.no_grad():
-                if side := model.token_rows().get(here):  # only the rows of pieces that both vocabularies have
-                    rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side)
-                    old, new = (torch.tensor(each) for each in zip(*rows, strict=True))
-                    parameter[new] = value[old].to(parameter)
-                else:
-                    parameter.copy_(value)
-            replaced.add(id(parameter))
-        if transfer.note:
-            say(transfer.note)
-    for note in sorted(reading):
-        say(note)
-    return [name for name, parameter in model.named_parameters() if replaced and id(parameter) not in replaced]
+    values = weights(start.model)
+    if SEGMENTS in values and not model.has_segments:
+        if start.recipe.model.learned_positions is None:
+            raise InputError(
+                f"{start.path}: a model without segments can use its segment embeddings only with learned "
+                f'positions, but it has positions = "{start.recipe.model.positions}"; use one with segments = 0'
+            )
+        values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
+    return values
 
 
-def silences(recipe: Recipe) -> tuple[str, ...]:
-    """The output bias of the start model of a recipe, if it only keeps tokens from being said and is not frozen yet."""
-    if recipe.train.start is None or OUTPUT_BIAS in recipe.train.freeze:
-        return ()
-    start = load_model(recipe.train.start)
-    bias = weights(start.model).get(OUTPUT_BIAS)
-    goes_over = start.recipe.task == recipe.task and getattr(recipe.model, "output_bias", False)
-    return (OUTPUT_BIAS,) if bias is not None and goes_over and only_silences(bias) else ()
+def resized_positions(start: Recipe, recipe: Recipe, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Fit the learned positions of a start model to the recipe: interpolated for images of a different size."""
+    size = recipe.model.learned_positions
+    same = start.image.grid == recipe.image.grid and start.model.learned_positions == size
+    if {start.data.modality, recipe.data.modality} != {"image"} or same:
+        return {}
+    resized = {}
+    for name in POSITION_TABLES:
+        if name in values and size is not None:
+            resized[name] = resized_table(values[name], start.image, recipe.image, size)
+    for prefix in POSITION_GRIDS:
+        for part, count in zip(("rows", "columns"), recipe.image.grid, strict=True):
+            if (name := prefix + part) in values:
+                line = values[name].T[None]  # (1, D, positions)
+                resized[name] = F.interpolate(line, count, mode="linear", align_corners=False)[0].T.contiguous()
+    return resized
 
 
-def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:
-    """Say which weights of a model are those of the models of a warm start; empty without a warm start."""
-    models = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
-    if not models:
-        return ""
-    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-    names = [name for name in sizes if name not in fresh]
-    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
-    count = f"{sum(sizes[name] for name in names):,} of {sum(sizes.values()):,} parameters"
-    return f"begins with the weights of {models}: {parts} ({count}); fresh: {', '.join(fresh) or 'none'}"
+def resized_table(
+    table: Float[Tensor, "N D"], before: ImageConfig, after: ImageConfig, size: int
+) -> Float[Tensor, "N2 D"]:
+    """Interpolate a table of learned positions bicubically on its grid (Dosovitskiy et al. 2021, section 3.2).
+
+    The position of the class token is kept. Rows after those of an image, which are not used, become zeros.
+    """
+    first = int(before.class_token)
+    target = table.new_zeros(size, table.size(1))
+    if before.grid == after.grid:
+        target[: after.tokens] = table[: after.tokens]
+    else:
+        grid = table[first : before.tokens].unflatten(0, before.grid).permute(2, 0, 1)[None]  # (1, D, rows, columns)
+        grid = F.interpolate(grid, after.grid, mode="bicubic", align_corners=False)[0]
+        # (D, rows, columns) -> (rows * columns, D)
+        target[:first], target[first : after.tokens] = table[:first], grid.permute(1, 2, 0).flatten(0, 1)
+    return target
 
 
 def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) -> dict[str, str]:
@@ -399,40 +412,46 @@ def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) 
             own = prefix + name.removeprefix(there)
             if not name.startswith(there) or own not in here:
                 continue
-            # tables of tokens may have another number of rows
+            # Weights with a row per token may have a different number of rows.
             if value.shape[1:] == here[own].shape[1:] and (own in rows or value.shape == here[own].shape):
                 names[name] = own
     return names
 
 
-def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
-    """The weights of a model, as another one can use them.
+def copy_start_weights(
+    recipe: Recipe, model: Model, tokenizers: TokenizerPair, say: Callable[[str], object] = lambda _: None
+) -> list[str]:
+    """Copy weights to a model from the start models of a recipe; return the names of those that stay fresh.
 
-    An encoder-decoder has no segments: the vector of the first segment is added to the position vectors, which are
-    added to all tokens, too.
+    `say` is called with sentences about weights that are changed in the process, and inputs that are preprocessed
+    differently.
     """
-    values = weights(start.model)
-    if SEGMENTS in values and not model.has_segments:
-        if start.recipe.model.learned_positions is None:
-            raise InputError(
-                f"{start.path}: its vectors of segments have no place in a model without segments but in learned "
-                f'positions, and it has positions = "{start.recipe.model.positions}"; take one with segments = 0'
-            )
-        values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
-    return values
+    notes: set[str] = set()
+    all_transfers = transfers(recipe, model)
+    for transfer in all_transfers:
+        if note := preprocessing_note(transfer.start.recipe, recipe):
+            notes.add(note)
+        for there, here in transfer.names.items():
+            parameter, value = model.get_parameter(here), transfer.values[there]
+            with torch.no_grad():
+                if side := model.token_rows().get(here):  # only the rows of pieces that both vocabularies have
+                    rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side)
+                    old, new = (torch.tensor(each) for each in zip(*rows, strict=True))
+                    parameter[new] = value[old].to(parameter)
+                else:
+                    parameter.copy_(value)
+        if transfer.note:
+            say(transfer.note)
+    for note in sorted(notes):
+        say(note)
+    return fresh_weights(model, all_transfers)
 
 
-def standardised_head(start: Recipe, recipe: Recipe, values: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The output layer of a regression that learned numbers as they are, as one of standardised numbers.
-
-    Its predictions stay the same. One that learned standardised numbers is taken as it is: numbers in another unit, or
-    from another range, are predicted from the start.
-    """
-    labels, learned = Standardisation.of(recipe.data), Standardisation.of(start.data)
-    if recipe.task != start.task or recipe.data.label_scale is None or learned != Standardisation():
-        return {}
-    bias = labels.standardised(values[f"{HEAD}bias"])
-    return {f"{HEAD}weight": values[f"{HEAD}weight"] / labels.scale, f"{HEAD}bias": bias}
+def fresh_weights(model: Model, all_transfers: Sequence[Transfer]) -> list[str]:
+    """List the names of the weights that no start model has."""
+    # By identity, because tied weights are one parameter with several names.
+    replaced = {id(model.get_parameter(here)) for transfer in all_transfers for here in transfer.names.values()}
+    return [name for name, parameter in model.named_parameters() if replaced and id(parameter) not in replaced]
 
 
 def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
@@ -442,3 +461,46 @@ def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list
         return [(row, row) for row in range(len(new))]
     places = {text: row for row, text in enumerate(old.texts(range(len(old))))}
     return [(places[text], row) for row, text in enumerate(new.texts(range(len(new)))) if text in places]
+
+
+def preprocessing_note(start: Recipe, recipe: Recipe) -> str | None:
+    """Format a note about inputs that a recipe preprocesses differently from a start model's training.
+
+    The recipe decides, but the formats of other toolkits have fixed preprocessing.
+    """
+    if start.data.modality != recipe.data.modality:
+        return None
+    different = [
+        f"{table}.{key} = {json.dumps(there)}"
+        for table, keys in PREPROCESSING.get(recipe.data.modality, {}).items()
+        for key in keys
+        if (there := getattr(getattr(start, table), key)) != getattr(getattr(recipe, table), key)
+    ]
+    if not different:
+        return None
+    return (
+        f"the model that training starts from was trained with {', '.join(different)}, but this recipe differs: "
+        "set these values to preprocess inputs as in that training and to convert the model back to its original format"
+    )
+
+
+def silences(recipe: Recipe) -> tuple[str, ...]:
+    """Return the name of the start model's output bias if it only suppresses tokens and is not frozen yet, or ()."""
+    if recipe.train.start is None or OUTPUT_BIAS in recipe.train.freeze:
+        return ()
+    start = load_model(recipe.train.start)
+    bias = weights(start.model).get(OUTPUT_BIAS)
+    is_copied = start.recipe.task == recipe.task and getattr(recipe.model, "output_bias", False)
+    return (OUTPUT_BIAS,) if bias is not None and is_copied and only_silences(bias) else ()
+
+
+def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:
+    """Format a line about which weights a warm start has copied; empty without a warm start."""
+    models = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
+    if not models:
+        return ""
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    names = [name for name in sizes if name not in fresh]
+    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
+    count = f"{sum(sizes[name] for name in names):,} of {sum(sizes.values()):,} parameters"
+    return f"starts with the weights of {models}: {parts} ({count}); fresh: {', '.join(fresh) or 'none'}"

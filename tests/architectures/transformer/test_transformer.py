@@ -185,6 +185,18 @@ def test_embeddings_are_the_product_of_a_one_hot_vector_and_the_matrix():
     torch.testing.assert_close(built.target_embedding(tokens), one_hot @ built.output.weight * 24**0.5)
 
 
+def test_looking_up_a_row_has_the_values_and_gradients_of_the_product_with_a_one_hot_vector():
+    tokens, weight = torch.tensor([5, 17, 5, 9_999]), torch.randn(10_000, 64)
+    one, other = (weight.clone().requires_grad_() for _ in range(2))
+    looked_up = nn.functional.embedding(tokens, one)
+    product = nn.functional.one_hot(tokens, 10_000).float() @ other
+    torch.testing.assert_close(looked_up, product, atol=0, rtol=0)
+    slopes = torch.randn(4, 64)
+    looked_up.backward(slopes)
+    product.backward(slopes)
+    torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=0)  # row 5 is a sum of two
+
+
 @pytest.mark.parametrize(("tie", "matrices"), [("all", 1), ("output", 2), ("none", 3)])
 def test_tying_decides_how_many_vocabulary_matrices_there_are(tie, matrices):
     built = model(tie=tie)
@@ -211,7 +223,7 @@ def test_weights_come_back_and_wrong_ones_are_refused_by_name():
     source, target = ids(3, 7), ids(3, 5)
     x = (source, ones(source), target, ones(target))
     assert torch.equal(fresh(*x), built(*x))
-    with pytest.raises(ValueError, match=r"missing decoder.norm.bias; missing decoder.norm.weight"):
+    with pytest.raises(ValueError, match=r"missing decoder.norm.bias \(24,\); missing decoder.norm.weight \(24,\)"):
         load_weights(other, weights(built))
-    with pytest.raises(ValueError, match=r"source_embedding.weight is \(3, 24\), the model needs \(23, 24\)"):
+    with pytest.raises(ValueError, match=r"source_embedding.weight is \(3, 24\), but the model needs \(23, 24\)"):
         load_weights(built, {**weights(built), "source_embedding.weight": torch.zeros(3, 24)})

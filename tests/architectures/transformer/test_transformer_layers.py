@@ -3,8 +3,11 @@ import math
 import pytest
 import torch
 
-from heedful.architectures.transformer.layers import FEED_FORWARDS, EncoderOutput
+from heedful.architectures.transformer.layers import FEED_FORWARDS, RESIDUALS, Block, EncoderOutput, Stack
 from heedful.config.schema import ModelConfig
+from heedful.nn.attention import Attention
+from heedful.nn.masks import AttentionMask
+from heedful.registry import POSITIONS
 
 SCALARS = {
     "relu": lambda x: max(0.0, x),
@@ -12,6 +15,7 @@ SCALARS = {
     "gelu_tanh": lambda x: x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
     "quick_gelu": lambda x: x / (1 + math.exp(-1.702 * x)),
     "silu": lambda x: x / (1 + math.exp(-x)),
+    "identity": lambda x: x,
 }
 
 
@@ -42,3 +46,45 @@ def test_the_bias_is_zero_where_one_may_look_and_hides_the_rest():
     assert bias.shape == (2, 1, 1, 5)
     assert ((bias == 0)[:, 0, 0] == real).all()
     assert (bias.softmax(-1)[:, 0, 0][~real] == 0).all()
+
+
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("norm", RESIDUALS)
+def test_a_sublayer_is_added_to_its_input_and_normalised_as_the_recipe_says(norm, residual):
+    config = ModelConfig(d_model=6, heads=2, norm=norm, residual=residual)
+    connection, x, weight = RESIDUALS[norm](config).eval(), torch.randn(2, 3, 6), torch.randn(6, 6)
+
+    def normalised(y):
+        return (y - y.mean(-1, keepdim=True)) / (y.var(-1, correction=0, keepdim=True) + config.norm_eps).sqrt()
+
+    with torch.no_grad():
+        y = (normalised(x) if norm == "pre" else x) @ weight + (x if residual else 0)
+        torch.testing.assert_close(connection(x, lambda h: h @ weight), normalised(y) if norm == "post" else y)
+
+
+@pytest.mark.parametrize("norm", RESIDUALS)
+def test_only_a_stack_of_pre_norm_blocks_ends_with_a_norm(norm):
+    config = ModelConfig(d_model=6, heads=2, d_ff=11, norm=norm)
+    stack = Stack(config, 2, POSITIONS["none"](config, causal=False))
+    assert isinstance(stack.norm, torch.nn.LayerNorm) == (norm == "pre")
+    names = [name for name, _ in stack.named_parameters() if "norm" in name]
+    assert len(names) == {"post": 8, "pre": 10, "none": 0}[norm]
+
+
+def test_unscaled_scores_are_the_scaled_ones_times_the_root_of_the_key_size():
+    scaled, unscaled = (Attention(ModelConfig(d_model=24, heads=2, scale_scores=scale)) for scale in (True, False))
+    unscaled.load_state_dict(scaled.state_dict())
+    x = torch.randn(2, 3, 24)
+    torch.testing.assert_close(unscaled.queries(x), scaled.queries(x) * math.sqrt(12))
+
+
+def test_a_block_of_unscaled_scores_without_norms_and_activation_is_its_formula():
+    config = ModelConfig(d_model=6, heads=1, d_ff=11, norm="none", scale_scores=False, activation="identity")
+    block, x = Block(config).eval(), torch.randn(1, 4, 6)
+    with torch.no_grad():
+        q, k, v = (getattr(block.self_attention, name)(x) for name in "qkv")
+        y = x + block.self_attention.out((q @ k.transpose(-1, -2)).softmax(-1) @ v)
+        expected = y + block.feed_forward.down(block.feed_forward.up(y))
+        mask = AttentionMask(torch.ones(1, 4, dtype=torch.bool), 4, causal=False)
+        inputs = mask.inputs(POSITIONS["none"](config, causal=False), x)
+        torch.testing.assert_close(block(x, inputs), expected)

@@ -43,9 +43,9 @@ def test_what_word_vectors_cannot_have_is_refused_with_the_remedy(key, value, me
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        ({"objective": "softmax", "negatives": 7}, 'with model.objective = "softmax" they change nothing'),
+        ({"objective": "softmax", "negatives": 7}, 'with model.objective = "softmax" they have no effect'),
         ({"objective": "hierarchical_softmax", "noise_power": 0.5}, "belong to negative sampling"),
-        ({"phrase_discount": 3}, "without phrases it changes nothing"),
+        ({"phrase_discount": 3}, "without phrases it has no effect"),
     ],
 )
 def test_settings_that_change_nothing_are_remarked_upon(model, said):

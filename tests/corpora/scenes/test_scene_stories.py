@@ -162,7 +162,7 @@ def test_in_its_file_each_story_is_a_paragraph(language, tmp_path):
 
 
 def test_unknown_languages_are_named():
-    with pytest.raises(InputError, match="unknown language 'fr': stories come in en, de, zh"):
+    with pytest.raises(InputError, match="unknown language 'fr'; choose one of en, de, zh"):
         next(stories("fr", 1, seed=1))
     with pytest.raises(InputError, match="unknown language 'fr'"):
         split_stories("fr", 0, 0, 0, seed=1)

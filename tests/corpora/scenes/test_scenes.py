@@ -108,7 +108,7 @@ def test_another_process_with_another_hash_seed_writes_the_same():
 
 
 def test_unknown_languages_are_named():
-    with pytest.raises(InputError, match="unknown languages 'en-fr': scenes come in en-de and en-zh"):
+    with pytest.raises(InputError, match='unknown language pair "en-fr"; choose en-de or en-zh'):
         next(generate("en-fr", 1, seed=1))
 
 

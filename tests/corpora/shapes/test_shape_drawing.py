@@ -11,13 +11,13 @@ from heedful.config.modalities import ImageConfig
 from heedful.corpora.shapes import scene
 from heedful.corpora.shapes.corpus import png
 from heedful.corpora.shapes.scene import COLOURS, LARGE, SHAPES, SIDE, SIZES, SMALL, UNITS, Figure, Object, Scene
-from heedful.media.images import read_picture
+from heedful.media.images import read_image
 
 SCENES = [scene(13, index) for index in range(401)]
 
 
 def pixels(one):
-    return read_picture(png(one), ImageConfig(size=(SIDE, SIDE), channels=3)).astype(int)
+    return read_image(png(one), ImageConfig(size=(SIDE, SIDE), channels=3)).astype(int)
 
 
 def inside(box):

@@ -37,7 +37,7 @@ def relations(box, *others):
 
 
 def readings(objects):
-    """All (figures, relation, relation of the third) that a picture of two or three objects may be told by."""
+    """All (figures, relation, relation of the third) that an image of two or three objects may be told by."""
     found = set()
     for first, second, *third in permutations(objects):
         relation = "".join(relations(first.box, second.box))

@@ -1,4 +1,4 @@
-"""Spoken captions: what the program is asked for, and what becomes of its sound."""
+"""Spoken captions: what the program is asked for, and what becomes of its audio."""
 
 import sys
 import wave
@@ -17,10 +17,10 @@ import math, struct, sys, wave
 dash_v, voice, dash_w, path, text = sys.argv[1:]
 assert (dash_v, dash_w) == ("-v", "-w")
 {broken}
-with wave.open(path, "wb") as sound:
-    sound.setparams((1, 2, 22050, 0, "NONE", ""))
+with wave.open(path, "wb") as audio:
+    audio.setparams((1, 2, 22050, 0, "NONE", ""))
     tone = [round(9000 * math.sin(2 * math.pi * 441 * t / 22050)) for t in range(100 * len(text) + len(voice))]
-    sound.writeframes(struct.pack(f"<{{len(tone)}}h", *tone))
+    audio.writeframes(struct.pack(f"<{{len(tone)}}h", *tone))
 """
 
 
@@ -58,14 +58,14 @@ def test_a_missing_program_is_named_with_the_ways_to_get_it(tmp_path, monkeypatc
 
 def test_an_unknown_language_is_refused(program):
     program()
-    with pytest.raises(InputError, match="--speak fr: captions come in en, de, zh; name one of them"):
+    with pytest.raises(InputError, match="--speak fr: unknown language; choose one of en, de, zh"):
         Speaker("fr")
 
 
 @pytest.mark.parametrize(
-    ("broken", "message"), [("sys.exit('no voices')", "no voices"), ("sys.exit()", "wrote no sound")]
+    ("broken", "message"), [("sys.exit('no voices')", "no voices"), ("sys.exit()", "wrote no audio")]
 )
 def test_a_program_that_fails_is_told_with_what_it_said(broken, message, program):
     program(broken)
-    with pytest.raises(RunError, match=f"espeak-ng does not speak '.*': .*{message}"):
+    with pytest.raises(RunError, match=f"espeak-ng cannot speak '.*': .*{message}"):
         Speaker("de")(SCENE)

@@ -8,7 +8,7 @@ import pytest
 
 from every_task import RECIPES
 from heedful.config.schema import Recipe, TokenizerConfig
-from heedful.data.readers.filters import REASONS, REMEDIES, DropReport, left_out_line
+from heedful.data.readers.drop_report import REASONS, REMEDIES, DropReport, left_out_line
 from heedful.tasks import TASKS
 
 TEXT = ["translation", "classification", "regression", "tagging", "language_model", "masked_lm", "span_qa"]
@@ -30,14 +30,14 @@ def made(task: str, folder: Path, **tokenizer: object) -> Recipe:
 def test_the_share_of_unknown_tokens_is_said_and_kept(task, tmp_path):
     recipe = made(task, tmp_path, vocab_size=7, mask=task == "masked_lm")
     lines = prepared(recipe, tmp_path / "prepared")
-    unknown = [line for line in lines if "are unknown to the vocabulary (<unk>); raise tokenizer.vocab_size" in line]
+    unknown = [line for line in lines if "are not in the vocabulary (<unk>); raise tokenizer.vocab_size" in line]
     assert unknown
     report = json.loads((tmp_path / "prepared" / "report.json").read_text())
     counts = report["tokens"].values()
     assert len(counts) >= len(unknown)
     assert all(0 <= count["unknown"] <= count["tokens"] for count in counts)
     again = prepared(recipe, tmp_path / "prepared")  # which is said of data that was prepared before, too
-    assert [line for line in again if "unknown to the vocabulary" in line] == unknown
+    assert [line for line in again if "not in the vocabulary" in line] == unknown
 
 
 @pytest.mark.parametrize("task", TEXT)

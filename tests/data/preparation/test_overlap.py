@@ -3,9 +3,8 @@
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, Recipe, TokenizerConfig
-from heedful.data.preparation.prepared_data import lines_of, overlap
+from heedful.data.preparation.prepared_data import folded, lines_of, overlap
 from heedful.data.preparation.text import prepare_passages, prepare_running_text
-from heedful.data.readers.filters import folded
 from heedful.tasks.classification import Classification
 from heedful.tasks.text_to_text import TextToText
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -19,7 +18,7 @@ def test_texts_are_found_exactly_and_almost() -> None:
     assert (found.texts, found.exact, found.near) == (7, 2, 2)
     assert found.examples == ["A dog runs.", "A dog runs.", "a DOG runs"]
     assert "4 of 7 texts (57.1%)" in str(found)
-    assert "2 word for word and 2 but for case and punctuation: 'A dog runs.'" in str(found)
+    assert "2 word for word and 2 except for case and punctuation: 'A dog runs.'" in str(found)
 
 
 def test_strangers_and_blank_texts_are_not_found() -> None:
@@ -74,7 +73,7 @@ def test_every_kind_of_preparation_says_what_validation_and_test_share_with_trai
     write(tmp_path, train=ROWS[:5], valid=[*ROWS[5:], ROWS[0]], test=[ROWS[1].upper().replace("\tA", "\ta"), ROWS[6]])
     valid, test = told(PREPARE[task], tmp_path, "valid.tsv", task=task)
     assert valid.startswith("validation data: 1 of 3 texts (33.3%) also in the training data, 1 word for word and 0")
-    assert test.startswith("test data: 1 of 2 texts (50.0%) also in the training data, 0 word for word and 1 but")
+    assert test.startswith("test data: 1 of 2 texts (50.0%) also in the training data, 0 word for word and 1 except")
 
 
 def test_nothing_is_said_of_clean_data_and_a_lost_test_set_stops_nothing(tmp_path) -> None:
@@ -84,7 +83,7 @@ def test_nothing_is_said_of_clean_data_and_a_lost_test_set_stops_nothing(tmp_pat
     (tmp_path / "train.tsv").write_text("".join(f"{row}\n" for row in ROWS[:4]))
     [line] = told(Classification.prepare, tmp_path, "valid.tsv", task="classification")
     assert line.startswith("test data: not compared with the training data: ")
-    assert "test.tsv: there is no such file" in line
+    assert "test.tsv: no such file" in line
 
 
 def test_a_test_set_alone_is_not_compared_with_itself(tmp_path) -> None:

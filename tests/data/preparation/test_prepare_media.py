@@ -1,4 +1,4 @@
-"""Pictures and sounds are read once: a bad file is named or skipped, and nothing old is taken for new."""
+"""Pictures and audio files are read once: a bad file is named or skipped, and nothing old is taken for new."""
 
 import shutil
 import threading
@@ -10,7 +10,7 @@ import pytest
 from heedful.config.schema import Recipe
 from heedful.data.preparation.media import prepare_media, read_files
 from heedful.data.preparation.prepared_data import PreparedData
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.media_files import MediaFile
 from heedful.data.stores import MediaStore
 from heedful.errors import InputError
@@ -62,7 +62,7 @@ def test_each_corpus_has_a_store_and_a_weight(files):
 @pytest.mark.parametrize("part", ["train", "valid"])
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "the file is empty"), (b"no picture", "it is no picture"), (None, "there is no such file")],
+    [(b"", "the file is empty"), (b"no picture", "not an image"), (None, "no such file")],
 )
 def test_a_file_that_cannot_be_read_is_named(part, content, message, files):
     bad = files / part / "right/03.png"
@@ -91,12 +91,12 @@ def test_bad_training_files_may_be_skipped_and_are_counted(files):
     data = prepared(recipe(TASK, files, data={"bad_files": "skip"}), said)
     assert len(data.train[0]) == 31
     assert data.report.counts == {"bad file": 2}
-    first = f"{files}/train/left/00.png: the file is empty; take it out, or save it again"
+    first = f"{files}/train/left/00.png: the file is empty; remove it, or save it again"
     assert data.report.examples == {"bad file": first}
     assert f"train: 31 files, 2 dropped: 2 for bad file (first: {first})" in said
     again: list[str] = []
     assert prepared(recipe(TASK, files, data={"bad_files": "skip"}), again).report == data.report
-    assert any("used again" in line for line in again)
+    assert any("prepared earlier" in line for line in again)
 
 
 def test_a_file_that_is_named_and_not_there_may_be_skipped(files):
@@ -111,12 +111,12 @@ def test_a_file_that_is_named_and_not_there_may_be_skipped(files):
 
 def test_bad_validation_files_are_never_skipped(files):
     (files / "valid/left/00.png").write_bytes(b"no picture")
-    with pytest.raises(InputError, match=r"valid/left/00.png: it is no picture"):
+    with pytest.raises(InputError, match=r"valid/left/00.png: not an image"):
         prepared(recipe(TASK, files, data={"bad_files": "skip"}))
     alone = recipe(
         TASK, files, data={"bad_files": "skip", "train": [{"source": "valid"}], "valid": {"source": "valid"}}
     )
-    with pytest.raises(InputError, match=r"valid/left/00.png: it is no picture"):
+    with pytest.raises(InputError, match=r"valid/left/00.png: not an image"):
         prepared(alone)
 
 
@@ -201,7 +201,7 @@ def test_data_is_prepared_again_if_what_it_depends_on_has_changed(change, files)
     before = prepared(settings)
     said: list[str] = []
     after = prepared(change(files, settings), said)
-    assert not any("used again" in line for line in said)
+    assert not any("prepared earlier" in line for line in said)
     contents = [[*map(store.content, range(len(store)))] for store in (*after.train, after.valid)]
     assert len(contents) == len(before.train) + 1
 
@@ -212,7 +212,7 @@ def test_data_is_used_again_if_nothing_has_changed_that_it_depends_on(change, fi
     before = prepared(settings)
     said: list[str] = []
     after = prepared(change(files, settings), said)
-    assert any("used again" in line for line in said)
+    assert any("prepared earlier" in line for line in said)
     assert after.digest == before.digest
 
 
@@ -229,7 +229,7 @@ def test_a_changed_byte_of_prepared_data_is_noticed_and_mended(files):
 
 
 def test_no_training_data_is_told_before_anything_is_read(files):
-    with pytest.raises(InputError, match=r"the recipe names no training data; give it a \[\[data.train\]\]"):
+    with pytest.raises(InputError, match=r"the recipe has no training data; add a \[\[data.train\]\]"):
         prepared(recipe(TASK, files, data={"train": []}))
 
 

@@ -182,7 +182,7 @@ def test_prepared_data_is_used_again(recipe, folder, told):
     first = prepare_pairs(recipe, folder, told.append)
     before = {path: path.stat().st_ino for path in folder.rglob("*")}
     again = prepare_pairs(recipe, folder, told.append)
-    assert told[-1] == f"{folder}: prepared before, used again"
+    assert told[-1] == f"{folder}: using the data prepared earlier"
     assert {path: path.stat().st_ino for path in folder.rglob("*")} == before
     assert again.digest == first.digest == data_digest(recipe)
     assert [store.ids.tolist() for store in again.train] == [store.ids.tolist() for store in first.train]
@@ -286,12 +286,12 @@ def test_a_tokenizer_that_is_there_is_used(recipe, folder, told, tmp_path):
     assert prepared.digest != trained.digest
 
 
-@pytest.mark.parametrize(("joint", "problem"), [(True, "a vocabulary for each"), (False, "one vocabulary")])
+@pytest.mark.parametrize(("joint", "problem"), [(True, "two vocabularies"), (False, "one vocabulary")])
 def test_a_tokenizer_of_the_other_layout_is_refused(recipe, folder, told, tmp_path, joint, problem):
     other = replace(recipe, tokenizer=replace(recipe.tokenizer, joint=not joint))
     prepare_pairs(other, folder, told.append).tokenizers.save(tmp_path / "tokenizer")
     wrong = replace(recipe, tokenizer=replace(recipe.tokenizer, joint=joint, path=str(tmp_path / "tokenizer")))
-    with pytest.raises(InputError, match=f"holds {problem}.*set tokenizer.joint = {str(not joint).lower()}"):
+    with pytest.raises(InputError, match=f"has {problem}.*set tokenizer.joint = {str(not joint).lower()}"):
         prepare_pairs(wrong, tmp_path / "other", told.append)
 
 
@@ -320,7 +320,7 @@ def test_a_pipe_is_refused_without_reading_it(recipe, folder, told):
     path = Path(recipe.data.root) / "large.en"
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(InputError, match="not a plain file"):
+    with pytest.raises(InputError, match="not a regular file"):
         prepare_pairs(recipe, folder, told.append)
 
 
@@ -332,7 +332,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(recipe, folder, told, 
     for name, text in content.items():
         (folder / name).write_text(text)
     before = contents(folder)
-    with pytest.raises(InputError, match="not a folder of prepared data"):
+    with pytest.raises(InputError, match="not a folder with prepared data"):
         prepare_pairs(recipe, folder, told.append)
     assert contents(folder) == before
 
@@ -344,7 +344,7 @@ def test_an_empty_folder_is_filled(recipe, folder, told):
 
 def test_a_file_in_the_place_of_the_folder_is_left_alone(recipe, folder, told):
     folder.write_text("precious")
-    with pytest.raises(InputError, match="not a folder of prepared data"):
+    with pytest.raises(InputError, match="not a folder with prepared data"):
         prepare_pairs(recipe, folder, told.append)
     assert folder.read_text() == "precious"
 

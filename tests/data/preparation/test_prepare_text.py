@@ -48,15 +48,15 @@ def test_every_document_is_kept_with_all_its_tokens(recipe, tmp_path):
 
 def test_what_was_prepared_is_used_again_until_something_changes(recipe, tmp_path):
     first, told = prepared(recipe, tmp_path)
-    assert not any("used again" in line for line in told)
+    assert not any("prepared earlier" in line for line in told)
     longer = replace(recipe, data=replace(recipe.data, max_length=97, cross_documents=False))
     for same in (recipe, longer):
         again, told = prepared(same, tmp_path)
-        assert "used again" in told[0]
+        assert "prepared earlier" in told[0]
         assert (again.digest, again.report.to_dict()) == (first.digest, first.report.to_dict())
     (tmp_path / "train.txt").write_text(TEXT + "Four!\n")
     changed, told = prepared(recipe, tmp_path)
-    assert not any("used again" in line for line in told)
+    assert not any("prepared earlier" in line for line in told)
     assert changed.digest != first.digest
     assert len(changed.train[0].ids) > len(first.train[0].ids)
 
@@ -71,20 +71,20 @@ def test_damage_is_mended_and_a_strange_folder_is_left_alone(recipe, tmp_path):
     assert (again.digest, ids.read_bytes()) == (first.digest, whole)
     (tmp_path / "data" / "report.json").write_text("mine")
     again, told = prepared(recipe, tmp_path)
-    assert "prepared again (report.json does not hold what was saved)" in told[0]
+    assert "prepared again (report.json does not match its checksum)" in told[0]
     assert (again.digest, ids.read_bytes()) == (first.digest, whole)
     (tmp_path / "data" / "report.json").write_text("mine")
     (tmp_path / "data" / "thesis.txt").write_text("precious")
-    with pytest.raises(InputError, match="not a folder of prepared data"):
+    with pytest.raises(InputError, match="not a folder with prepared data"):
         prepared(recipe, tmp_path)
 
 
 def test_what_cannot_be_one_text_is_refused(recipe, tmp_path):
     (tmp_path / "blank.txt").write_text("\n \n")
     cases = (
-        ((), r"names no training text; give it a \[\[data\.train\]\]"),
+        ((), r"has no training text; add a \[\[data\.train\]\]"),
         ((CorpusConfig(source="train.txt", weight=2.0),), "train.txt: weight = 2.0; running text is read once"),
-        ((CorpusConfig(source="blank.txt"),), "blank.txt: no text is left"),
+        ((CorpusConfig(source="blank.txt"),), "blank.txt: no texts are left"),
         ((CorpusConfig(source="lost.txt"),), "lost.txt"),
     )
     for train, message in cases:
@@ -97,7 +97,7 @@ def test_a_tokenizer_of_two_languages_is_not_one(recipe, tmp_path):
     tokenizers = [train_tokenizer(["a b"], TokenizerConfig(kind=kind, vocab_size=307)) for kind in ("byte", "word")]
     TokenizerPair(*tokenizers).save(tmp_path / "pair")
     TokenizerPair(tokenizers[0], tokenizers[0]).save(tmp_path / "one")
-    with pytest.raises(InputError, match="holds a tokenizer for each of two languages"):
+    with pytest.raises(InputError, match="contains a tokenizer for each of two languages"):
         one_tokenizer(replace(recipe, tokenizer=TokenizerConfig(path=str(tmp_path / "pair"))), [], print)
     found = one_tokenizer(replace(recipe, tokenizer=TokenizerConfig(path=str(tmp_path / "one"))), [], print)
     assert found.source.digest == tokenizers[0].digest

@@ -26,7 +26,7 @@ def prepare(text: Path) -> list[str]:
 def test_text_that_changes_while_it_is_prepared_leaves_nothing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = text / "train.src"
     monkeypatch.setattr(prepared_data, "report_overlap", lambda *_: source.write_text("w1\n" * 7))
-    with pytest.raises(InputError, match="was changed while it was prepared: give the same command again"):
+    with pytest.raises(InputError, match="changed while it was being prepared; run the same command again"):
         prepare(text)
     assert not (text / "data").exists()
 
@@ -36,7 +36,7 @@ def test_data_with_a_damaged_report_is_prepared_again(report: str, text: Path) -
     prepare(text)
     before = (text / "data/train-0/ids.bin").read_bytes()
     (text / "data/report.json").write_text(report)
-    assert any("prepared again (report.json does not hold what was saved)" in line for line in prepare(text))
+    assert any("prepared again (report.json does not match its checksum)" in line for line in prepare(text))
     assert (text / "data/train-0/ids.bin").read_bytes() == before
 
 
@@ -44,7 +44,7 @@ def test_a_folder_of_something_else_stays_even_with_a_report(text: Path) -> None
     (text / "data").mkdir()
     (text / "data/report.json").write_text("")
     (text / "data/thesis.tex").write_text("dear to me")
-    with pytest.raises(InputError, match="not a folder of prepared data"):
+    with pytest.raises(InputError, match="not a folder with prepared data"):
         prepare(text)
     assert (text / "data/thesis.tex").read_text() == "dear to me"
 

@@ -10,8 +10,8 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import SentencePair, find_drift, read_pairs
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.files import BadUtf8
-from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
 
 TWO_FILES = CorpusConfig(source="a.en", target="a.de")
@@ -182,14 +182,14 @@ def test_tables_are_read_by_column_name_or_number(folder, text, fields, expected
 @pytest.mark.parametrize(
     ("text", "fields", "problem"),
     [
-        ("one\teins\ntwo\n", {}, r"a\.tsv, line 2: this row is broken: it has 1 column"),
-        ("one\teins\n\ntwo\tzwei\n", {}, r"a\.tsv, line 2: this row is broken"),
+        ("one\teins\ntwo\n", {}, r"a\.tsv, line 2: malformed row: 1 column"),
+        ("one\teins\n\ntwo\tzwei\n", {}, r"a\.tsv, line 2: malformed row"),
         ("one eins\n", {}, r"a\.tsv, line 1: 1 column"),
         ("source\teins\n", {}, r"no column is named 'target'; the first line has 'source', 'eins'"),
         (
             "id\ten\tde\n7\tone\teins\n",
             {},
-            r"'id' stands where the text should be; the first line has 'id', 'en', 'de'",
+            r"'id' is read as the text; the first line has 'id', 'en', 'de'",
         ),
         ("one\teins\n", {"source_field": "en", "target_field": "de"}, r"no column is named 'en'.*source_field"),
         ("one\teins\n", {"source_field": "0", "target_field": "2"}, r"no column is named '0'"),
@@ -231,7 +231,7 @@ def test_objects_are_read_by_key(folder):
         ('{"source": null, "target": "eins"}', "'source' is null"),
         pytest.param("[" * 100_003, "not JSON", id="deep"),
         pytest.param('{"source": ' + "9" * 5003 + "}", "not JSON", id="number"),
-        ('{"source": "\\ud800", "target": "eins"}', "holds a lone surrogate (U+D800)"),
+        ('{"source": "\\ud800", "target": "eins"}', "contains a lone surrogate (U+D800)"),
     ],
 )
 def test_broken_objects_are_refused_with_file_and_line(folder, line, problem):
@@ -256,7 +256,7 @@ def test_bad_text_inside_one_file_is_dropped_and_counted(folder, name, corpus):
 
 @pytest.mark.parametrize("name", ["a.en", "a.en.gz", "a", "a.dat", "tsv"])
 def test_one_file_of_unknown_kind_is_refused(folder, name):
-    with pytest.raises(InputError, match=r"\.tsv, \.csv or \.jsonl.*name the file of the other as target"):
+    with pytest.raises(InputError, match=r"\.tsv, \.csv or \.jsonl.*give the file of the other as target"):
         next(read_pairs(CorpusConfig(source=name), folder()))
 
 
@@ -264,7 +264,7 @@ def test_one_file_of_unknown_kind_is_refused(folder, name):
 def test_a_missing_file_is_named(folder, missing, tmp_path):
     data = folder(a_en="one\n", a_de="eins\n")
     (tmp_path / missing).unlink()
-    with pytest.raises(InputError, match=f"{re.escape(missing)}: there is no such file"):
+    with pytest.raises(InputError, match=f"{re.escape(missing)}: no such file"):
         next(read_pairs(TWO_FILES, data))
 
 
@@ -277,7 +277,7 @@ def test_absolute_names_do_not_start_at_the_root(folder, tmp_path):
 def test_a_pipe_is_refused_because_it_can_be_read_only_once(folder, tmp_path):
     data = folder(a_de="eins\n")
     os.mkfifo(tmp_path / "a.en")
-    with pytest.raises(InputError, match=r"a\.en: not a plain file.*save it to a file"):
+    with pytest.raises(InputError, match=r"a\.en: not a regular file.*save it to a file"):
         next(read_pairs(TWO_FILES, data))
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig
 from heedful.data.readers.corpus import context, read_replies
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.labelled import read_texts
-from heedful.data.readers.text_columns import WantedTexts, choose_columns
+from heedful.data.readers.text_columns import TextRequest, choose_columns
 from heedful.errors import InputError
 
 
@@ -74,7 +74,7 @@ def test_a_message_without_text_is_refused_with_its_line(tmp_path):
 def test_turns_of_a_row_are_what_a_model_of_dialogues_replies_to(tmp_path, name, said, text):
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps({"id": number, name: said}) + "\n" for number in range(3)))
-    wanted = WantedTexts(("source",), turns=True)
+    wanted = TextRequest(("source",), turns=True)
     if name == "source" or len(said) > 1:
         fields = choose_columns(path, wanted).fields
         assert fields == (name,)
@@ -116,7 +116,7 @@ def test_bad_utf8_takes_the_whole_line_and_is_counted(tmp_path):
     assert read(tmp_path, rows, report=report, bad_utf8="skip") == [(2, "a", "b")]
     assert report.counts == {"bad UTF-8": 1}
     assert read(tmp_path, rows, bad_utf8="replace")[0][2] == "\ufffd" * 3
-    with pytest.raises(InputError, match=r"d.jsonl, line 1: holds a lone surrogate"):
+    with pytest.raises(InputError, match=r"d.jsonl, line 1: contains a lone surrogate"):
         read(tmp_path, rows)
 
 

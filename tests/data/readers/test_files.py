@@ -91,7 +91,12 @@ def test_any_bytes_keep_their_line_count_or_are_refused(content):
 def test_bad_utf8_is_named_with_file_line_byte_and_remedy(write):
     path = write(b"fine\nna\xefve\n")
     with pytest.raises(InputError, match=r"text\.en, line 2, byte 3: 0xEF .*iconv.*data\.bad_utf8"):
-        list(read_lines(path))
+        list(read_lines(path, bad_utf8="error"))
+
+
+def test_bad_utf8_outside_of_recipes_is_not_explained_by_a_setting(write):
+    with pytest.raises(InputError, match=r"0xEF is not valid UTF-8; convert the file [^.]*$"):
+        list(read_lines(write(b"fine\nna\xefve\n")))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_bad_utf8_is_named_with_file_line_byte_and_remedy(write):
 )
 def test_bad_utf8_is_skipped_or_replaced_on_demand(write, bad):
     path = write(b"one\n" + bad + b"\r\nthree\n")
-    with pytest.raises(InputError, match=r"line 2[,:] (byte|holds a lone surrogate)"):
+    with pytest.raises(InputError, match=r"line 2[,:] (byte|contains a lone surrogate)"):
         list(read_lines(path))
     assert list(read_lines(path, bad_utf8="skip")) == ["one", "three"]
     first, replaced, last = read_lines(path, bad_utf8="replace")
@@ -120,14 +125,14 @@ def test_bad_utf8_is_skipped_or_replaced_on_demand(write, bad):
         (b"\xd0\xcf\x11\xe0\xa1", "Word or Excel"),
         (b"{\\rtf1\\ansi", "RTF"),
         (b"PAR1\x15", "Parquet"),
-        (b"RIFF\x24\x08\0\0WAVEfmt ", "a sound or a video; give a folder"),
-        (b"RIFF\x24\x08\0\0AVI LIST", "a sound or a video"),
-        (b"\0\0\0\x1cftypM4A ", "a sound or a video"),
-        (b"\0\0\0\x14ftypqt  ", "a sound or a video"),
-        (b"\x1a\x45\xdf\xa3\x9f", "a sound or a video"),
-        (b"ID3\x04\0", "a sound or a video"),
-        (b"fLaC\0\0", "a sound or a video"),
-        (b"OggS\0\x02", "a sound or a video"),
+        (b"RIFF\x24\x08\0\0WAVEfmt ", "an audio file or a video; give a folder"),
+        (b"RIFF\x24\x08\0\0AVI LIST", "an audio file or a video"),
+        (b"\0\0\0\x1cftypM4A ", "an audio file or a video"),
+        (b"\0\0\0\x14ftypqt  ", "an audio file or a video"),
+        (b"\x1a\x45\xdf\xa3\x9f", "an audio file or a video"),
+        (b"ID3\x04\0", "an audio file or a video"),
+        (b"fLaC\0\0", "an audio file or a video"),
+        (b"OggS\0\x02", "an audio file or a video"),
         (b"\x89PNG\r\n", "an image"),
         (b"PK\x03\x04rest", "zip"),
     ],
@@ -143,13 +148,15 @@ def test_files_that_cannot_be_read_are_named(tmp_path, write):
     broken = {
         tmp_path / "missing.en": "no such file",
         tmp_path: "is a folder",
-        **{write(b"plain text\n", f"plain.en{ending}"): f"not a sound {ending}" for ending in (".gz", ".bz2", ".xz")},
-        write(bz2.compress(os.urandom(5003))[:-11], "short.en.bz2"): "ends too early",
-        write(lzma.compress(os.urandom(5003))[:-11], "short.en.xz"): "ends too early",
-        write(whole[:-11], "short.en.gz"): "ends too early",
-        write(whole[:1009] + bytes([whole[1009] ^ 255]) + whole[1010:], "flipped.en.gz"): "not a sound|not valid UTF-8",
-        write(whole + b"garbage", "long.en.gz"): "not a sound|not valid UTF-8",
-        write(b"file", "file") / "below.en": "there is no such file; .* is a file, not a folder",
+        **{write(b"plain text\n", f"plain.en{ending}"): f"not a valid {ending}" for ending in (".gz", ".bz2", ".xz")},
+        write(bz2.compress(os.urandom(5003))[:-11], "short.en.bz2"): "is truncated",
+        write(lzma.compress(os.urandom(5003))[:-11], "short.en.xz"): "is truncated",
+        write(whole[:-11], "short.en.gz"): "is truncated",
+        write(
+            whole[:1009] + bytes([whole[1009] ^ 255]) + whole[1010:], "flipped.en.gz"
+        ): "not a valid .* file|not valid UTF-8",
+        write(whole + b"garbage", "long.en.gz"): "not a valid .* file|not valid UTF-8",
+        write(b"file", "file") / "below.en": "no such file; .* is a file, not a folder",
         Path("nul\0.en"): "not a file name",
     }
     for path, problem in broken.items():
@@ -220,7 +227,7 @@ def test_an_unfinished_reading_closes_its_file(write):
 def test_line_ends_of_old_macs_are_refused_by_name(write, compress):
     lines = b"one fish\rtwo fish\rred fish\r"
     for content in (lines, lines.removesuffix(b"\r"), lines.replace(b" ", b"\t")):
-        with pytest.raises(InputError, match=r"text\.en: its lines end in carriage returns alone.*line feeds; convert"):
+        with pytest.raises(InputError, match=r"text\.en: its lines end in carriage returns only.*line feeds; convert"):
             list(read_lines(write(compress(content))))
     assert list(read_lines(write(compress(b"one\rfish")))) == ["one\rfish"]
     assert list(read_lines(write(compress(b"one\rtwo\rfish\nred")))) == ["one\rtwo\rfish", "red"]
@@ -228,6 +235,6 @@ def test_line_ends_of_old_macs_are_refused_by_name(write, compress):
 
 
 def test_half_a_character_is_called_so_and_not_another_encoding(write):
-    with pytest.raises(InputError, match=r"line 2: holds a lone surrogate \(U\+D83D\).*bad_utf8") as caught:
-        list(read_lines(write(b"one\ntwo \xed\xa0\xbd\n")))
+    with pytest.raises(InputError, match=r"line 2: contains a lone surrogate \(U\+D83D\).*bad_utf8") as caught:
+        list(read_lines(write(b"one\ntwo \xed\xa0\xbd\n"), bad_utf8="error"))
     assert "iconv" not in str(caught.value)

@@ -40,7 +40,7 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path):
     tree(tmp_path, "all/a/1")
     (tmp_path / "all/b").symlink_to(tmp_path / "unmounted")
     for read in (names, visible_folders):
-        with pytest.raises(InputError, match="all/b: this link leads to what is not there; mend it, or take it out"):
+        with pytest.raises(InputError, match="all/b: broken link: its target does not exist; fix or remove it"):
             read(tmp_path / "all")
 
 

@@ -8,7 +8,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.columns import columns_of, is_header
 from heedful.data.readers.corpus import SentencePair, read_pairs, read_rows
 from heedful.data.readers.documents import read_documents
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.labelled import labels_of, read_labelled
 from heedful.errors import InputError
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.filters import DropReport
-from heedful.data.readers.labelled import MOST_LABELS, Example, ScoredText, labels_of, read_labelled, read_scored
+from heedful.data.readers.drop_report import DropReport
+from heedful.data.readers.labelled import MAX_LABELS, Example, ScoredText, labels_of, read_labelled, read_scored
 from heedful.errors import InputError
 
 
@@ -81,7 +81,7 @@ def test_text_and_label_may_stand_in_two_files(corpus, tmp_path):
 def test_a_lost_label_is_not_searched_for_by_length(corpus, tmp_path):
     corpus("labels", "x\n" * 12)
     texts = corpus("texts", "one\n" * 7 + "a longer text\n" * 6, target=str(tmp_path / "labels"))
-    with pytest.raises(InputError, match=r"has 13 lines and .*labels has 12; line n of one must belong") as caught:
+    with pytest.raises(InputError, match=r"has 13 lines, but .*labels has 12; line n of one must correspond") as caught:
         list(read_labelled(texts, DataConfig()))
     assert "about line" not in str(caught.value)
 
@@ -148,12 +148,12 @@ def test_labels_that_the_recipe_names_stand_as_they_are():
 
 
 def test_one_class_is_refused(corpus):
-    with pytest.raises(InputError, match=r"0\.tsv: classification needs two classes or more, not \['a'\]"):
+    with pytest.raises(InputError, match=r"0\.tsv: classification needs at least two classes, not \['a'\]"):
         labels(corpus, "a,a")
 
 
 def test_suspiciously_many_classes_are_refused_where_they_become_too_many(corpus):
-    many = [str(i) for i in range(MOST_LABELS)]
-    assert len(labels(corpus, ",".join(many))) == MOST_LABELS
-    with pytest.raises(InputError, match=r"1\.tsv, line 2: more than 1,000 different labels.*'y'; is target_field"):
+    many = [str(i) for i in range(MAX_LABELS)]
+    assert len(labels(corpus, ",".join(many))) == MAX_LABELS
+    with pytest.raises(InputError, match=r"1\.tsv, line 2: more than 1,000 distinct labels.*'y'; is target_field"):
         labels(corpus, ",".join(many), "0,y,z")

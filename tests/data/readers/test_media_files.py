@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.media_files import (
     MediaFile,
     files_below,
@@ -50,7 +50,7 @@ def test_each_folder_is_a_class_and_files_are_in_the_order_of_classes_and_names(
 
 def test_a_class_whose_name_is_no_text_is_told(tmp_path):
     (touch(tmp_path / "all", "cat/a.png", "cafe/b.png") / "cafe").rename(tmp_path / "all" / os.fsdecode(b"caf\xe9"))
-    with pytest.raises(InputError, match=r"'caf.udce9' is a class, and its name has bytes that are no UTF-8"):
+    with pytest.raises(InputError, match=r"'caf.udce9' is a class, but its name has bytes that are not UTF-8"):
         found(tmp_path)
 
 
@@ -90,7 +90,7 @@ def test_parts_that_meet_share_nothing_and_leave_nothing_out_in_any_class(tmp_pa
 
 def test_a_part_without_a_file_of_some_class_is_refused_with_the_class(tmp_path):
     touch(tmp_path / "all", *(f"cat/{i}.png" for i in range(13)), "dog/1.png")
-    with pytest.raises(InputError, match=r"all: part \(0.0, 0.9\) holds none of its 1 files of the class 'dog'"):
+    with pytest.raises(InputError, match=r"all: part \(0.0, 0.9\) contains none of its 1 files of the class 'dog'"):
         found(tmp_path, part=(0.0, 0.9))
 
 
@@ -145,10 +145,10 @@ def test_an_absolute_name_in_a_table_is_taken_as_it_is(tmp_path):
     [
         ("list.tsv", "source\ttarget\na.png\n", r"list.tsv, line 2: .*"),
         ("list.jsonl", '{"source": "a.png"}\n', r"list.jsonl, line 1: .*target"),
-        ("list.zip", "", r"list.zip: pictures come from a folder .* or from one table \(.tsv, .csv, .jsonl, .txt\)"),
-        ("all/cat.png", "", r"all: holds no folders with pictures \(.png, .jpg.*\); put those of each class into"),
-        ("all/cat/a.wav", "", r"all: holds no folders with pictures"),
-        ("other", "", r"all: there is no such folder or table; correct the name, or give --data FOLDER"),
+        ("list.zip", "", r"list.zip: images come from a folder .* or from one table \(.tsv, .csv, .jsonl, .txt\)"),
+        ("all/cat.png", "", r"all: contains no folders with images \(.png, .jpg.*\); put those of each class into"),
+        ("all/cat/a.wav", "", r"all: contains no folders with images"),
+        ("other", "", r"all: no such folder or table; correct the name, or give --data FOLDER"),
     ],
 )
 def test_what_is_no_folder_of_classes_and_no_table_is_refused(name, content, message, tmp_path):
@@ -160,7 +160,7 @@ def test_what_is_no_folder_of_classes_and_no_table_is_refused(name, content, mes
 
 def test_two_files_line_by_line_are_refused(tmp_path):
     touch(tmp_path, "list.tsv", "labels.tsv")
-    with pytest.raises(InputError, match="pictures come from a folder with a folder for each class"):
+    with pytest.raises(InputError, match="images come from a folder with a folder for each class"):
         found(tmp_path, source="list.tsv", target="labels.tsv")
 
 
@@ -174,10 +174,10 @@ def test_the_bytes_of_a_file_are_read_or_its_place_is_told(tmp_path):
     touch(tmp_path, "a.png")
     corpus = CorpusConfig(source="list.tsv")
     assert read_content(MediaFile(tmp_path / "a.png", "cat", 3), corpus) == b"a.png"
-    with pytest.raises(InputError, match=r"list.tsv, line 7: .*b.png: there is no such file"):
+    with pytest.raises(InputError, match=r"list.tsv, line 7: .*b.png: no such file"):
         read_content(MediaFile(tmp_path / "b.png", "cat", 7), corpus)
     (tmp_path / "c.png").touch()
-    with pytest.raises(InputError, match=r"^/.*c.png: the file is empty; take it out, or save it again"):
+    with pytest.raises(InputError, match=r"^/.*c.png: the file is empty; remove it, or save it again"):
         read_content(MediaFile(tmp_path / "c.png", "cat", None), corpus)
 
 
@@ -195,11 +195,11 @@ def test_classes_are_those_of_all_training_files_unless_they_are_named(tmp_path)
 
 def test_one_class_or_more_than_a_thousand_are_refused(tmp_path):
     touch(tmp_path / "one", "cat/a.png")
-    with pytest.raises(InputError, match=r"one: classification needs two classes or more, not \['cat'\]"):
+    with pytest.raises(InputError, match=r"one: classification needs at least two classes, not \['cat'\]"):
         media_labels(with_train(tmp_path, "one"))
     rows = "".join(f"{number}.png\tname {number}\n" for number in range(1001))
     (tmp_path / "list.tsv").write_text("source\ttarget\n" + rows)
-    with pytest.raises(InputError, match=r"list.tsv, line 1002: .*1000.png: more than 1,000 different labels"):
+    with pytest.raises(InputError, match=r"list.tsv, line 1002: .*1000.png: more than 1,000 distinct labels"):
         media_labels(with_train(tmp_path, "list.tsv"))
 
 
@@ -215,4 +215,5 @@ def test_files_of_other_kinds_are_counted_by_kind(modality, own, tmp_path):
         (tmp_path / name).write_bytes(b"x")
     said = f"{tmp_path}: 4 files of other kinds are left out: 2 .svg, "
     assert other_files(tmp_path, modality).startswith(said)
-    assert sorted(other_files(tmp_path, modality).removeprefix(said).split(", ")) == ["1 .pdf", "1 without an ending"]
+    kinds = other_files(tmp_path, modality).removeprefix(said).split(", ")
+    assert sorted(kinds) == ["1 .pdf", "1 without an extension"]

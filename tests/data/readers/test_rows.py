@@ -8,7 +8,7 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import SentencePair, TableRow, part_of, read_pairs, read_rows
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.errors import InputError
 
 
@@ -62,14 +62,14 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.csv", 'one,1\n"two,2\n3,4\n', r"a\.csv, line 2: not sound CSV"),
-        ("a.csv", 'one,1\n"two"2,3\n', r"line 2: not sound CSV"),
-        pytest.param("a.csv", "x" * 200_003 + ",1\n", "line 1: not sound CSV.*very long texts fit into", id="long"),
-        ("a.csv", "one\ntwo\n", r"line 1: 1 column, but column 2 is wanted; columns are separated by commas"),
+        ("a.csv", 'one,1\n"two,2\n3,4\n', r"a\.csv, line 2: not valid CSV"),
+        ("a.csv", 'one,1\n"two"2,3\n', r"line 2: not valid CSV"),
+        pytest.param("a.csv", "x" * 200_003 + ",1\n", "line 1: not valid CSV.*.jsonl for very long texts", id="long"),
+        ("a.csv", "one\ntwo\n", r"line 1: 1 column, but column 2 is needed; columns are separated by commas"),
         ("a.csv.gz", "one\t1\n", r"line 1: 1 column.*separated by commas"),
         ("a.tsv", "one,1\n", r"line 1: 1 column.*separated by tabs"),
         ("a.csv", b"one,1\ntw\xff,2\n", r"a\.csv, line 2, byte 3"),
-        ("a.dat", "one\n", r"a\.dat: one file holds source, target if its name ends in \.tsv, \.csv, \.jsonl"),
+        ("a.dat", "one\n", r"a\.dat: one file contains source, target if its name ends in \.tsv, \.csv, \.jsonl"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_line(rows, name, text, problem):
@@ -83,11 +83,11 @@ def test_what_is_no_table_is_refused_with_its_line(rows, name, text, problem):
         (
             "a.csv",
             "text,label\none,1\ntwo, too,2\n",
-            r"a\.csv, line 3: .* has 3 columns, .* has 2; .*commas.* in quotes",
+            r"a\.csv, line 3: malformed row: 3 columns, .* has 2; .*Quote text.*commas",
         ),
-        ("a.csv", "text,label\none,1\ntwo\n", r"line 3: this row is broken: it has 1 column, and the first row has 2"),
-        ("a.tsv", "text\tlabel\none\ttwo\t1\n", r"line 2: this row is broken: it has 3 columns.* 2; .* fit into \.csv"),
-        ("a.tsv", "text\tlabel\tid\none\n", r"line 2: this row is broken: it has 1 column, and the first row has 3"),
+        ("a.csv", "text,label\none,1\ntwo\n", r"line 3: malformed row: 1 column, but the first row has 2"),
+        ("a.tsv", "text\tlabel\none\ttwo\t1\n", r"line 2: malformed row: 3 columns.* 2; .* use \.csv"),
+        ("a.tsv", "text\tlabel\tid\none\n", r"line 2: malformed row: 1 column, but the first row has 3"),
     ],
 )
 def test_a_row_that_is_shorter_or_longer_than_the_first_is_called_broken(rows, name, text, problem):
@@ -131,24 +131,24 @@ def test_a_label_in_json_that_is_missing_is_empty(rows, value):
 
 @pytest.mark.parametrize(("value", "kind"), [([1], "list"), ({"x": 1}, "object")])
 def test_a_label_in_json_is_nothing_else(rows, value, kind):
-    with pytest.raises(InputError, match=f"line 1: the value of 'b' is a JSON {kind}, not text; name another key"):
+    with pytest.raises(InputError, match=f"line 1: the value of 'b' is a JSON {kind}, not text; choose another key"):
         rows("a.jsonl", json.dumps({"a": "one", "b": value}), ("a", "b"), label="b")
 
 
-@pytest.mark.parametrize(("value", "kind"), [(1, "number"), (0.5, "number"), (True, "truth value")])
+@pytest.mark.parametrize(("value", "kind"), [(1, "number"), (0.5, "number"), (True, "boolean")])
 def test_a_text_in_json_is_no_number(rows, value, kind):
     with pytest.raises(InputError, match=f"the value of 'a' is a JSON {kind}, not text; put it in quotes"):
         rows("a.jsonl", json.dumps({"a": value, "b": 2}), ("a", "b"), label="b")
 
 
 def test_a_table_among_json_is_called_one(rows):
-    with pytest.raises(InputError, match=r"a\.jsonl: it seems to have 2 columns with tabs .* name that ends in \.tsv"):
+    with pytest.raises(InputError, match=r"a\.jsonl: it seems to have 2 columns separated by tabs, .* ends in \.tsv"):
         rows("a.jsonl", "a\tb\none\t1\ntwo\t2\n", ("a", "b"))
 
 
 @pytest.mark.parametrize("value", ["null", "NaN"])
 def test_a_text_in_json_that_is_missing_is_to_be_filled_in(rows, value):
-    with pytest.raises(InputError, match=r"line 1: the value of 'a' is null, .*; fill it in, or take the line out"):
+    with pytest.raises(InputError, match=r"line 1: the value of 'a' is null, .*; fill it in, or remove the line"):
         rows("a.jsonl", f'{{"a": {value}, "b": 2}}', ("a", "b"), label="b")
 
 
@@ -179,18 +179,18 @@ def test_a_part_of_two_files_counts_rows_and_keeps_their_lines(tmp_path):
 
 
 def test_two_files_have_no_third_field(tmp_path):
-    with pytest.raises(InputError, match="two files hold two fields, not source, pair, target"):
+    with pytest.raises(InputError, match="two files contain two fields, not source, pair, target"):
         list(read_rows(CorpusConfig(source="a", target="b"), DataConfig(root=str(tmp_path)), THREE))
 
 
 @pytest.mark.parametrize("part", [(0.5, 0.5), (0.7, 0.2), (-0.1, 1.0), (0.0, 1.1), (float("nan"), 1.0)])
 def test_what_is_no_share_is_refused(part):
-    with pytest.raises(InputError, match="from one share to a larger one"):
+    with pytest.raises(InputError, match="give two shares from 0 to 1, the smaller first"):
         part_of(CorpusConfig(source="a.tsv", part=part), 7, "rows")
 
 
 def test_a_part_that_holds_nothing_is_refused(rows):
-    with pytest.raises(InputError, match=r"a\.tsv: part \(0\.0, 0\.1\) holds none of its 3 rows"):
+    with pytest.raises(InputError, match=r"a\.tsv: part \(0\.0, 0\.1\) contains none of its 3 rows"):
         rows("a.tsv", "a\t1\nb\t2\nc\t3\n", ("source", "target"), part=(0.0, 0.1))
 
 

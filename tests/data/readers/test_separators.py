@@ -87,7 +87,7 @@ def test_a_table_needs_no_header(tmp_path, separator):
 def test_a_few_broken_rows_do_not_hide_the_separator(tmp_path):
     place = write(tmp_path / "a.csv", table("semicolons", ROWS * 3) + "lost\n" + table("semicolons", ROWS, None))
     assert separator_of(place, "error") == "semicolons"
-    with pytest.raises(InputError, match=r"a\.csv, line 56: this row is broken: .* holds semicolons or line ends is w"):
+    with pytest.raises(InputError, match=r"a\.csv, line 56: malformed row: .* contains semicolons or line breaks"):
         list(read_texts(place, HEADER))
 
 
@@ -130,10 +130,10 @@ def test_the_name_is_believed_where_it_cuts_columns(tmp_path, name, text, separa
 
 
 LYING = {
-    "objects.csv": (OBJECTS, "hold a JSON object a line, where a .csv file has commas .*; .* ends in .jsonl"),
-    "objects.tsv.gz": (OBJECTS, "hold a JSON object a line, where a .tsv file has tabs .*; .* ends in .jsonl"),
-    "commas.jsonl": (table("commas", ROWS), "2 columns with commas between them, .* has a JSON object a line; .*csv"),
-    "tabs.jsonl": (table("tabs", ROWS), "2 columns with tabs between them, .*; .* ends in .tsv"),
+    "objects.csv": (OBJECTS, "contain one JSON object per line, but commas separate .* .csv file; .* ends in .jsonl"),
+    "objects.tsv.gz": (OBJECTS, "contain one JSON object per line, but tabs separate .* .tsv file; .* ends in .jsonl"),
+    "commas.jsonl": (table("commas", ROWS), "2 columns separated by commas, .* one JSON object per line; .*csv"),
+    "tabs.jsonl": (table("tabs", ROWS), "2 columns separated by tabs, .*; .* ends in .tsv"),
 }
 
 

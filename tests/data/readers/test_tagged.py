@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.tagged import Span, Tagged, may_follow, read_tagged, spans, tags_of, with_beginnings
 from heedful.errors import InputError
 
@@ -59,12 +59,12 @@ def test_a_word_may_hold_spaces_between_tabs(tagged):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("alone", "line 3: 'alone' is no word with a tag"),
-        ("word\t", "line 3: .*is no word with a tag"),
-        ("\tO", "line 3: .*is no word with a tag"),
+        ("alone", "line 3: 'alone' is not a word with a tag"),
+        ("word\t", "line 3: .*is not a word with a tag"),
+        ("\tO", "line 3: .*is not a word with a tag"),
         ("# comment inside", "line 3: the tag 'inside' is neither O nor"),
         ("word\tperson", "line 3: the tag 'person' is neither O nor a kind with a prefix"),
-        ("the\tDET", "line 3: .* A tag of single words, such as a part of speech, is written with S: S-DET"),
+        ("the\tDET", "line 3: .* A single-word tag, such as a part of speech, is written with S: S-DET"),
         ("word\tX-person", "line 3: the tag 'X-person'"),
         ("word\tB-", "line 3: the tag 'B-'"),
         ("word\to", "line 3: the tag 'o'"),
@@ -100,7 +100,7 @@ def test_tags_of_single_words_need_no_prefix(tagged, text):
 
 
 def test_tags_with_and_without_a_prefix_do_not_mix(tagged):
-    with pytest.raises(InputError, match=r"line 3: the tag 'B-per' has a prefix, and the first .* 'B_per', has none"):
+    with pytest.raises(InputError, match=r"line 3: the tag 'B-per' has a prefix, but the first .* 'B_per', has none"):
         tagged("Ann B_per\nruns O\nBob B-per\n")
 
 
@@ -214,7 +214,7 @@ def test_the_tags_are_those_of_the_training_data(tmp_path):
     assert tags("bad") == ("O", "B-a", "B-b", "I-b", "S-d")
     assert tags("a", labels=("I-b", "O")) == ("I-b", "O")
     assert tags("a", labels=("DET", "NOUN")) == ("S-DET", "S-NOUN")
-    with pytest.raises(InputError, match="c: tagging needs two tags or more, not \\['O'\\]"):
+    with pytest.raises(InputError, match="c: tagging needs at least two tags, but found \\['O'\\]"):
         tags("c")
     with pytest.raises(InputError, match=r"data\.labels: .person. is neither O nor a kind"):
         tags("a", labels=("O", "person"))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from heedful.data.readers.text_columns import WantedTexts, choose_columns
+from heedful.data.readers.text_columns import TextRequest, choose_columns
 from heedful.errors import InputError
 
 SENTENCES = [f"{word} are words of a sentence" for word in ("these", "those", "many", "some", "few", "all", "no")]
@@ -25,17 +25,17 @@ def write(folder, columns, end):
 @pytest.mark.parametrize(
     ("columns", "wanted", "fields"),
     [
-        ({"sentiment": "+-+-+-+", "review": SENTENCES}, WantedTexts(("source",)), ("review",)),
-        ({"stars": "1234512", "id": "3456789", "x": SENTENCES}, WantedTexts(("source",)), ("x",)),
-        ({"label": ["yes", "no"] * 3 + ["no"], "body": SENTENCES}, WantedTexts(("2",)), ("body",)),
-        ({"answer": ["Good", "bad"], "text": ["fine", "poor"]}, WantedTexts(("q",), labels=("good", "bad")), ("text",)),
-        ({"topic": ["one", "two"], "prompt": ["three", "four"]}, WantedTexts(("x",), target="Topic"), ("prompt",)),
-        ({"de": SENTENCES, "en": SENTENCES}, WantedTexts(("source",), language="en"), ("en",)),
-        ({"German": SENTENCES, "English": SENTENCES}, WantedTexts(("source",), language="de-AT"), ("German",)),
-        ({"summary": SENTENCES, "article": SENTENCES}, WantedTexts(("source",)), ("article",)),
-        ({"context": SENTENCES, "label": "aabbabb", "question": SENTENCES}, WantedTexts(("q", "c")), None),
-        ({"tExT": SENTENCES, "label": "aabbabb", "prompt": SENTENCES}, WantedTexts(("Text",)), ("Text",)),
-        ({"label": "aabbabb", "2020": SENTENCES}, WantedTexts(("text",)), "2020"),
+        ({"sentiment": "+-+-+-+", "review": SENTENCES}, TextRequest(("source",)), ("review",)),
+        ({"stars": "1234512", "id": "3456789", "x": SENTENCES}, TextRequest(("source",)), ("x",)),
+        ({"label": ["yes", "no"] * 3 + ["no"], "body": SENTENCES}, TextRequest(("2",)), ("body",)),
+        ({"answer": ["Good", "bad"], "text": ["fine", "poor"]}, TextRequest(("q",), labels=("good", "bad")), ("text",)),
+        ({"topic": ["one", "two"], "prompt": ["three", "four"]}, TextRequest(("x",), target="Topic"), ("prompt",)),
+        ({"de": SENTENCES, "en": SENTENCES}, TextRequest(("source",), language="en"), ("en",)),
+        ({"German": SENTENCES, "English": SENTENCES}, TextRequest(("source",), language="de-AT"), ("German",)),
+        ({"summary": SENTENCES, "article": SENTENCES}, TextRequest(("source",)), ("article",)),
+        ({"context": SENTENCES, "label": "aabbabb", "question": SENTENCES}, TextRequest(("q", "c")), None),
+        ({"tExT": SENTENCES, "label": "aabbabb", "prompt": SENTENCES}, TextRequest(("Text",)), ("Text",)),
+        ({"label": "aabbabb", "2020": SENTENCES}, TextRequest(("text",)), "2020"),
     ],
 )
 def test_the_column_of_the_text_is_found(tmp_path, columns, wanted, fields, end):
@@ -51,24 +51,24 @@ def test_the_column_of_the_text_is_found(tmp_path, columns, wanted, fields, end)
 @pytest.mark.parametrize(
     ("columns", "why"),
     [
-        ({"title": SENTENCES, "review": SENTENCES}, "several columns may hold the text"),
-        ({"label": "aabbabb", "score": "1234567"}, "no column seems to hold the text"),
+        ({"title": SENTENCES, "review": SENTENCES}, "several columns may contain the text"),
+        ({"label": "aabbabb", "score": "1234567"}, "no column seems to contain the text"),
     ],
 )
 def test_in_doubt_the_columns_are_listed_and_the_option_is_named(tmp_path, columns, why, end):
     first, second = columns
-    with pytest.raises(InputError, match=f"{why}; it has '{first}' .*'{second}' .*--column"):
-        choose_columns(write(tmp_path, columns, end), WantedTexts(("body",)))
+    with pytest.raises(InputError, match=f"{why}; its columns are '{first}' .*'{second}' .*--column"):
+        choose_columns(write(tmp_path, columns, end), TextRequest(("body",)))
 
 
 @pytest.mark.parametrize("end", [".csv", ".tsv", ".jsonl"])
 def test_an_option_comes_first_in_any_case_and_a_slip_is_pointed_out(tmp_path, end):
     file = write(tmp_path, {"Text": SENTENCES, "Other Text": SENTENCES}, end)
-    assert choose_columns(file, WantedTexts(("Text",), ("other text",))).fields == ("Other Text",)
+    assert choose_columns(file, TextRequest(("Text",), ("other text",))).fields == ("Other Text",)
     with pytest.raises(InputError, match=r"no column is named 'x'; it has 'Text', 'Other Text'"):
-        choose_columns(file, WantedTexts(("Text",), ("x",)))
+        choose_columns(file, TextRequest(("Text",), ("x",)))
     with pytest.raises(InputError, match=r"'Oter text' \(did you mean 'Other Text'.*\).*--target-field"):
-        choose_columns(file, WantedTexts(("Text",), ("Oter text",), option="--target-field"))
+        choose_columns(file, TextRequest(("Text",), ("Oter text",), option="--target-field"))
 
 
 @pytest.mark.parametrize("labels", [(), ("x", "y")])
@@ -76,18 +76,18 @@ def test_numbers_of_a_recipe_hold_without_a_header_unless_there_are_labels(tmp_p
     file = tmp_path / "a.tsv"
     file.write_text("".join(f"{'xy'[i % 2]}\t{text}\n" for i, text in enumerate(SENTENCES)))
     for fields in (("source",), ("1",)):
-        assert choose_columns(file, WantedTexts(fields, labels=labels)).fields == ("2",)
-        assert choose_columns(file, WantedTexts(("2",), labels=labels)).guessed is False
+        assert choose_columns(file, TextRequest(fields, labels=labels)).fields == ("2",)
+        assert choose_columns(file, TextRequest(("2",), labels=labels)).guessed is False
     file.write_text("one\ttwo\nthree\tfour\n")
-    assert choose_columns(file, WantedTexts(("source",))).fields == ("1",)
+    assert choose_columns(file, TextRequest(("source",))).fields == ("1",)
     file.write_text("x\ty\ny\tx\n")
     if labels:
-        with pytest.raises(InputError, match="column 1, which the recipe reads, seems to hold labels"):
-            choose_columns(file, WantedTexts(("source",), labels=labels))
+        with pytest.raises(InputError, match="column 1, which the recipe reads, seems to contain labels"):
+            choose_columns(file, TextRequest(("source",), labels=labels))
 
 
 def test_columns_as_many_as_texts_are_the_texts_in_their_order(tmp_path):
     file = tmp_path / "a.tsv"
     file.write_text("w1 w2\tw3\n")
-    assert choose_columns(file, WantedTexts(("source", "pair"))).fields == ("1", "2")
-    assert choose_columns(write(tmp_path, {"xyz": "123"}, ".jsonl"), WantedTexts(("source",))).fields == ("xyz",)
+    assert choose_columns(file, TextRequest(("source", "pair"))).fields == ("1", "2")
+    assert choose_columns(write(tmp_path, {"xyz": "123"}, ".jsonl"), TextRequest(("source",))).fields == ("xyz",)

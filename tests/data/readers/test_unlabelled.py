@@ -6,7 +6,7 @@ import json
 import pytest
 
 from heedful.data.readers.corpus import TableRow
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.labelled import is_table, read_texts
 from heedful.errors import InputError
 
@@ -63,8 +63,8 @@ def test_a_table_without_a_header_is_read_from_its_first_row(tmp_path):
         ("a.csv", "text,label\nx,1\n", r"a\.csv: no column is named 'body'; .* 'text', 'label'.* --column"),
         ("a.jsonl", '{"text": "x"}', r"a\.jsonl, line 1: no key 'body'; it has 'text'.* --column"),
         ("a.jsonl", '{"body": 3}', r"a\.jsonl, line 1: the value of 'body' is a JSON number, not text"),
-        ("a.csv", '{"body": "x"}\n', r"a\.csv: it seems to hold a JSON object a line"),
-        ("a.tsv", "text\tbody\nx\n", r"a\.tsv, line 2: this row is broken: it has 1 column, and the first row has 2"),
+        ("a.csv", '{"body": "x"}\n', r"a\.csv: it seems to contain one JSON object per line"),
+        ("a.tsv", "text\tbody\nx\n", r"a\.tsv, line 2: malformed row: 1 column, but the first row has 2"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_file_column_and_remedy(tmp_path, name, text, message):

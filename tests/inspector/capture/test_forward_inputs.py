@@ -48,5 +48,5 @@ def test_an_answerer_is_recorded_with_the_window_of_its_answer():
 def test_a_text_that_is_read_in_parts_is_refused():
     long = "ada saw byron " * 13
     for one, texts in ((subject(Tagger, ("B-a", "I-a")), (long, None)), (subject(Answerer), ("saw ada?", long))):
-        with pytest.raises(InputError, match="parts of at most 29 tokens, of which a look shows one; give a shorter"):
+        with pytest.raises(InputError, match="parts of at most 29 tokens, of which an inspection shows only one; give"):
             reading(one, *texts)

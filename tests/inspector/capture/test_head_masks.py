@@ -69,11 +69,11 @@ def test_a_head_that_is_not_there_is_refused(subject, way, number):
 
 
 def test_another_way_is_refused():
-    with pytest.raises(InputError, match="silent, even; not loud"):
+    with pytest.raises(InputError, match="choose one of silent, even"):
         switched_off([Head("dec.0.cross", 0)], "loud")
 
 
 @pytest.mark.parametrize("block", ["*", "dec.*.cross", "dec.?.cross", "enc.[01].self"])
 def test_a_pattern_of_blocks_is_no_head(block):
-    with pytest.raises(InputError, match=r"is a pattern of blocks, and a head stands in one; name it, such as dec.1"):
+    with pytest.raises(InputError, match=r"is a pattern, but a head belongs to a single block; give that block"):
         Head(block, 0)

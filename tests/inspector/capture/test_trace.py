@@ -136,9 +136,9 @@ def test_only_what_is_asked_for_is_kept(translator):
         "dec.1.cross.attn",
         "dec.2.cross.attn",
     ]
-    with pytest.raises(InputError, match=r"no tensor enc.2"):
+    with pytest.raises(InputError, match=r"the tensor enc.2"):
         trace(translator, TEXT, keep=["enc.2.self.attn"])
-    with pytest.raises(KeyError, match=r"logits is not in this trace; list\(trace\) names all 1"):
+    with pytest.raises(KeyError, match=r"logits is not in this trace; list\(trace\) lists all 1"):
         trace(translator, TEXT, keep=["enc.norm"])["logits"]
 
 
@@ -155,7 +155,7 @@ def test_every_label_belongs_to_a_row(translator):
 
 
 def test_names_that_are_near_are_told(translator):
-    with pytest.raises(KeyError, match=r"is not in this trace; did you mean dec\.\d\.cross\.attn or ") as caught:
+    with pytest.raises(KeyError, match=r"is not in this trace; did you mean dec\.\d\.cross\.attn, ") as caught:
         trace(translator, TEXT)["dec.9.cross.attn"]
     assert len(str(caught.value)) < 200
 
@@ -254,7 +254,7 @@ def test_a_manifest_that_is_not_whole_is_refused_by_name(translator, tmp_path):
     for old, new in ((b"trace/1", b"trace/9"), (b"stored", b"st0red"), (b'\\"checks\\"', b'\\"checks\\\\')):
         assert whole.count(old) == 1
         path.write_bytes(whole.replace(old, new))
-        with pytest.raises(InputError, match=r"a.safetensors: is no trace/1 \("):
+        with pytest.raises(InputError, match=r"a.safetensors: not a trace/1 \("):
             Trace.load(path)
 
 
@@ -271,19 +271,19 @@ def test_a_trace_that_cannot_be_stored_leaves_the_older_one(translator, tmp_path
 @pytest.mark.parametrize("text", ["", "  ", "\t"])
 def test_no_text_is_refused(translator, text):
     for subject in (translator, generator(), filler(), classifier()):
-        with pytest.raises(InputError, match="no text"):
+        with pytest.raises(InputError, match="the text is empty"):
             trace(subject, text)
 
 
 def test_too_long_a_text_is_refused(translator):
-    with pytest.raises(InputError, match="and the model takes 999"):
+    with pytest.raises(InputError, match="but the model takes at most 999"):
         trace(translator, "x " * 1009)
-    with pytest.raises(InputError, match="one token says nothing about the next"):
+    with pytest.raises(InputError, match="the text has a single token"):
         of_continuation(generator(), [5])
-    with pytest.raises(InputError, match="and the model takes 24"):
+    with pytest.raises(InputError, match="but the model takes at most 24"):
         trace(generator(23), "x " * 29, "x")
 
 
 def test_what_holds_no_model_is_refused():
-    with pytest.raises(InputError, match="a dict cannot be looked into"):
+    with pytest.raises(InputError, match="the inspector does not support a dict"):
         trace({}, TEXT)

@@ -61,7 +61,7 @@ def test_bleu_cuts_words_as_the_language_wants(subject):
 
 
 def test_a_head_of_another_model_is_refused(subject):
-    with pytest.raises(InputError, match=r"no tensor dec.9.cross.z"):
+    with pytest.raises(InputError, match=r"the tensor dec.9.cross.z"):
         translations_without(subject, [Head("dec.9.cross", 0)], SOURCES)
     with pytest.raises(InputError, match="head 2: the block has 2"):
         translations_without(subject, [Head("dec.0.cross", 2)], SOURCES)

@@ -122,12 +122,12 @@ def test_what_two_rows_do_not_share_lies_between_what_they_do():
 @pytest.mark.parametrize(
     ("make", "sources", "forms", "words"),
     [
-        (translator, (TEXT, TEXT * 1000), (GERMAN, "den"), "line 7: a text of .* tokens"),
+        (translator, (TEXT, TEXT * 1000), (GERMAN, "den"), "line 7: the text has .* tokens"),
         (generator, (TEXT, OTHER), (" two", "\ud800"), "line 7: .*surrogate"),
-        (filler, (TEXT, GAP), ("the", "s"), "line 7: there is no gap"),
-        (filler, (GAP + GAP_OTHER, GAP), ("the", "s"), "line 7: there are 2 gaps"),
-        (filler, (GAP, GAP_OTHER), ("the", "dog"), "line 7: 'dog' is 4 tokens .*; a gap holds one"),
-        (classifier, (TEXT, OTHER), ("a", "b"), "line 7: .* and a Classifier does neither"),
+        (filler, (TEXT, GAP), ("the", "s"), "line 7: .* has no gap"),
+        (filler, (GAP + GAP_OTHER, GAP), ("the", "s"), "line 7: .* has 2 gaps"),
+        (filler, (GAP, GAP_OTHER), ("the", "dog"), "line 7: 'dog' is 4 tokens .*, but a gap takes one"),
+        (classifier, (TEXT, OTHER), ("a", "b"), "line 7: .* not for a Classifier"),
     ],
 )
 def test_what_a_model_cannot_take_is_refused_with_its_line(make, sources, forms, words):
@@ -138,8 +138,8 @@ def test_what_a_model_cannot_take_is_refused_with_its_line(make, sources, forms,
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        (Head("enc.0.self", 0), "does not look at the source"),
-        (Head("dec.9.cross", 0), "there is no tensor dec.9.cross.attn"),
+        (Head("enc.0.self", 0), "does not attend to the source"),
+        (Head("dec.9.cross", 0), "the tensor dec.9.cross.attn does not exist"),
         (Head("dec.0.cross", 2), "head 2: dec.0.cross has 2"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_head_that_has_no_such_attention_is_refused(head, words):
 def test_unknown_words_are_refused_because_their_probability_says_nothing(monkeypatch):
     subject = filler()
     monkeypatch.setattr(subject, "encode", lambda _: [BOS, UNK, MASK, EOS])
-    with pytest.raises(InputError, match="line 1: the model lacks the word that is <unk>"):
+    with pytest.raises(InputError, match="line 1: the word <unk>"):
         list(shifts(subject, [LINES["filler"][1]]))
 
 

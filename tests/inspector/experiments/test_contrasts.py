@@ -21,8 +21,8 @@ def test_lines_are_numbered_as_they_stand_in_the_file():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("a\tb\tc\tpair", "line 2 has 4 columns, and not 5: text A,"),
-        ("a b c d pair", "line 2 has 1 column,"),
+        ("a\tb\tc\tpair", "line 2: has 4 columns instead of 5: text A,"),
+        ("a b c d pair", "line 2: has 1 column "),
         ("a\t \tc\td\tpair", "line 2: text B is empty"),
         ("a\tb\tc\t\tpair", "line 2: form B is empty"),
         ("a\tb\tc\td\tfair", "line 2: the kind is pair or control, not 'fair'"),
@@ -35,7 +35,7 @@ def test_a_bad_line_is_named_by_its_number(line, words):
 
 
 def test_a_list_without_lines_is_refused():
-    with pytest.raises(InputError, match="there are no lines"):
+    with pytest.raises(InputError, match="the list is empty"):
         contrasts(["", "# nothing"])
 
 

@@ -13,7 +13,7 @@ from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.inspector.measures.beam_search import Fate, after_prefix, explain_search, follow_reference, logged, lost_at
 from heedful.search.beam import beam_search
-from heedful.search.hypothesis import PENALTIES
+from heedful.search.length_penalty import LENGTH_PENALTIES
 from heedful.text.tokenizer import BOS, EOS, PAD
 from subjects import GERMAN, TEXT, translator
 from toy_states import ToyState, scored, token_scores
@@ -29,12 +29,12 @@ def configs():
         st.integers(1, 7),
         st.integers(1, 7),
         st.sampled_from([0.0, 0.6, 1.0, 1.7]),
-        st.sampled_from(list(PENALTIES)),
+        st.sampled_from(list(LENGTH_PENALTIES)),
         st.sampled_from([0.0, 0.5, 1.0, 2.0]),
     )
 
 
-@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("penalty", LENGTH_PENALTIES)
 def test_the_page_knows_every_length_penalty(penalty):
     view = Path(__file__).parents[3] / "web" / "src" / "views" / "search"
     assert f"  {penalty}: (length, alpha) =>" in (view / "search.ts").read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def test_what_the_given_beginning_leaves_out_is_no_search_error():
 def test_a_search_goes_on_from_a_beginning_that_is_given(seed, prefix):
     log = logged(ToyState([seed]), 6, CONFIG, prefix)
     state = ToyState([seed])
-    found = beam_search(state, [6], CONFIG, live=after_prefix(state, prefix, 6, CONFIG))[0]
+    found = beam_search(state, [6], CONFIG, beam=after_prefix(state, prefix, 6, CONFIG))[0]
     assert log.replay() == found
     for hypothesis in found:
         tokens = (*hypothesis.tokens, EOS) if hypothesis.complete else tuple(hypothesis.tokens)

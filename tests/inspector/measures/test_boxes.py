@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from heedful.errors import InputError
-from heedful.inspector.capture.sources import PictureInput
+from heedful.inspector.capture.sources import ImageInput
 from heedful.inspector.measures.attention import box_masses, cross_attention
 from toy_readers import CAPTION, PICTURE, SOUND, loaded
 
@@ -13,7 +13,7 @@ WORDS = [(0, 3, None), (4, 8, [0, 0, 7, 7]), (9, 13, [0, 0, 21, 14]), (14, 16, [
 
 
 def test_a_patch_counts_with_the_share_that_lies_in_the_box():
-    picture = PictureInput(np.zeros((14, 21, 3), np.uint8), (2, 3), before=1)
+    picture = ImageInput(np.zeros((14, 21, 3), np.uint8), (2, 3), before=1)
     assert picture.shares([0, 0, 7, 7]).tolist() == [0, 1, 0, 0, 0, 0, 0]
     assert picture.shares([0, 0, 21, 14]).tolist() == [0, 1, 1, 1, 1, 1, 1]
     assert picture.shares([3, 7, 10, 14]).tolist() == pytest.approx([0, 0, 0, 0, 4 / 7, 3 / 7, 0])
@@ -36,7 +36,7 @@ def test_chance_is_the_area_of_the_box_where_there_is_no_class_token():
 
 
 def test_what_has_no_boxes_is_refused():
-    with pytest.raises(InputError, match="boxes are of pictures"):
+    with pytest.raises(InputError, match="boxes are for images"):
         box_masses(loaded("speech_recognition").use(), SOUND, "a high tone", [])
-    with pytest.raises(InputError, match="the model spells 'the elephant' as"):
+    with pytest.raises(InputError, match="the model writes 'the elephant' as"):
         box_masses(loaded("captioning").use(), PICTURE, "the elephant", [])

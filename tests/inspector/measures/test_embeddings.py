@@ -84,7 +84,7 @@ def test_no_more_neighbours_are_found_than_there_are():
 
 
 @pytest.mark.parametrize(
-    ("line", "token", "words"), [("src", 5, "looks at tgt"), ("tgt", -1, "token -1"), ("tgt", 10**6, "0")]
+    ("line", "token", "words"), [("src", 5, "its inputs are tgt"), ("tgt", -1, "token -1"), ("tgt", 10**6, "0")]
 )
 def test_what_is_not_there_is_refused(line, token, words):
     subject = generator()

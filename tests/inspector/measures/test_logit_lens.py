@@ -61,7 +61,7 @@ def test_entropy_and_rank_are_those_of_the_whole_distribution(looked):
 
 def test_what_says_no_tokens_has_no_lens():
     subject = classifier()
-    with pytest.raises(InputError, match="a TextClassifier says no tokens"):
+    with pytest.raises(InputError, match="a TextClassifier does not predict tokens"):
         lens(subject.reader.model, trace(subject, TEXT))
 
 

@@ -27,11 +27,11 @@ def test_the_parts_of_a_logit_sum_to_it(server, model):
 @pytest.mark.parametrize(
     ("model", "query", "words"),
     [
-        ("gpt", "place=1", "say which logit"),
-        ("gpt", "place=1&token=-1", "token='-1' is no number from 0"),
-        ("gpt", "place=999&token=5", "position 999: there are"),
-        ("gpt", "place=1&token=99999", "token 99999: there are"),
-        ("classes", "place=0&token=1", "a TextClassifier says no tokens"),
+        ("gpt", "place=1", "give the logit"),
+        ("gpt", "place=1&token=-1", "token='-1' is not a non-negative integer"),
+        ("gpt", "place=999&token=5", "position 999 must be from 0 to"),
+        ("gpt", "place=1&token=99999", "token 99999 must be from 0 to"),
+        ("classes", "place=0&token=1", "a TextClassifier does not predict tokens"),
     ],
 )
 def test_what_has_no_logit_is_refused_in_words(server, model, query, words):

@@ -1,4 +1,4 @@
-"""A picture or sound is sent with a question, within limits, and is kept nowhere but in the memory of a look."""
+"""An image or audio is sent with a question, within limits, and is kept nowhere but in the memory of a look."""
 
 import base64
 
@@ -9,7 +9,7 @@ import served
 import toy_readers
 from heedful.server.application import application
 from heedful.server.engine import Engine
-from heedful.server.inspector.inspections import MAX_FILE, OpenedFile
+from heedful.server.inspector.inspection_handlers import MAX_FILE, OpenedFile
 from heedful.server.inspector.routes import inspector_routes
 from toy_readers import CAPTION, FILES, PICTURE
 
@@ -54,18 +54,22 @@ def test_another_file_of_the_same_name_is_another_look(server):
 @pytest.mark.parametrize(
     ("question", "status", "words"),
     [
-        ({"model": "captioning", "file": encoded(b"no picture")}, 400, "a.png: it is no picture, or of a kind"),
-        ({"model": "captioning", "file": encoded(PICTURE[:70])}, 400, "the picture is damaged or cut off"),
-        ({"model": "captioning", "file": "not base64!"}, 400, "file: is no base64"),
-        ({"model": "captioning", "file": "ä"}, 400, "file: is no base64"),
-        ({"model": "captioning", "file": 7}, 400, "file: is no base64"),
+        ({"model": "captioning", "file": encoded(b"no picture")}, 400, "a.png: not an image, or in an"),
+        ({"model": "captioning", "file": encoded(PICTURE[:70])}, 400, "the image is damaged or cut off"),
+        ({"model": "captioning", "file": "not base64!"}, 400, "file: is not valid base64"),
+        ({"model": "captioning", "file": "ä"}, 400, "file: is not valid base64"),
+        ({"model": "captioning", "file": 7}, 400, "file: is not valid base64"),
         ({"model": "captioning", "file": ""}, 400, "the file is empty"),
-        ({"model": "captioning"}, 400, "reads no text, but a picture; give a file"),
-        ({"model": "audio_classification", "file": encoded(PICTURE)}, 400, "a.png: it is no sound"),
-        ({"model": "translator", "file": encoded(PICTURE)}, 400, "reads text, and no file"),
-        ({"model": "captioning", "file": encoded(PICTURE), "prefix": "x" * 100_000}, 413, "ask about less text"),
+        ({"model": "captioning"}, 400, "reads images, not text; give a file"),
+        ({"model": "audio_classification", "file": encoded(PICTURE)}, 400, "a.png: it is not audio"),
+        ({"model": "translator", "file": encoded(PICTURE)}, 400, "reads text, not files"),
+        ({"model": "captioning", "file": encoded(PICTURE), "prefix": "x" * 100_000}, 413, "send less text"),
         ({"model": "captioning", "file": encoded(PICTURE[:70]), "prefix": "字" * 30_000}, 400, "damaged or cut off"),
-        ({"model": "captioning", "file": encoded(b"x" * (MAX_FILE + 1))}, 413, "more than 8,000,000; make it smaller"),
+        (
+            {"model": "captioning", "file": encoded(b"x" * (MAX_FILE + 1))},
+            413,
+            "but the limit is 8,000,000; make it smaller",
+        ),
         ({"model": "captioning", "file": encoded(b"x" * (MAX_FILE + 200_000))}, 413, "a request has at most"),
     ],
 )
@@ -76,7 +80,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_words_for_the_page(server, q
 
 def test_a_path_is_never_opened(server):
     answer = server.post("/api/v1/traces", json={"model": "captioning", "text": "/etc/hostname"})
-    assert answer.json()["error"] == "the model reads no text, but a picture; give a file"
+    assert answer.json()["error"] == "the model reads images, not text; give a file"
 
 
 def test_other_requests_stay_short(server):

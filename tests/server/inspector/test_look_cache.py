@@ -7,7 +7,7 @@ import numpy as np
 
 from heedful.inspector.look import Question, look
 from heedful.inspector.overview import overview
-from heedful.server.inspector.inspections import CachedInspection, InspectionCache, inspection_id, size
+from heedful.server.inspector.inspection_handlers import CachedInspection, InspectionCache, inspection_id, size
 from subjects import translator
 
 ONE, TWO, THREE = (Question(text=text) for text in ("dog", "station", "the old dog"))

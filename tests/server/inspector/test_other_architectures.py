@@ -54,7 +54,7 @@ def test_it_is_exported_without_an_attention_head(server, seen):
 def test_experiments_on_attention_heads_are_refused_in_words(server, seen, path, question):
     answer = server.post("/api/v1/" + path.format(id=seen["id"]), json=question)
     assert answer.status_code == 400
-    assert "own is no Transformer, so that it has no attention heads" in answer.json()["error"]
+    assert "own is not a Transformer, so it has no attention heads" in answer.json()["error"]
 
 
 def test_of_a_run_the_curves_are_shown_and_its_heads_refused(tmp_path):
@@ -64,7 +64,7 @@ def test_of_a_run_the_curves_are_shown_and_its_heads_refused(tmp_path):
     assert server.get("/api/v1/models/own/development").json()["curves"] == {"loss": [[1, 2.0]]}
     answer = server.post("/api/v1/models/own/heads", json={"text": subjects.TEXT})
     assert answer.status_code == 400
-    assert "own is no Transformer" in answer.json()["error"]
+    assert "own is not a Transformer" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("path", ["tensors", "attribution?place=0&token=5", "neighbours?line=src&place=0"])

@@ -64,7 +64,7 @@ def test_a_model_without_a_run_has_no_curves_and_no_checkpoints(server):
     assert server.get("/api/v1/models/translator/development").json() is None
     answer = server.post("/api/v1/models/translator/heads", json=TEXTS)
     assert answer.status_code == 400
-    assert "without its run" in answer.json()["error"]
+    assert "does not have a run folder" in answer.json()["error"]
 
 
 def test_heads_come_checkpoint_by_checkpoint(server, run):

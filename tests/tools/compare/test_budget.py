@@ -25,9 +25,11 @@ def test_sizes_within_the_tolerance_are_accepted_and_others_are_told_a_width(tmp
     size = model_size(toy, TOKENIZERS)
     for wanted in (size, round(size * 1.04), round(size / 1.04)):
         assert Budget(parameters=wanted).check_size(toy, TOKENIZERS) == size
-    with pytest.raises(InputError, match=rf"has {size:,} parameters, 50.0% fewer than --parameters") as refused:
+    with pytest.raises(
+        InputError, match=rf"has {size:,} parameters, but --parameters \S+ allows at most 5% deviation"
+    ) as refused:
         Budget(parameters=2 * size).check_size(toy, TOKENIZERS)
-    width, found = re.findall(r"d_model = (\d+) alone would make it ([\d,]+)", str(refused.value))[0]
+    width, found = re.findall(r"with model\.d_model = (\d+) it would have ([\d,]+)", str(refused.value))[0]
     wider = replace(toy, model=replace(toy.model, d_model=int(width)))
     assert model_size(wider, TOKENIZERS) == int(found.replace(",", ""))
 
@@ -51,8 +53,18 @@ def test_no_possible_width_is_nearer_than_the_one_proposed(tmp_path):
         (Budget(updates=19), 12, 1.0, ["has 12 updates of --updates 19"]),
         (Budget(updates=19), None, None, ["has an unknown number of updates of --updates 19"]),
         (Budget(minutes=1.0), 12, 61.0, []),
-        (Budget(minutes=1.0), 19, 30.0, ["has trained for 0.5 minutes of --minutes 1: its recipe ends it earlier"]),
-        (Budget(minutes=1.0), 19, None, ["has trained for an unknown time of --minutes 1: its recipe ends it earlier"]),
+        (
+            Budget(minutes=1.0),
+            19,
+            30.0,
+            ["was trained for 0.5 minutes of --minutes 1: its recipe ends training earlier"],
+        ),
+        (
+            Budget(minutes=1.0),
+            19,
+            None,
+            ["was trained for an unknown time of --minutes 1: its recipe ends training earlier"],
+        ),
         (Budget(updates=19, minutes=1.0), 12, 61.0, []),
         (Budget(parameters=99), 19, 30.0, []),
         (Budget(parameters=1000), 19, 30.0, ["has 100 of --parameters 1,000"]),
@@ -66,6 +78,6 @@ def test_a_training_that_ended_before_its_budget_is_told(budget, updates, second
 def test_a_learning_rate_that_did_not_reach_its_end_is_told(tmp_path):
     falling = recipe(tmp_path, optimizer={"schedule": "linear"})
     assert Budget(minutes=1.0).remarks(falling, 12, 61.0, 100) == [
-        'its learning rate (schedule "linear") was to fall until update 19, not 12'
+        'its learning rate (schedule "linear") would have fallen until update 19, not 12'
     ]
     assert Budget(minutes=1.0).remarks(falling, 19, 61.0, 100) == []

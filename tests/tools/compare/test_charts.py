@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.tools.compare.charts import COLOURS, DASHES, SHAPES, Axis, Chart, Series, key, round_step
+from heedful.tools.compare.charts import COLOURS, DASHES, SHAPES, Axis, Chart, Series, legend_key, round_step
 
 NUMBERS = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
@@ -28,10 +28,10 @@ def test_steps_are_one_two_and_five(rough, step):
 
 def test_ticks_are_written_short():
     axis = Axis.over([0.0, 0.11], 0.0, 100.0)
-    assert [axis.written(tick) for tick in axis.ticks[:3]] == ["0.00", "0.05", "0.10"]
+    assert [axis.tick_label(tick) for tick in axis.ticks[:3]] == ["0.00", "0.05", "0.10"]
     large = Axis.over([0.0, 4.1e13], 0.0, 100.0)
     assert large.scale == (1e12, "T")
-    assert [large.written(tick, 1e12) for tick in large.ticks[:3]] == ["0", "10", "20"]
+    assert [large.tick_label(tick, 1e12) for tick in large.ticks[:3]] == ["0", "10", "20"]
 
 
 def test_a_chart_labels_its_axes_with_units_and_names_its_series():
@@ -61,4 +61,4 @@ def test_series_differ_in_dashes_and_marks():
 
 
 def test_more_series_than_colours_are_told_apart():
-    assert len({key(style) for style in range(5 * COLOURS)}) == 5 * COLOURS
+    assert len({legend_key(style) for style in range(5 * COLOURS)}) == 5 * COLOURS

@@ -15,7 +15,7 @@ from heedful.tools.compare.statistics import (
     MIN_SENTENCES,
     ScoredTexts,
     Translations,
-    divided,
+    divide_sentences,
     group_scores,
 )
 from reversal import recipe
@@ -23,7 +23,7 @@ from reversal import recipe
 
 @given(st.lists(st.integers(1, 30), max_size=200))
 def test_every_sentence_is_in_one_group_and_groups_are_in_order(values):
-    groups = divided(values)
+    groups = divide_sentences(values)
     assert len(groups) <= MAX_GROUPS
     if groups:
         assert sorted(index for group in groups for index in group) == list(range(len(values)))
@@ -32,9 +32,9 @@ def test_every_sentence_is_in_one_group_and_groups_are_in_order(values):
     assert all(before[1] < after[0] for before, after in pairwise(bounds))
 
 
-def test_few_sentences_are_not_divided():
-    assert divided(list(range(2 * MIN_SENTENCES - 1))) == []
-    assert len(divided(list(range(2 * MIN_SENTENCES)))) == 2
+def test_few_sentences_are_not_divide_sentences():
+    assert divide_sentences(list(range(2 * MIN_SENTENCES - 1))) == []
+    assert len(divide_sentences(list(range(2 * MIN_SENTENCES)))) == 2
 
 
 def test_a_group_has_the_score_of_its_sentences():

@@ -4,8 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from heedful.tools.compare.pages import escaped, html_page, markdown_page
-from heedful.tools.compare.report import sections
+from heedful.tools.compare.report import escaped, html_page, markdown_page, sections
 
 VOID = {"meta", "path", "line"}
 

@@ -5,29 +5,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from heedful.metrics import Comparison, Resampled
+from heedful.metrics import Comparison, ScoreInterval
 from heedful.tools.compare.job import TestResult
-from heedful.tools.compare.report import (
-    DONE,
-    Pair,
-    Report,
-    SystemReport,
-    absent_classes,
-    introduction,
-    offset_in_group,
-    scaled,
-    significance,
-)
+from heedful.tools.compare.report import absent_classes, introduction, scaled, significance
+from heedful.tools.compare.results import DONE, Pair, Report, SystemReport
 from heedful.tools.compare.setup import Budget
 
 
 def report(*values: float, p_value: float = 0.5, score: str = "accuracy") -> Report:
     """A report on systems a, b and so on with these values of a score, and the p-value of every pair."""
-    scores = dict(zip("abc", (Resampled(value, value, 0.01) for value in values), strict=False))
+    scores = dict(zip("abc", (ScoreInterval(value, value, 0.01) for value in values), strict=False))
     systems = [SystemReport(name, "x", None, DONE, scores={score: found}) for name, found in scores.items()]
     names = list(scores)
     pairs = [
-        Pair(was, now, [Comparison(score, scores[was], scores[now], Resampled(0.1, 0.1, 0.01), p_value)])
+        Pair(was, now, [Comparison(score, scores[was], scores[now], ScoreInterval(0.1, 0.1, 0.01), p_value)])
         for i, was in enumerate(names)
         for now in names[i + 1 :]
     ]
@@ -40,7 +31,11 @@ def report(*values: float, p_value: float = 0.5, score: str = "accuracy") -> Rep
     ("values", "p_value", "said"),
     [
         ((0.5, 0.75), 0.01, "Best accuracy: b, 0.7500 ± 0.0100."),
-        ((0.5, 0.75, 0.7), 0.2, "Best accuracy: b, 0.7500 ± 0.0100. The difference to a, c may be chance."),
+        (
+            (0.5, 0.75, 0.7),
+            0.2,
+            "Best accuracy: b, 0.7500 ± 0.0100. The difference from a, c is not statistically significant.",
+        ),
         ((0.5, 0.5), 1.0, "Best accuracy: a and b, 0.5000 ± 0.0100."),
     ],
 )
@@ -61,7 +56,7 @@ def test_differences_are_signed_and_judged():
         significance(report(*values, p_value=p)).table.rows[0] for values, p in (((0.5, 0.25), 0.01), ((0.5, 0.5), 1))
     ]
     assert rows == [
-        ["b – a", "accuracy", "-0.2500", "0.0100", "more than chance"],
+        ["b – a", "accuracy", "-0.2500", "0.0100", "significant"],
         ["b – a", "accuracy", "+0.0000", "1.0000", "equal"],
     ]
 
@@ -82,19 +77,12 @@ def test_large_numbers_are_short():
     ]
 
 
-def test_systems_of_a_group_stand_side_by_side():
-    places = [offset_in_group(place, 3) for place in range(3)]
-    assert places == [pytest.approx(-0.1), pytest.approx(0), pytest.approx(0.1)]
-
-
 def test_few_examples_are_told_of():
     few, enough = (report(0.5, 0.75) for _ in range(2))
     for made, count in ((few, 99), (enough, 100)):
         for system in made.systems:
             object.__setattr__(system, "measured", SimpleNamespace(test=SimpleNamespace(count=count)))
-    assert significance(few).text[1:] == [
-        "P-values on 99 examples are rough; score 100 or more to be sure of what they say."
-    ]
+    assert significance(few).text[1:] == ["P-values from 99 examples are unreliable; use at least 100."]
     assert significance(enough).text[1:] == []
 
 
@@ -106,4 +94,4 @@ def test_classes_without_an_example_in_the_test_set_are_named():
         replace(system, measured=SimpleNamespace(test=test)) for system, test in zip(every.systems, tests, strict=True)
     ]
     [line] = absent_classes(replace(every, systems=systems))
-    assert line.startswith("The test set has no example of gnu: its scores do not show how well these are recognised")
+    assert line.startswith("The test set has no examples of gnu: its scores do not show how well they are recognised")

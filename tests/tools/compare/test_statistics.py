@@ -6,7 +6,7 @@ import pytest
 from heedful.metrics import Scoring, paired_bootstrap, score
 from heedful.metrics.bootstrap import bootstrap_scores, compare_scores, mean_scores
 from heedful.tools.compare.job import TestResult
-from heedful.tools.compare.statistics import DrawnSample, ScoredTexts, Translations, sample_of
+from heedful.tools.compare.statistics import BootstrapSample, ScoredTexts, Translations, sample_of
 
 RIGHT = tuple(" ".join(f"w{(3 * i + j) % 11}" for j in range(4 + i % 3)) for i in range(41))
 WORSE = tuple(text if i % 3 else text[::-1] for i, text in enumerate(RIGHT))
@@ -32,7 +32,7 @@ def test_examples_are_compared_as_evaluate_does():
     a, b = ({"accuracy": (rng.random(53) < share).astype(float).tolist()} for share in (0.4, 0.7))
     wanted = compare_scores(mean_scores(a), mean_scores(b))
     assert ScoredTexts(b).against(ScoredTexts(a)) == wanted
-    drawn = [DrawnSample(bootstrap_scores(mean_scores(figures))) for figures in (a, b)]
+    drawn = [BootstrapSample(bootstrap_scores(mean_scores(figures))) for figures in (a, b)]
     assert drawn[1].against(drawn[0]) == wanted
 
 

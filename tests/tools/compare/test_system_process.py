@@ -11,7 +11,7 @@ from commands import LONGEST, Command
 
 from heedful.checkpoint import claim
 from heedful.errors import InputError
-from heedful.tools.compare.comparison import ended
+from heedful.tools.compare.comparison import exit_message
 from reversal import fingerprint
 
 SETTINGS = ("b:train.seed=2", "train.validate_every=100", "train.save_every=100", "train.log_every=2")
@@ -29,7 +29,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_models(compare, tmp_path)
         time.sleep(0.01)
     os.kill(begun.pid, signal.SIGTERM)
     assert begun.follow() == 143, begun.said()
-    assert "the same command goes on" in begun.said()
+    assert "the same command resumes it" in begun.said()
     assert not (tmp_path / "parts/runs/a/result.json").exists()
     states = [system["state"] for system in json.loads((tmp_path / "parts/report.json").read_text())["systems"]]
     assert states == ["waiting", "waiting"]
@@ -62,7 +62,9 @@ def test_no_training_goes_on_without_the_comparison_that_began_it(compare, tmp_p
     assert list((tmp_path / "out/runs/a/checkpoints").glob("step-*"))
 
 
-@pytest.mark.parametrize(("code", "words"), [(-9, "when memory runs out"), (-15, "exit code -15"), (3, "exit code 3")])
+@pytest.mark.parametrize(
+    ("code", "words"), [(-9, "because memory ran out"), (-15, "exit code -15"), (3, "exit code 3")]
+)
 def test_the_end_of_a_process_is_explained_on_a_system_without_signals_too(code, words, monkeypatch):
     monkeypatch.delattr(signal, "SIGKILL")  # as on Windows
-    assert words in ended(code)
+    assert words in exit_message(code)

@@ -29,9 +29,9 @@ def test_settings_are_for_all_systems_or_for_one_and_keep_their_order():
 @pytest.mark.parametrize(
     ("arguments", "settings", "words"),
     [
-        (["a/x.toml", "b/x.toml"], [], "two systems are named x; name them yourself, as in other-name=b/x.toml"),
-        (["x.toml"], ["wide:model.d_model=64"], "there is no system wide; there are x"),
-        (["-.toml"], [], "name this system with letters and digits, as in my-name="),
+        (["a/x.toml", "b/x.toml"], [], "two systems are named x; rename one of them, as in other-name=b/x.toml"),
+        (["x.toml"], ["wide:model.d_model=64"], "no system is named wide; the systems are x"),
+        (["-.toml"], [], "give this system a name of letters and digits, as in my-name="),
     ],
 )
 def test_what_names_no_system_is_refused(arguments, settings, words):
@@ -42,7 +42,7 @@ def test_what_names_no_system_is_refused(arguments, settings, words):
 def test_a_file_whose_name_has_an_equals_sign_is_no_named_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("lr=1.toml").touch()
-    with pytest.raises(InputError, match="name this system"):
+    with pytest.raises(InputError, match="give this system a name"):
         parse_systems(["lr=1.toml"], [])
     assert parse_systems(["one=lr=1.toml"], []) == [System("one", Path("lr=1.toml"))]
 
@@ -54,5 +54,5 @@ def test_a_trained_model_keeps_its_settings(compared):
     assert run.recipe(None).model.d_model == 32
     assert run.recipe(Path("elsewhere")).data.root == str(Path("elsewhere").absolute())
     assert parse_systems([f"old={folder / 'out/runs/wide'}"], ["train.seed=2"]) == [run]
-    with pytest.raises(InputError, match="is trained already; only a recipe can be changed"):
+    with pytest.raises(InputError, match="is already trained; only a recipe can be changed"):
         System("old", folder / "out/runs/wide", ("train.seed=2",)).recipe(None)

@@ -34,6 +34,7 @@ def test_the_scores_are_those_of_the_task(task, text, tmp_path):
     check_scores(settings, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", toy_captions.TASKS)
 def test_the_scores_of_captions_and_transcripts_are_those_of_the_task(task, tmp_path):
     files = toy_captions.write_table(task, tmp_path / "files")
@@ -60,12 +61,12 @@ def check_scores(settings, tmp_path):
 
 def test_classifiers_of_other_classes_are_not_compared(text, tmp_path, monkeypatch):
     plain = recipe("classification", text, train={"max_updates": 1})
-    labels = find_task("classification").dataset.resolve(plain).data.labels
+    labels = find_task("classification").dataset.reader.resolve(plain).data.labels
     for name, own in (("a", labels), ("b", labels[::-1])):
         settings = recipe("classification", text, train={"max_updates": 1}, data={"labels": list(own)})
         loop.train(settings, tmp_path / name, Console(quiet=True))
     monkeypatch.setattr(comparison, "run_process", lambda _: (3, None))
     systems = parse_systems([str(tmp_path / "a"), str(tmp_path / "b")], [])
-    refusal = f"b: it tells apart {', '.join(labels[::-1])}, and a {', '.join(labels)}; compare"
+    refusal = f"b: its classes are {', '.join(labels[::-1])}, but those of a are {', '.join(labels)}; compare"
     with pytest.raises(InputError, match=refusal):
         comparison.ComparisonRun(systems, Budget(), tmp_path / "out", None, lambda _: None).run()

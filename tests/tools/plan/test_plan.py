@@ -103,7 +103,7 @@ def test_shards_take_a_share_of_the_state_and_all_of_the_batch() -> None:
     assert shard.total < whole.total
 
 
-def test_a_checkpoint_is_as_large_as_the_weights_and_the_state_of_the_optimiser() -> None:
+def test_a_checkpoint_is_as_large_as_the_weights_and_the_state_of_the_optimizer() -> None:
     plan = planned(disk=1000.0, failure_hours=10.0)
     saved = plan.checkpoints
     assert saved.model == 4 * plan.parameters
@@ -131,7 +131,7 @@ def test_a_model_that_no_machine_holds_is_planned_without_memory_for_it() -> Non
     ("changes", "hardware", "message"),
     [
         ({}, {"gpus": 13}, "--set train.accumulate=13 --set train.batch_tokens=122"),
-        ({}, {"gpu": "abacus"}, "--gpu abacus: known are h100"),
+        ({}, {"gpu": "abacus"}, "--gpu abacus: unknown GPU; choose one of h100"),
         ({}, {"gpus": 2, "gpu": "cpu"}, "leave --gpus out"),
         ({"task": "classification", "data.labels": ["a", "b"]}, {}, "--prepared RUN/data"),
         ({"task": "translation"}, {}, "model.family"),
@@ -192,9 +192,9 @@ def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
     assert plan.work.updates == 3 * -(-batches // 2)
     assert plan.work.origin == "the prepared data"
     other = make_recipe(recipe, {"tokenizer.vocab_size": 102}, tmp_path)
-    with pytest.raises(InputError, match="prepared from other data"):
+    with pytest.raises(InputError, match="prepared from different data"):
         make_plan(other, Hardware(), tmp_path / "data")
-    with pytest.raises(InputError, match="holds no prepared data"):
+    with pytest.raises(InputError, match="has no prepared data"):
         make_plan(recipe, Hardware(), tmp_path)
 
 
@@ -203,7 +203,7 @@ def test_prepared_data_with_other_settings_is_refused_and_stays(tmp_path: Path) 
     find_task("classification").prepare(recipe, tmp_path / "data", lambda _: None)
     before = {path: path.stat().st_ino for path in (tmp_path / "data").rglob("*")}
     other = replace(recipe, data=replace(recipe.data, max_length=8))
-    with pytest.raises(InputError, match="with other settings than the recipe's"):
+    with pytest.raises(InputError, match="with different settings than the recipe's"):
         make_plan(other, Hardware(gpu="cpu"), tmp_path / "data")
     assert {path: path.stat().st_ino for path in (tmp_path / "data").rglob("*")} == before
 
@@ -213,7 +213,7 @@ def test_the_command_prints_a_table_or_json() -> None:
     asked += ["--set=train.accumulate=2", "--set=train.batch_tokens=300"]
     table = CliRunner().invoke(app, asked)
     assert table.exit_code == 0, table.output
-    for words in ("parameters", "FSDP2 (estimate)", "most at a time", "GPU hours", "a checkpoint every"):
+    for words in ("parameters", "FSDP2 (estimate)", "peak memory", "GPU hours", "optimal checkpoint interval"):
         assert words in table.output
     made = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
     assert made["gpus"] == 2
@@ -226,9 +226,9 @@ def test_what_does_not_fit_is_told_with_a_remedy() -> None:
     room = plan.memory.states + plan.memory.work / 2.5
     enough = replace(small, accelerator=replace(plan.accelerator, memory=room / 0.9))
     assert list(advice(plan)) == []
-    assert list(advice(enough)) == ["fits with batches of 1/3: train.batch_tokens / 3, train.accumulate x 3"]
+    assert list(advice(enough)) == ["fits with 1/3 of the batch size: train.batch_tokens / 3, train.accumulate x 3"]
     none = replace(small, accelerator=replace(plan.accelerator, memory=plan.memory.states / 2))
-    assert "only shards of them fit" in next(advice(none))
+    assert "they fit only if sharded" in next(advice(none))
 
 
 @pytest.mark.parametrize("task", [*toy_media.TASKS, "classification"])
@@ -238,8 +238,8 @@ def test_a_classifier_is_planned_from_the_data_that_a_run_prepared(task: str, tm
     else:
         recipe = toy_media.recipe(task, toy_media.write_files(task, tmp_path / "files"))
     kind = find_task(recipe.task)
-    kind.prepare(kind.dataset.resolve(recipe), tmp_path / "data", lambda _: None)  # as a run does
+    kind.prepare(kind.dataset.reader.resolve(recipe), tmp_path / "data", lambda _: None)  # as a run does
     plan = make_plan(recipe, Hardware(gpu="cpu"), tmp_path / "data")
-    resolved = kind.dataset.resolve(recipe)
+    resolved = kind.dataset.reader.resolve(recipe)
     model = kind.build(resolved, kind.prepare(resolved, tmp_path / "data", str).tokenizers)
     assert plan.parameters == sum(parameter.numel() for parameter in model.parameters())

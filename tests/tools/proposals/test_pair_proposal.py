@@ -12,14 +12,13 @@ from heedful.tools.proposals import pairs as pair_proposal
 from heedful.tools.proposals.pairs import (
     CPU_SECONDS,
     SIZES,
-    ParallelTexts,
-    Side,
-    Survey,
+    ParallelSurvey,
     TranslatorSize,
-    choose_size,
     propose_translator,
+    translator_size,
 )
-from heedful.tools.proposals.proposal import Corpora, Machine
+from heedful.tools.proposals.proposal import Machine, RecipeData
+from heedful.tools.proposals.text_statistics import TextStatistics
 
 LAPTOP = Machine(cores=2, bfloat16=False)
 SERVER = Machine(cores=64, bfloat16=True)
@@ -27,25 +26,25 @@ GPU = Machine(cores=16, bfloat16=True, gpu_memory=79.0)
 SMALL_GPU = Machine(cores=8, bfloat16=False, gpu_memory=5.0)
 
 PARTS = ("train", "valid", "test")
-CORPORA = Corpora(**{part: {"source": f"data/{part}.en", "target": f"data/{part}.de"} for part in PARTS})
+CORPORA = {part: {"source": f"data/{part}.en", "target": f"data/{part}.de"} for part in PARTS}
 
 
-def texts(name: str) -> ParallelTexts:
-    return ParallelTexts(name, "error", CORPORA, "en", "de")
+def proposal(survey: ParallelSurvey, machine: Machine, name: str = "x") -> str:
+    return propose_translator(survey, machine, RecipeData(name, "error", CORPORA), ("en", "de"))
 
 
-def side(pairs: int, words: int, script: str | None = "latin", alphabet: int = 97) -> Side:
+def side(pairs: int, words: int, script: str | None = "latin", alphabet: int = 97) -> TextStatistics:
     no = np.zeros(pairs, dtype=bool)
-    return Side(script, alphabet, np.full(pairs, 5 * words), np.full(pairs, words), no, no)
+    return TextStatistics(script, alphabet, np.full(pairs, 5 * words), np.full(pairs, words), no, no)
 
 
-def text(pairs: int, words: int = 11, target: Side | None = None) -> Survey:
+def text(pairs: int, words: int = 11, target: TextStatistics | None = None) -> ParallelSurvey:
     source, lines = side(pairs, words), np.arange(1, pairs + 1)
-    return Survey(source, target or side(pairs, words), lines, 0, 0, 0, lines.astype(np.uint64))
+    return ParallelSurvey(source, target or side(pairs, words), lines, 0, 0, 0, lines.astype(np.uint64))
 
 
-def proposed(folder: Path, found: Survey, machine: Machine, name: str = "en-de") -> Recipe:
-    (folder / "config.toml").write_text(propose_translator(found, machine, texts(name)), encoding="utf-8")
+def proposed(folder: Path, found: ParallelSurvey, machine: Machine, name: str = "en-de") -> Recipe:
+    (folder / "config.toml").write_text(proposal(found, machine, name), encoding="utf-8")
     return load_recipe(folder)
 
 
@@ -79,7 +78,7 @@ def test_every_proposal_is_a_recipe_that_can_work(
     ],
 )
 def test_the_size_follows_text_and_machine(pairs: int, machine: Machine, name: str) -> None:
-    assert choose_size(pairs, 13 * pairs, machine).name == name
+    assert translator_size(pairs, 13 * pairs, machine).name == name
 
 
 def test_work_counts_every_weight_once() -> None:
@@ -104,7 +103,7 @@ def test_work_counts_every_weight_once() -> None:
 def test_a_cpu_is_not_asked_for_more_than_hours(tmp_path: Path) -> None:
     for pairs in (29_009, 100_003, 500_009):
         train = proposed(tmp_path, text(pairs), LAPTOP).train
-        size = choose_size(pairs, int(text(pairs).tokens.sum()), LAPTOP)
+        size = translator_size(pairs, int(text(pairs).tokens.sum()), LAPTOP)
         assert train.max_updates * train.batch_tokens * train.accumulate * size.work <= 1.01 * LAPTOP.budget(
             CPU_SECONDS
         )
@@ -123,14 +122,14 @@ def test_large_models_take_large_updates(tmp_path: Path) -> None:
 
 
 def test_the_precision_is_left_to_the_machine_that_trains() -> None:
-    assert "precision" not in tomllib.loads(propose_translator(text(5_003), GPU, texts("x")))["train"]
+    assert "precision" not in tomllib.loads(proposal(text(5_003), GPU))["train"]
 
 
 def test_one_long_line_does_not_change_the_recipe(tmp_path: Path) -> None:
     found = text(503)
-    without = propose_translator(text(502), LAPTOP, texts("x")).splitlines()
+    without = proposal(text(502), LAPTOP).splitlines()
     found.source.characters[7], found.source.words[7] = 3_000_017, 600_011
-    assert propose_translator(found, LAPTOP, texts("x")).splitlines()[1:] == without[1:]
+    assert proposal(found, LAPTOP).splitlines()[1:] == without[1:]
     found.source.characters[7], found.source.words[7] = 1_999, 401
     assert proposed(tmp_path, found, LAPTOP).data.filters.max_tokens == 250
 
@@ -155,8 +154,8 @@ def test_strange_names_are_quoted(tmp_path: Path) -> None:
 
 
 def test_the_comments_tell_the_passes() -> None:
-    recipe = propose_translator(text(29_009), GPU, texts("x"))
+    recipe = proposal(text(29_009), GPU)
     train = tomllib.loads(recipe)["train"]
     passes = train["max_updates"] * train["batch_tokens"] / text(29_009).tokens.sum()
-    assert f"# about {passes:.0f} passes over the data" in recipe
+    assert f"# about {passes:.0f} epochs" in recipe
     assert all(size.passes >= 12 for size in SIZES)

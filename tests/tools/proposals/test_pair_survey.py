@@ -9,16 +9,9 @@ from hypothesis import strategies as st
 
 from heedful.data.readers.corpus import SentencePair
 from heedful.errors import InputError
-from heedful.tools.proposals.pairs import (
-    can_be_held_out,
-    main_script,
-    near_hash,
-    only_trained,
-    source_hash,
-    split,
-    split_by_class,
-    survey,
-)
+from heedful.tools.proposals.pairs import can_be_held_out, survey_parallel
+from heedful.tools.proposals.splits import near_hash, only_trained, split, split_by_class, text_hash
+from heedful.tools.proposals.text_statistics import main_script
 
 PARTS = ("train", "valid", "test")
 
@@ -28,7 +21,7 @@ def numbered(count: int) -> list[SentencePair]:
 
 
 def test_a_survey_counts_lines_words_and_oddities() -> None:
-    found = survey(
+    found = survey_parallel(
         [
             SentencePair(1, "a b c", "ä  b"),
             SentencePair(2, "same", "same"),
@@ -46,7 +39,7 @@ def test_a_survey_counts_lines_words_and_oddities() -> None:
 
 
 def test_chinese_is_counted_in_characters() -> None:
-    found = survey([SentencePair(1, "she reads", "她在读一本书。"), SentencePair(2, "he sleeps", "他睡觉。")])
+    found = survey_parallel([SentencePair(1, "she reads", "她在读一本书。"), SentencePair(2, "he sleeps", "他睡觉。")])
     assert (found.source.script, found.target.script) == ("latin", "han")
     assert (found.source.is_spaceless, found.target.is_spaceless) == (False, True)
     assert found.target.tokens.tolist() == [np.ceil(0.7 * 7) + 1, np.ceil(0.7 * 4) + 1]
@@ -54,7 +47,7 @@ def test_chinese_is_counted_in_characters() -> None:
 
 
 def test_a_script_without_a_name_can_be_spaceless_too() -> None:
-    found = survey([SentencePair(1, "good morning", "สวัสดีตอนเช้าครับทุกคน")])
+    found = survey_parallel([SentencePair(1, "good morning", "สวัสดีตอนเช้าครับทุกคน")])
     assert found.target.script is None
     assert found.target.is_spaceless
 
@@ -78,7 +71,7 @@ def test_the_main_script_has_most_letters(text: str, script: str | None) -> None
 
 def test_one_line_that_training_leaves_out_counts_for_nothing() -> None:
     pairs = [SentencePair(line, "a house", "ein Haus") for line in range(1, 211)]
-    found = survey([*pairs[:106], SentencePair(107, "字" * 3_000_017, "lang"), *pairs[107:]])
+    found = survey_parallel([*pairs[:106], SentencePair(107, "字" * 3_000_017, "lang"), *pairs[107:]])
     assert (found.source.script, found.source.alphabet, found.source.is_spaceless) == ("latin", 7, False)
     assert found.too_long.nonzero()[0].tolist() == [106]
     assert found.lines[106] == 107
@@ -87,12 +80,12 @@ def test_one_line_that_training_leaves_out_counts_for_nothing() -> None:
 
 def test_no_text_is_refused() -> None:
     with pytest.raises(InputError, match="no lines"):
-        survey([])
+        survey_parallel([])
 
 
 def parts(pairs: list[SentencePair], *, valid: bool = True, test: bool = True) -> dict[str, list[SentencePair]]:
     divided = {"train": [], "valid": [], "test": []}
-    division = split(survey(pairs).source_hashes, valid, test)
+    division = split(survey_parallel(pairs).source_hashes, valid, test)
     for part, pair in division.divide(pairs, lambda pair: pair.source, can_be_held_out):
         divided[part].append(pair)
     return divided
@@ -139,21 +132,21 @@ def test_the_split_does_not_depend_on_the_order(pairs: list[SentencePair]) -> No
 
 
 def test_a_sentence_keeps_its_part_when_text_is_added() -> None:
-    before, after = (split(survey(numbered(count)).source_hashes, True, True) for count in (2000, 2003))
-    hashes = [source_hash(pair.source) for pair in numbered(2000)]
+    before, after = (split(survey_parallel(numbered(count)).source_hashes, True, True) for count in (2000, 2003))
+    hashes = [text_hash(pair.source) for pair in numbered(2000)]
     assert sum(before.part(hashed) != after.part(hashed) for hashed in hashes) <= 6
 
 
 def test_too_little_text_cannot_be_split() -> None:
-    with pytest.raises(InputError, match="19 different source texts are too few"):
-        split(survey(numbered(19)).source_hashes, True, True)
+    with pytest.raises(InputError, match="19 distinct inputs are too few"):
+        split(survey_parallel(numbered(19)).source_hashes, True, True)
     assert parts(numbered(20))["test"]
 
 
 @pytest.mark.parametrize("sizes", [(192, 8), (200, 3), (3, 3, 3, 3, 3, 3, 3), (50_000, 3, 40)])
 def test_a_class_of_three_examples_or_more_is_in_every_part(sizes: tuple[int, ...]) -> None:
     labels = [f"class {number}" for number, size in enumerate(sizes) for _ in range(size)]
-    members = {source_hash(f"text {number}"): (label,) for number, label in enumerate(labels)}
+    members = {text_hash(f"text {number}"): (label,) for number, label in enumerate(labels)}
     division = split_by_class(members, share=20)
     parts = {
         part: Counter(label for group, (label,) in members.items() if division.part(group) == part) for part in PARTS
@@ -164,7 +157,7 @@ def test_a_class_of_three_examples_or_more_is_in_every_part(sizes: tuple[int, ..
 
 @pytest.mark.parametrize("few", [1, 2])
 def test_a_class_of_fewer_examples_is_only_trained_and_is_named(few: int) -> None:
-    members = {source_hash(f"text {number}"): ("rare" if number < few else "common",) for number in range(101)}
+    members = {text_hash(f"text {number}"): ("rare" if number < few else "common",) for number in range(101)}
     division = split_by_class(members, share=20)
     assert {division.part(group) for group, labels in members.items() if labels == ("rare",)} == {"train"}
     assert only_trained(members, division) == ["rare"]
@@ -174,7 +167,13 @@ def test_near_copies_of_a_text_are_in_one_part() -> None:
     texts = [f"{'no ' * (number % 7)}dog {number}" for number in range(211)]
     copies = [f" {text.upper()}!" for text in texts]
     pairs = [SentencePair(line, text, "Hund") for line, text in enumerate([*texts, *copies], start=1)]
-    division = split(survey(pairs).source_hashes, valid=True, test=True)
+    division = split(survey_parallel(pairs).source_hashes, valid=True, test=True)
     assert [division.part(near_hash(text)) for text in texts] == [division.part(near_hash(copy)) for copy in copies]
     assert {division.part(near_hash(text)) for text in texts} == set(PARTS)
     assert near_hash("dog 1") != near_hash("dog 2")
+
+
+def test_the_split_does_not_depend_on_the_order_of_the_classes_of_a_group() -> None:
+    labels = [(f"class {number % 5}", f"class {(number + 1) % 5}") for number in range(41)]
+    splits = [split_by_class({n: pair[::step] for n, pair in enumerate(labels)}, share=10) for step in (1, -1)]
+    assert splits[0] == splits[1]

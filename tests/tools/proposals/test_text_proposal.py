@@ -9,9 +9,8 @@ import pytest
 from heedful.config.load import load_recipe
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.readers.documents import document_lines
-from heedful.tools.proposals.labelled import Contradictions, LabelSurvey, propose_labelled
-from heedful.tools.proposals.pairs import Side
-from heedful.tools.proposals.proposal import Corpora, Machine, Texts
+from heedful.tools.proposals.labelled import propose_encoder
+from heedful.tools.proposals.proposal import Machine, RecipeData
 from heedful.tools.proposals.running_text import (
     BERT_SIZES,
     CPU_SECONDS,
@@ -21,10 +20,11 @@ from heedful.tools.proposals.running_text import (
     propose_gpt,
     survey_text,
 )
+from heedful.tools.proposals.text_statistics import TextStatistics
 
 LAPTOP = Machine(cores=2, bfloat16=False)
 GPU = Machine(cores=16, bfloat16=True, gpu_memory=79.0)
-CORPORA = Corpora(**{part: {"source": f"data/{part}"} for part in ("train", "valid", "test")})
+CORPORA = {part: {"source": f"data/{part}"} for part in ("train", "valid", "test")}
 AMOUNTS = [2_003, 50_021, 1_000_003, 30_000_001, 1_000_000_007]
 
 
@@ -45,7 +45,7 @@ def text(characters: int, *, sections: int = 1, rows: bool = False, letters: str
 
 
 def proposed(folder: Path, propose, found: TextSurvey, machine: Machine) -> Recipe:
-    (folder / "config.toml").write_text(propose(found, machine, Texts("x", "skip", CORPORA)), encoding="utf-8")
+    (folder / "config.toml").write_text(propose(found, machine, RecipeData("x", "skip", CORPORA)), encoding="utf-8")
     return load_recipe(folder)
 
 
@@ -108,16 +108,14 @@ def test_a_text_is_surveyed_line_by_line(tmp_path: Path) -> None:
     assert found.beginning == "One two"
 
 
-def labelled(count: int, words: int) -> LabelSurvey:
+def labelled(count: int, words: int) -> TextStatistics:
     no = np.zeros(count, dtype=bool)
-    side = Side("latin", 53, np.full(count, 5 * words), np.full(count, words), no, no)
-    labels = Counter(a=count // 2, b=count - count // 2)
-    return LabelSurvey(side, False, labels, 0, np.arange(count), 1, Contradictions(0, None))
+    return TextStatistics("latin", 53, np.full(count, 5 * words), np.full(count, words), no, no)
 
 
 @pytest.mark.parametrize(("count", "words"), [(23, 3), (1_009, 11), (6_911, 19), (100_003, 211), (53, 9_973)])
 def test_a_classifier_fits_its_texts(tmp_path: Path, count: int, words: int) -> None:
-    found = propose_labelled(labelled(count, words), "classification", ("a", "b"), Texts("x", "error", CORPORA))
+    found = propose_encoder(labelled(count, words), "classification", ("a", "b"), RecipeData("x", "error", CORPORA))
     (tmp_path / "config.toml").write_text(found, encoding="utf-8")
     recipe = load_recipe(tmp_path)
     assert recipe.data.labels == ("a", "b")

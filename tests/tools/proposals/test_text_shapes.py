@@ -159,13 +159,13 @@ BROKEN = {
     "broken.json": ('[{"text": "a", "label": "b"},\n{"text": \n', r"broken.json: not JSON \("),
     "object.json": (
         '{"name": "a", "size": 7,\n"more": {"a": 1}}',
-        "the keys 'name', 'size', 'more', and no",
+        "the keys 'name', 'size', 'more', but no",
     ),
     "fasttext.txt": (
         "__label__a a day\n" * 30 + "no label\n",
-        "fasttext.txt, line 31: 'no label' does not begin",
+        "fasttext.txt, line 31: 'no label' does not start",
     ),
-    "trec.txt": ("AB a day\nCD a night\n" * 30 + "Mr. Hill ran\n", "trec.txt, line 61: 'Mr. Hill ran' does not begin"),
+    "trec.txt": ("AB a day\nCD a night\n" * 30 + "Mr. Hill ran\n", "trec.txt, line 61: 'Mr. Hill ran' does not start"),
 }
 
 
@@ -175,7 +175,7 @@ def test_a_broken_data_set_is_refused_with_the_place(tmp_path: Path, name: str) 
     shape = shape_in(tmp_path, name, text)
     assert shape is not None
     with pytest.raises(InputError, match=message):
-        list(records_of(tmp_path / name, shape, "error").lines)
+        list(records_of(tmp_path / name, shape, "error")[1])
 
 
 def test_objects_that_only_annotate_a_row_leave_it_a_row(tmp_path: Path) -> None:

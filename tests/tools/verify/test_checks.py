@@ -16,26 +16,27 @@ from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS, MEDI
 from heedful.architectures import weights
 from heedful.architectures.input_layers import media_and_text, media_to_text
 from heedful.checkpoint.load import LoadedModel
-from heedful.checkpoint.tensors import read_tensors
+from heedful.checkpoint.safetensors_format import read_tensors
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
+from heedful.convert import ctranslate2_export
 from heedful.errors import RunError
 from heedful.nn import attention, masks
 from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
-from heedful.nn.patches import HidingPatchEmbedding, LinearStem, TubeletEmbedding
+from heedful.nn.patches import LinearStem, MaskedPatchEmbedding, TubeletEmbedding
 from heedful.optim import load_optimizer_tensors
-from heedful.search.hypothesis import PENALTIES
+from heedful.search.length_penalty import LENGTH_PENALTIES
 from heedful.tasks import find_task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
-from heedful.tools.verify import CHECKS, Check, checks, of_training, subject_of
+from heedful.tools.verify import CHECKS, Check, checks, subject_of, training_checks
 from heedful.tools.verify import subjects as subject_module
-from heedful.tools.verify.of_training import WEIGHT_FILES
+from heedful.tools.verify.training_checks import WEIGHT_FILES
 from heedful.training.training_step import TrainingStep
 from subjects import TOKENIZER
 
-[SEVERAL] = [check for check in CHECKS if check.measure is of_training.several_processes]
+[SEVERAL] = [check for check in CHECKS if check.measure is training_checks.several_processes]
 FAST = [check for check in CHECKS if check is not SEVERAL]
 TRAINED = ("translation", "lstm with general attention")
 HIDING = ("masked_patches", "linear")
@@ -124,6 +125,7 @@ def measured(task: str, name: str) -> dict[Check, float | None]:
     return differences
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("task", "name"), MAKERS)
 def test_every_check_passes_on_every_architecture(task, name):
     differences = measured(task, name)
@@ -196,7 +198,7 @@ def a_cache_stays_where_rows_move(patch):
 
 
 def long_outputs_are_preferred(patch):
-    patch.setitem(PENALTIES, "average", lambda length, _: length**9)
+    patch.setitem(LENGTH_PENALTIES, "average", lambda length, _: length**9.0)
 
 
 def a_kernel_scales_twice(patch):
@@ -260,12 +262,21 @@ def a_recorder_writes(patch):
 
 
 def a_model_is_rounded(patch):
-    honest = of_training.write_model
+    honest = training_checks.write_model
 
     def rounded(folder, recipe, tokenizers, tensors):
         honest(folder, recipe, tokenizers, {name: x.bfloat16().float() for name, x in tensors.items()})
 
-    patch.setattr(of_training, "write_model", rounded)
+    patch.setattr(training_checks, "write_model", rounded)
+
+
+def a_conversion_is_rounded(patch):
+    honest = ctranslate2_export.their_weights
+
+    def rounded(config, tensors):
+        return {name: value.astype("float16").astype("float32") for name, value in honest(config, tensors).items()}
+
+    patch.setattr(ctranslate2_export, "their_weights", rounded)
 
 
 def means_of_means(patch):
@@ -274,7 +285,7 @@ def means_of_means(patch):
 
 
 def moments_are_lost(patch):
-    patch.setattr(of_training, "load_optimizer_tensors", lambda *_: None)
+    patch.setattr(training_checks, "load_optimizer_tensors", lambda *_: None)
 
 
 def steps_are_lost(patch):
@@ -282,7 +293,7 @@ def steps_are_lost(patch):
         kept = {key: torch.zeros_like(x) if key.startswith("step.") else x for key, x in values.items()}
         load_optimizer_tensors(optimizer, model, kept)
 
-    patch.setattr(of_training, "load_optimizer_tensors", without_steps)
+    patch.setattr(training_checks, "load_optimizer_tensors", without_steps)
 
 
 def a_stem_sees_the_padding(patch):
@@ -307,12 +318,12 @@ def frames_of_padding_are_tubelets(patch):
 
 
 def hidden_patches_are_shared(patch):
-    honest = HidingPatchEmbedding.embed_visible
+    honest = MaskedPatchEmbedding.embed_masked
 
     def careless(self, inputs, padding_mask, hidden):
         return honest(self, inputs, padding_mask, hidden.any(0, keepdim=True) & padding_mask[:, :: self.patch, None])
 
-    patch.setattr(HidingPatchEmbedding, "embed_visible", careless)
+    patch.setattr(MaskedPatchEmbedding, "embed_masked", careless)
 
 
 def with_stem(task: str) -> str:
@@ -325,12 +336,13 @@ def with_stem(task: str) -> str:
 LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("bug", "task", "name", "noticed"),
     [
         (padding_is_seen, "translation", "transformer", "in a batch"),
         (padding_is_counted, "language_model", LANGUAGE_MODEL, "in a batch"),
-        (the_next_token_is_seen, "translation", "transformer", "before other ones"),
+        (the_next_token_is_seen, "translation", "transformer", "before other tokens"),
         (a_cache_fades, "language_model", LANGUAGE_MODEL, "with a cache"),
         (a_cache_stays_where_rows_move, "language_model", LANGUAGE_MODEL, "repeats and drops"),
         (long_outputs_are_preferred, "translation", "gru with Bahdanau's attention", "a wide beam"),
@@ -340,20 +352,21 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
         (a_kernel_scales_twice, "classification", "transformer decoder", "attention kernels"),
         (a_fused_kernel_scales_twice, "classification", "transformer decoder", "attention kernels"),
         (a_recorder_writes, "tagging", "lstm", "all tensors recorded"),
-        (a_model_is_rounded, "translation", "convolutional", "read again"),
+        (a_model_is_rounded, "translation", "convolutional", "saved and loaded"),
+        (a_conversion_is_rounded, "language_model", LANGUAGE_MODEL, "with CTranslate2"),
         (means_of_means, "translation", "gru with Bahdanau's attention", "gradient of several"),
-        (moments_are_lost, "language_model", "lstm", "a checkpoint on the way"),
-        (steps_are_lost, "classification", "text cnn", "a checkpoint on the way"),
+        (moments_are_lost, "language_model", "lstm", "a checkpoint in between"),
+        (steps_are_lost, "classification", "text cnn", "a checkpoint in between"),
         (a_stem_sees_the_padding, "audio_classification", with_stem("audio_classification"), "in a batch"),
         (a_stem_looks_at_the_whole_batch, "image_classification", LANGUAGE_MODEL, "in a batch"),
         (padding_is_seen, "image_classification", LANGUAGE_MODEL, "in a batch"),
         (padding_is_seen, "audio_classification", LANGUAGE_MODEL, "in a batch"),
         (a_kernel_scales_twice, "image_classification", LANGUAGE_MODEL, "attention kernels"),
-        (a_model_is_rounded, "audio_classification", LANGUAGE_MODEL, "read again"),
+        (a_model_is_rounded, "audio_classification", LANGUAGE_MODEL, "saved and loaded"),
         (means_of_means, "image_classification", "gru", "gradient of several"),
         (padding_is_seen, "video_classification", LANGUAGE_MODEL, "in a batch"),
         (frames_of_padding_are_tubelets, "video_classification", "gru", "in a batch"),
-        (moments_are_lost, "audio_classification", "gru", "a checkpoint on the way"),
+        (moments_are_lost, "audio_classification", "gru", "a checkpoint in between"),
         (padding_is_seen, "image_text_retrieval", "whole texts", "in a batch"),
         (padding_is_seen, *HIDING, "in a batch"),
         (hidden_patches_are_shared, *HIDING, "in a batch"),
@@ -368,7 +381,7 @@ def test_a_planted_bug_is_noticed(bug, task, name, noticed, monkeypatch):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """What two processes write that train `TRAINED` together; they are started once, and pass the check."""
-    folder, honest = tmp_path_factory.mktemp("shared"), of_training.launch
+    folder, honest = tmp_path_factory.mktemp("shared"), training_checks.launch
 
     def launch(command, processes):
         code = honest(command, processes)
@@ -377,7 +390,7 @@ def shared(tmp_path_factory):
         return code
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(of_training, "launch", launch)
+        patch.setattr(training_checks, "launch", launch)
         assert SEVERAL.passes(difference_of_two())
     return folder
 
@@ -390,7 +403,7 @@ def replayed(shared, monkeypatch):
         shutil.copytree(shared, command[3], dirs_exist_ok=True)
         return 0
 
-    monkeypatch.setattr(of_training, "launch", launch)
+    monkeypatch.setattr(training_checks, "launch", launch)
 
 
 def difference_of_two() -> float | None:
@@ -415,12 +428,12 @@ def test_two_processes_whose_weights_differ_in_one_way_of_sharing_them_are_notic
         tensors = read_tensors(path)
         return {name: value + (path.name == way) for name, value in tensors.items()}
 
-    monkeypatch.setattr(of_training, "read_tensors", read)
+    monkeypatch.setattr(training_checks, "read_tensors", read)
     assert not SEVERAL.passes(difference_of_two())
 
 
 @pytest.mark.slow
 def test_two_processes_that_fail_are_an_error_and_no_difference(monkeypatch):
-    monkeypatch.setattr(of_training, "own_modules", lambda _: ["no_such_module"])
+    monkeypatch.setattr(training_checks, "own_modules", lambda _: ["no_such_module"])
     with pytest.raises(RunError, match="ended with exit code 2"):
         difference_of_two()

@@ -21,6 +21,15 @@ export function blockOf(blocks: Block[], name: string): Block {
   return named((one) => one === name) ?? named((one) => one.startsWith(`${layer}.`)) ?? blocks[0];
 }
 
+/** The words for a weight: of which query, on which key; `next`: the query is named by the token that is written next. */
+export function weightOn(query: string, key: string, next = query.startsWith("→ ")): string {
+  const isolated = (name: string) => `\u2068${name}\u2069`; // so that it may be written from right to left
+  return t(next ? "weight.writing" : "weight.reading", {
+    query: isolated(query.replace(/^→ /, "")),
+    key: isolated(key),
+  });
+}
+
 /** A head as words; heads count from 1 on the page. */
 export function headName({ block, number }: Head): string {
   return t("heads.chosen", { block: blockName(block), head: number + 1 });

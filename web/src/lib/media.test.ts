@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { boxOf, laid, firstOfText, meanRow, mediaLine, pitches, spectrumOf, strongest, times } from "./media";
-import type { PictureMedia, SoundMedia } from "./types";
+import type { ImageMedia, AudioMedia } from "./types";
 
-const picture: PictureMedia = { kind: "picture", height: 14, width: 21, rows: 2, columns: 3, before: 1, png: "" };
-const sound: SoundMedia = {
-  kind: "sound",
+const picture: ImageMedia = { kind: "image", height: 14, width: 21, rows: 2, columns: 3, before: 1, png: "" };
+const sound: AudioMedia = {
+  kind: "audio",
   frames: 3,
   mels: 2,
   hop: 0.02,
@@ -58,7 +58,7 @@ test("the first token of text is found behind marks, and marks alone have a firs
   expect(firstOfText(["<bos>"])).toBe(0);
 });
 
-test("the line of a picture is the one that is read first, and a text has none", () => {
+test("the line of an image is the one that is read first, and a text has none", () => {
   const line = { read: { ids: [], labels: [], words: [], word_of_piece: [] }, written: null };
   expect(mediaLine({ media: picture, lines: { src: line, tgt: line } })).toBe("src");
   expect(mediaLine({ media: sound, lines: { tgt: line } })).toBe("tgt");

@@ -1,7 +1,7 @@
-// Pictures and sounds: where the positions of an encoder lie on them, and what a page draws of them.
+// Images and audio: where the positions of an encoder lie on them, and what a page draws of them.
 
 import type { Tensor } from "./safetensors";
-import type { Look, Media, PictureMedia, SoundMedia } from "./types";
+import type { Look, Media, ImageMedia, AudioMedia } from "./types";
 
 /** A rectangle, in shares of the width and height of what is drawn. */
 export interface Box {
@@ -23,15 +23,15 @@ export function mediaLine(look: Pick<Look, "media" | "lines">): string | null {
   return "src" in look.lines ? "src" : Object.keys(look.lines)[0];
 }
 
-/** Positions that come before the patches; a sound has none. */
-export const before = (media: Media): number => (media.kind === "picture" ? media.before : 0);
+/** Positions that come before the patches; audio has none. */
+export const before = (media: Media): number => (media.kind === "image" ? media.before : 0);
 
-/** Rows and columns of the positions that lie on a picture or sound. */
+/** Rows and columns of the positions that lie on a image or audio. */
 export function gridOf(media: Media, positions: number): [rows: number, columns: number] {
-  return media.kind === "picture" ? [media.rows, media.columns] : [1, positions];
+  return media.kind === "image" ? [media.rows, media.columns] : [1, positions];
 }
 
-/** A number for each position, as a matrix over the picture or sound. */
+/** A number for each position, as a matrix over the image or audio. */
 export function laid(media: Media, weights: Float32Array): Laid {
   const first = before(media);
   return {
@@ -40,7 +40,7 @@ export function laid(media: Media, weights: Float32Array): Laid {
   };
 }
 
-/** Where a position lies; null: it is not on the picture. */
+/** Where a position lies; null: it is not on the image. */
 export function boxOf(media: Media, position: number, positions: number): Box | null {
   const [rows, columns] = gridOf(media, positions);
   const at = position - before(media);
@@ -69,7 +69,7 @@ export function meanRow({ shape: [rows, columns], values }: Tensor): Float32Arra
 }
 
 /** The spectrum as a matrix of numbers from 0 to 1: a row a band, the highest first, a column a frame. */
-export function spectrumOf(media: SoundMedia): Tensor {
+export function spectrumOf(media: AudioMedia): Tensor {
   const bytes = Uint8Array.from(atob(media.spectrum), (c) => c.charCodeAt(0));
   const { frames, mels } = media;
   const values = new Float32Array(bytes.length);
@@ -82,7 +82,7 @@ export function spectrumOf(media: SoundMedia): Tensor {
 }
 
 /** Times for an axis, in seconds, at most so many: 0, 0.2, 0.4 ... */
-export function times(media: SoundMedia, most = 8): number[] {
+export function times(media: AudioMedia, most = 8): number[] {
   const seconds = media.frames * media.hop;
   const steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
   const step = steps.find((step) => seconds / step <= most) ?? 600;
@@ -90,10 +90,10 @@ export function times(media: SoundMedia, most = 8): number[] {
 }
 
 /** Some bands for an axis: their place from the top, in shares of the height, and their middle in Hz. */
-export function pitches(media: SoundMedia, count = 4): { top: number; hertz: number }[] {
+export function pitches(media: AudioMedia, count = 4): { top: number; hertz: number }[] {
   const last = media.mels - 1;
   const bands = [...new Set(Array.from({ length: count }, (_, i) => Math.round((i * last) / (count - 1 || 1))))];
   return bands.map((band) => ({ top: (last - band + 0.5) / media.mels, hertz: media.bands[band] }));
 }
 
-export const pictureUrl = (media: PictureMedia): string => `data:image/png;base64,${media.png}`;
+export const pictureUrl = (media: ImageMedia): string => `data:image/png;base64,${media.png}`;

@@ -20,7 +20,7 @@ class Session {
   problem = $state.raw<unknown>(null);
   /** The model that an address names although it is not here; empty until there is one, and when another is chosen. */
   absent = $state("");
-  /** The picture or sound that is asked about; a page that is loaded again has it no more. */
+  /** The image or audio that is asked about; a page that is loaded again has it no more. */
   file = $state.raw<MediaFile | null>(null);
   private asking: AbortController | null = null;
   private fetched = new Map<string, Promise<Tensors>>();

@@ -4,7 +4,7 @@ import type { Comparison, Effect, Probe, Weighed } from "./experiments";
 import { readTrace, type Tensor } from "./safetensors";
 import type { Attribution, Development, EmbeddingRow, Head, Look, Model, Question, Snapshot } from "./types";
 
-/** A picture or sound: its name, and its content in base64. */
+/** A image or audio: its name, and its content in base64. */
 export interface MediaFile {
   name: string;
   file: string;
@@ -24,7 +24,7 @@ export interface Source {
   first: Look | null;
   look(model: string, question: Question, signal?: AbortSignal): Promise<Look>;
   again(id: string, signal?: AbortSignal): Promise<Look>;
-  /** The weights of all heads, as exact as a picture needs. */
+  /** The weights of all heads, as exact as an image needs. */
   attention(look: Look): Promise<Tensors>;
   /** The heads that `head` can give; null: all. */
   heldHeads: Head[] | null;
@@ -32,7 +32,7 @@ export interface Source {
   head(look: Look, head: Head): Promise<Tensors>;
   /** Any tensors, exactly. */
   tensors(look: Look, names: string[]): Promise<Tensors>;
-  /** States and gates of recurrent layers, as exact as a picture needs. */
+  /** States and gates of recurrent layers, as exact as an image needs. */
   states(look: Look, names: string[]): Promise<Tensors>;
   /** What each part of the model adds to one logit. */
   attribution(look: Look, place: number, token: number): Promise<Attribution>;

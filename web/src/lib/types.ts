@@ -37,9 +37,9 @@ export interface Head {
   number: number;
 }
 
-/** A picture at the size at which it is read, cut into patches. */
-export interface PictureMedia {
-  kind: "picture";
+/** An image at the size at which it is read, cut into patches. */
+export interface ImageMedia {
+  kind: "image";
   height: number;
   width: number;
   rows: number;
@@ -50,9 +50,9 @@ export interface PictureMedia {
   png: string;
 }
 
-/** The log-mel spectrum of a sound. */
-export interface SoundMedia {
-  kind: "sound";
+/** The log-mel spectrum of audio. */
+export interface AudioMedia {
+  kind: "audio";
   frames: number;
   mels: number;
   /** Seconds from one frame to the next. */
@@ -65,12 +65,12 @@ export interface SoundMedia {
   spectrum: string;
 }
 
-export type Media = PictureMedia | SoundMedia;
+export type Media = ImageMedia | AudioMedia;
 
-/** Properties of a picture or sound that is shown with weights of its patches or frames. */
+/** Properties of a image or audio that is shown with weights of its patches or frames. */
 export interface Weighed<M extends Media> {
   media: M;
-  /** A number for each position of the encoder; null: the picture or the spectrum alone. */
+  /** A number for each position of the encoder; null: the image or the spectrum alone. */
   weights?: Float32Array | null;
   /** The largest number: the darkest colour, or the top of the curve. */
   most?: number;
@@ -82,9 +82,9 @@ export interface Weighed<M extends Media> {
 }
 
 export interface Question {
-  /** The text; of a picture or sound the name of its file. */
+  /** The text; of a image or audio the name of its file. */
   text: string;
-  /** The content of a picture or sound in base64. */
+  /** The content of a image or audio in base64. */
   file?: string | null;
   target?: string | null;
   reference?: string | null;
@@ -177,7 +177,7 @@ export interface Look {
   id: string;
   model: Model;
   question: Question;
-  /** What a model of pictures or sound reads; null for a text. */
+  /** What a model of images or audio reads; null for a text. */
   media: Media | null;
   lines: Record<string, { read: Pieces; written: Pieces | null }>;
   blocks: Block[];

@@ -1,4 +1,4 @@
-"""Bag of words: text classifiers to which the order of words does not matter.
+"""Bag of words: text classifiers that ignore word order.
 
 B batch, T tokens, D model.
 """
@@ -15,13 +15,12 @@ class NoLayers(nn.Module):
     """Stack without layers: the hidden state of a token is its embedding."""
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T D"]:
-        # Padding is left out by the pooling.
-        del mask, cache
+        del mask, cache  # the pooling excludes padding
         return x
 
 
 class BagOfWords(Backbone[InputLayerType]):
-    """Backbone without layers, positions or context: each token is its vector, wherever it is in the text."""
+    """Backbone without layers, positions or context: the hidden state of a token is its vector."""
 
     causal = False
     pooling = "sum"

@@ -1,4 +1,4 @@
-"""Options of models to which the order of words does not matter."""
+"""Bag-of-words settings."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,9 +8,9 @@ from heedful.config.model import Poolers, TextModelConfig, Width
 
 @dataclass(frozen=True, kw_only=True)
 class BagOfWordsConfig(TextModelConfig):
-    """Settings of a bag of words: the sum of word vectors, or with `pooling = "mean"` their mean.
+    """Bag-of-words settings: the sum of word vectors or, with `pooling = "mean"`, their mean.
 
-    A classifier without a pooler is linear in the counts of words, or in their shares of the text. With
+    A classifier without a pooler is linear in the word counts, or in the words' shares of the text. With
     `pooler = "dense"` it has one hidden layer (Iyyer et al. 2015).
     """
 

@@ -1,1 +1,1 @@
-"""Convolutional models: ConvS2S and its encoder or decoder alone."""
+"""Convolutional models: ConvS2S, and its encoder or decoder alone."""

@@ -25,19 +25,14 @@ class NormalisedLinear(nn.Module):
     """Linear layer with weight normalisation: row i of the weight matrix is gain_i direction_i / |direction_i|.
 
     Weights are drawn from N(0, gain / inputs), so that outputs have `gain` times the variance of the inputs; biases
-    begin as zero (Gehring et al. 2017, section 3.5).
-
-    Args:
-        inputs: the size of the input vectors.
-        outputs: the size of the output vectors.
-        gain: the variance of the outputs at the beginning, for inputs of variance 1.
+    start at zero (Gehring et al. 2017, section 3.5).
     """
 
     parameter_kind = "convolutions"
 
     def __init__(self, inputs: int, outputs: int, gain: float) -> None:
         super().__init__()
-        # Length and direction are learned apart, so that one can change without the other (Salimans & Kingma 2016).
+        # Length and direction are separate parameters: one can change without the other (Salimans & Kingma 2016).
         self.direction = nn.Parameter(torch.empty(outputs, inputs).normal_(std=(gain / inputs) ** 0.5))
         self.length = nn.Parameter(self.direction.detach().norm(dim=1))
         self.bias = nn.Parameter(torch.zeros(outputs))
@@ -50,20 +45,20 @@ class NormalisedLinear(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
-HALF = math.sqrt(0.5)  # on the sum of two vectors, so that it has their variance (Gehring et al. 2017, section 3.4)
+HALF = math.sqrt(0.5)  # keeps the variance of a sum of two vectors (Gehring et al. 2017, section 3.4)
 
 Attend = Callable[[int, Tensor, Tensor], Tensor]  # layer, its outputs (B C E), embedded tokens (B C D) to (B C E)
 
 
 class ConvolutionCache:
-    """Cache of a stack of causal convolutions during decoding: the last K - 1 inputs of each layer for each row."""
+    """Cache of a stack of causal convolutions: the last K - 1 inputs of each layer for each row."""
 
     def __init__(self, inputs: list[Float[Tensor, "R K1 E"]]) -> None:
         self.inputs = inputs
 
     def extend(self, layer: int, x: Float[Tensor, "R C E"]) -> Float[Tensor, "R C2 E"]:
-        """Extend the inputs of a layer by those before them, and remember the last ones."""
-        # A causal convolution sees K - 1 columns back: more than these are never needed again.
+        """Prepend the previous inputs of a layer to new ones, and cache the last of them."""
+        # A causal convolution covers K - 1 earlier columns, and no later step needs more.
         extended = torch.cat([self.inputs[layer], x], dim=1)
         self.inputs[layer] = extended[:, x.size(1) :]
         return extended
@@ -73,10 +68,10 @@ class ConvolutionCache:
 
 
 class GatedConvolution(nn.Module):
-    """Convolution over neighbouring tokens, half of whose outputs gate the other half (GLU; Dauphin et al. 2017).
+    """Convolution over neighbouring tokens; half of its outputs gate the other half (GLU; Dauphin et al. 2017).
 
-    A gated linear unit divides the variance by 4, and dropout multiplies that of its inputs by 1 / (1 - p): the
-    weights are drawn so that the outputs have the variance of the inputs (Gehring et al. 2017, section 3.5).
+    A gated linear unit divides the variance by 4, and dropout multiplies it by 1 / (1 - p): the initial weights cancel
+    both factors (Gehring et al. 2017, section 3.5).
     """
 
     def __init__(self, config: ConvolutionalConfig) -> None:
@@ -86,33 +81,26 @@ class GatedConvolution(nn.Module):
         self.linear = NormalisedLinear(self.size * config.width, 2 * config.width, 4 * (1 - config.dropout))
 
     def forward(self, x: Float[Tensor, "B C2 E"]) -> Float[Tensor, "B C E"]:
-        """Compute the outputs for each column with K - 1 others after it."""
-        # A window of K columns is one vector (B C KE), so that the convolution is a linear layer.
+        # B C+K-1 E to windows of K columns, B C KE, of which a linear layer is a convolution, to B C E.
         return F.glu(self.linear(windows(self.dropout(x), self.size)))
 
 
 class ConvolutionalStack(nn.Module):
     """Stack of gated convolutions over embedded tokens, with residual connections (Gehring et al. 2017, section 3.2).
 
-    Linear layers lead from the size of the embeddings to that of the hidden states, and back. Padding changes nothing,
-    and documents in one row are apart.
-
-    Args:
-        config: the model configuration.
-        layers: the number of layers.
-        causal: True if a token sees itself and earlier tokens only; else it sees as many on both sides.
+    Linear layers map the embedding size to the hidden size, and back. The windows of a causal stack end with their
+    token, others have it in the middle. Padding and other documents in a row have no effect.
     """
 
     def __init__(self, config: ConvolutionalConfig, layers: int, *, causal: bool) -> None:
         super().__init__()
         self.positions = POSITIONS[config.positions](config, causal=causal)
         self.dropout = Dropout(config.dropout)
-        # Embeddings and hidden states may have different sizes.
         self.enter = NormalisedLinear(config.d_model, config.width, 1 - config.dropout)
         self.layers = nn.ModuleList(GatedConvolution(config) for _ in range(layers))
         self.leave = NormalisedLinear(config.width, config.d_model, 1.0)
         self.gap = config.kernel_size - 1
-        # Zeros before and after the columns of a layer, as many as a window has neighbours on each side.
+        # Zeros before and after the columns of a layer, one for each neighbour in a window.
         before = self.gap if causal else self.gap // 2
         self.padding = (0, 0, before, self.gap - before)
 
@@ -128,8 +116,8 @@ class ConvolutionalStack(nn.Module):
         Args:
             x: the last T tokens of each row.
             mask: which tokens are real, and where documents begin.
-            cache: what the layers have seen of earlier tokens; None: there are none.
-            attend: adds to the outputs of each layer what a decoder finds in the source; None: nothing.
+            cache: the inputs of the layers for earlier tokens.
+            attend: attends to the source with the outputs of each layer, in a decoder.
         """
         return self.dropout(self.convolve(self.embed(x, mask), mask, cache, attend))
 
@@ -143,16 +131,16 @@ class ConvolutionalStack(nn.Module):
         cache: ConvolutionCache | None = None,
         attend: Attend | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Compute hidden states of embedded tokens with positions, before dropout; arguments as for `forward`."""
+        """Compute the hidden states of embedded tokens with positions, before dropout; arguments as for `forward`."""
         spacing = Spacing(mask.padding_mask[:, -embedded.size(1) :], mask.query_positions, self.gap)
         tokens = spacing.spread(embedded)  # B C D
-        x = self.enter(tokens) * spacing.real  # B C E; columns without a token stay zero, whatever the bias
+        x = self.enter(tokens) * spacing.real  # B C E; the bias is removed from columns without a token
         for number, layer in enumerate(self.layers):
-            # K - 1 more columns go in than come out: in a search the last ones, otherwise zeros.
+            # A layer has K - 1 more input columns than output columns: cached ones in a search, otherwise zeros.
             outputs = layer(cache.extend(number, x) if cache else F.pad(x, self.padding))
             if attend:
                 outputs = attend(number, outputs, tokens)
-            # Gaps between documents become zeros again, or the next layer would see across them.
+            # Gaps between documents are zeroed again; otherwise information would leak across them in the next layer.
             x = (x + outputs) * HALF * spacing.real
         return self.leave(spacing.collect(x))
 
@@ -160,16 +148,15 @@ class ConvolutionalStack(nn.Module):
         return NamedConvolutionalStack(name, sequence, self)
 
     def begin(self, rows: int) -> ConvolutionCache:
-        """Create the cache of rows without any token: zeros."""
         inputs = self.leave.direction.new_zeros(rows, self.gap, self.leave.direction.size(1))
         return ConvolutionCache([inputs] * len(self.layers))
 
 
 class ConvolvedSource(NamedTuple):
-    """Source as a convolutional decoder sees it."""
+    """Source of a convolutional decoder."""
 
-    keys: Float[Tensor, "R N D"]  # the hidden states of the source tokens, z
-    values: Float[Tensor, "R N D"]  # z + e, with the embeddings of the tokens, so that a decoder finds single words too
+    keys: Float[Tensor, "R N D"]  # the hidden states z of the encoder
+    values: Float[Tensor, "R N D"]  # z + e, because the embeddings e have information about single tokens
     padding_mask: Bool[Tensor, "R N"]
 
     def select(self, rows: Int[Tensor, " R2"]) -> "ConvolvedSource":
@@ -190,11 +177,10 @@ class ScaledGradient(torch.autograd.Function):
 
 
 class SourceAttention(nn.Module):
-    """Attention of each decoder layer to the source, "multi-step attention" (Gehring et al. 2017, section 3.3).
+    """Attention of a decoder layer to the source, "multi-step attention" (Gehring et al. 2017, section 3.3).
 
-    Queries are the layer's outputs with the embeddings of the tokens read last. Sums of two are scaled by sqrt(0.5) as
-    elsewhere. The context, a mean of N vectors, is scaled by N sqrt(1/N), so that it keeps their variance where all
-    weights are alike (section 3.4).
+    The context, a weighted mean of N vectors, is scaled by N sqrt(1/N), which keeps their variance if all weights are
+    equal (section 3.4).
     """
 
     parameter_kind = "cross-attention"
@@ -208,8 +194,8 @@ class SourceAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "B C E"], embedded: Float[Tensor, "B C D"], source: ConvolvedSource
     ) -> Float[Tensor, "B C E"]:
-        """Add to the outputs of a layer what they find in the source."""
-        # B C D: with the embedding of the token read last, a layer knows where in the target it is.
+        """Attend to the source with the outputs of a layer, and add the context to them."""
+        # B C D: the embedding of the last token encodes the position in the target.
         queries = (self.query(x) + embedded) * HALF
         weights = self.alignment(masked_softmax(queries @ source.keys.transpose(1, 2), source.padding_mask))
         # N sqrt(1/N) = sqrt(N), with N real tokens in each row.
@@ -228,11 +214,8 @@ class ConvolutionalDecoder(nn.Module):
     def source(
         self, states: Float[Tensor, "B N D"], embedded: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]
     ) -> ConvolvedSource:
-        """Prepare the hidden states of an encoder and the embedded source tokens for attention.
-
-        As each layer attends to the encoder, its gradient is divided by their number (section 3.4).
-        """
-        # B N D, with a gradient from every decoder layer.
+        """Combine an encoder's hidden states and the embedded source tokens for attention."""
+        # Every decoder layer adds a gradient, so their sum is divided by the number of layers (section 3.4).
         states = ScaledGradient.apply(states, 1 / len(self.attentions))
         return ConvolvedSource(states, (states + embedded) * HALF, padding_mask)
 
@@ -243,14 +226,7 @@ class ConvolutionalDecoder(nn.Module):
         source: ConvolvedSource,
         cache: ConvolutionCache | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of embedded target tokens, each from the source and earlier tokens.
-
-        Args:
-            x: the last T tokens of each row.
-            mask: which tokens are real.
-            source: the source of each row.
-            cache: what the layers have seen of earlier tokens; None: there are none.
-        """
+        """Compute the hidden states of the last T target tokens of each row; the cache holds earlier ones."""
 
         def attend(layer: int, outputs: Tensor, embedded: Tensor) -> Tensor:
             return self.attentions[layer](outputs, embedded, source)

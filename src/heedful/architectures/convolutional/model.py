@@ -18,7 +18,7 @@ from heedful.text.tokenizer import BOS
 
 
 class ConvolutionalEncoder(Backbone[InputLayerType]):
-    """Convolutional backbone that reads a text: each layer sees as many tokens to the left as to the right."""
+    """Convolutional text encoder, whose windows have as many tokens to the left as to the right."""
 
     causal = False
     pooling = "max"
@@ -28,7 +28,7 @@ class ConvolutionalEncoder(Backbone[InputLayerType]):
 
 
 class ConvolutionalLanguageBackbone(Backbone[InputLayerType]):
-    """Convolutional backbone whose layers see earlier tokens only (Dauphin et al. 2017)."""
+    """Convolutional backbone of language models, whose windows have only earlier tokens (Dauphin et al. 2017)."""
 
     causal = True
     pooling = "last"
@@ -62,7 +62,7 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
     def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         mask = AttentionMask(padding_mask, x.size(1), causal=False)
-        # The decoder attends to sums of hidden states and embeddings: so both are needed apart.
+        # The decoder also needs the embeddings.
         embedded = self.encoder.embed(x, mask)
         return self.decoder.source(self.encoder.convolve(embedded, mask), embedded, padding_mask)
 
@@ -73,7 +73,6 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
         return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
 
     def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
-        # One attention a layer, unlike a recurrent decoder, which has one in all.
         alignments = [attention.get_submodule("alignment") for attention in self.decoder.attentions]
         return [
             NamedConvolutionalStack("enc", "src", self.encoder),
@@ -90,22 +89,21 @@ class ConvolutionalDecodingState:
     def __init__(self, model: ConvolutionalEncoderDecoder, source: ConvolvedSource) -> None:
         self.model, self.source = model, source
         self.begin = torch.full((len(source.keys),), BOS, device=source.keys.device)
-        self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # of the tokens read so far: all are real
+        self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # R T, of the target so far: all real
         self.sentences = torch.arange(len(source.keys), device=source.keys.device)  # the sentence of each row
         self.cache = model.decoder.stack.begin(len(source.keys))
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(tokens), 1)], dim=1)
-        # One query at the next position: the cache has what the layers saw before it.
         mask = AttentionMask(self.padding_mask, 1, causal=True)
         x = self.model.target_embedding(tokens[:, None])
         return self.model.output(self.model.decoder(x, mask, self.source, self.cache)[:, 0])
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
         self.padding_mask = self.padding_mask[rows]
         self.cache.select(rows)
+        # As long as no row changes its sentence, the source is left as it is: copying it at each step would be slow.
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):
             self.source, self.sentences = self.source.select(rows), sentences

@@ -12,15 +12,15 @@ from heedful.wording import counted
 class ConvolutionalConfig(TextModelConfig):
     """Settings of gated convolutional models (Gehring et al. 2017; Dauphin et al. 2017).
 
-    The numbers of layers are those of the small models of the field.
+    The default numbers of layers are those of small published models.
     """
 
     architecture: str = "convolutional"
     encoder_layers: Layers = 4
-    """Number of layers of the encoder."""
+    """Number of encoder layers."""
 
     decoder_layers: Layers = 3
-    """Number of layers of the decoder."""
+    """Number of decoder layers."""
 
     kernel_size: Count = 3
     """Width of a convolution in tokens."""
@@ -29,7 +29,7 @@ class ConvolutionalConfig(TextModelConfig):
     """Size of the hidden states between convolutions. Not set: `d_model`."""
 
     positions: Literal["learned", "none"] = "learned"
-    """Encoding of positions."""
+    """Position encoding."""
 
     max_positions: Positions = 1024
     """Size of the table of learned positions."""

@@ -1,1 +1,1 @@
-"""Dual encoder of images and texts (CLIP)."""
+"""Dual encoder for images and texts (CLIP)."""

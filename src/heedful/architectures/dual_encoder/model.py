@@ -1,4 +1,4 @@
-"""Dual encoder of images and texts (CLIP, Radford et al. 2021): two backbones with a common space of vectors.
+"""Dual encoder for images and texts (CLIP, Radford et al. 2021): two backbones with a common vector space.
 
 B images, C texts, N rows of pixels with F features each, T tokens, P projection.
 """
@@ -18,28 +18,28 @@ from heedful.architectures.model import Model, Names
 from heedful.architectures.parameters import initialise
 from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding, InputLayer
-from heedful.registry import MODELS, at
+from heedful.registry import MODELS, import_attribute
 
-MAX_SCALE = 100.0  # of cosine similarities; CLIP's, without which its training was not stable (section 2.5)
+MAX_SCALE = 100.0  # of cosine similarities, which keeps the training of CLIP stable (section 2.5)
 
 
 class ProjectedEncoder(nn.Module):
-    """Encoder of one kind of input: a backbone, pooling, and a linear map without bias to vectors of length 1."""
+    """Image or text encoder: a backbone, pooling, and a linear map without bias to vectors of length 1."""
 
     def __init__(self, config: ModelConfig, embedding: InputLayer, projection: int) -> None:
         super().__init__()
-        self.backbone: Backbone[Any] = at(MODELS["transformer"][config.family])(config, embedding)
+        self.backbone: Backbone[Any] = import_attribute(MODELS["transformer"][config.family])(config, embedding)
         self.pool = POOLINGS[config.pooling or self.backbone.pooling]
         self.project = nn.Linear(config.d_model, projection, bias=False)
 
     def forward(self, inputs: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Float32[Tensor, "B P"]:
-        """Compute the vector of each input; of length 1, in float32."""
-        # In float32 also under autocast: the temperature divides cosines by as little as 0.01.
+        """Compute the vector of each input, scaled to length 1."""
+        # In float32 even under autocast, because the temperature divides cosines by as little as 0.01.
         return F.normalize(self.project(self.pool(*self.backbone.encode(inputs, padding_mask))).float(), dim=-1)
 
 
 class DualEncoder(Model):
-    """Dual encoder: one encoder of images and one of texts, whose vectors are compared by their cosine similarity."""
+    """Dual encoder: an image encoder and a text encoder, whose vectors are compared by cosine similarity."""
 
     logit_axes = ("text",)
     predicts_tokens = False
@@ -49,22 +49,23 @@ class DualEncoder(Model):
         super().__init__()
         image, text = config.image(), config.text()
         self.size = config.projection  # of the vectors
-        self.pictures = ProjectedEncoder(image, images, self.size)
+        self.pictures = ProjectedEncoder(image, images, self.size)  # the name in stored weights
         self.texts = ProjectedEncoder(text, Embedding(vocab, text), self.size)
-        # The inverse of the temperature, as a logarithm: a step of training changes it by a factor.
+        # The logarithm of the inverse temperature: an update changes the temperature by a factor.
+        # A vector with one number, since a scalar has no rows that could be sharded (parallel.shard).
         self.log_scale = nn.Parameter(torch.tensor([-math.log(config.temperature)]))
         initialise(self, config)
 
     def forward(
         self,
-        pictures: Shaped[Tensor, "B N *F"],
-        picture_mask: Bool[Tensor, "B N"],
+        images: Shaped[Tensor, "B N *F"],
+        image_mask: Bool[Tensor, "B N"],
         texts: Int[Tensor, "C T"],
         text_mask: Bool[Tensor, "C T"],
     ) -> Float32[Tensor, "B C"]:
-        """Compute the logits of images (rows) and texts (columns): cosine similarities over the temperature."""
-        # B P times P C: each image with each text of the batch, of which one is its own.
-        return self.scale * self.pictures(pictures, picture_mask) @ self.texts(texts, text_mask).T
+        """Compute the logits of images (rows) and texts (columns): cosine similarities divided by the temperature."""
+        # B P times P C: each image with each text of the batch.
+        return self.scale * self.pictures(images, image_mask) @ self.texts(texts, text_mask).T
 
     @property
     def scale(self) -> Float32[Tensor, " 1"]:
@@ -86,9 +87,9 @@ class DualEncoder(Model):
 
 
 class AtMost(torch.autograd.Function):
-    """Autograd function of the smaller of a number and a limit: above the limit, gradients may only lower the number.
+    """Minimum of a number and a limit, with a gradient above the limit if descent lowers the number.
 
-    With the gradient of `torch.minimum`, a number above the limit would never come back.
+    The gradient of `torch.minimum` is zero above the limit, from where the number could not return.
     """
 
     @staticmethod
@@ -98,7 +99,6 @@ class AtMost(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, None]:
-        """Pass the gradient on where the number is below the limit, or where a descent lowers it."""
         [below] = ctx.saved_tensors
         [gradient] = grad_outputs
         return gradient.where(below | (gradient > 0), 0.0), None

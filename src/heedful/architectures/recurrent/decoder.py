@@ -1,6 +1,6 @@
-"""Recurrent decoders: without attention, with Luong's, with Luong's and input feeding, and with Bahdanau's.
+"""Recurrent decoders: without attention, or with the attention of Luong et al. (2015) or Bahdanau et al. (2015).
 
-Each defines one step; what is computed at all target tokens at once, where that is possible, equals the steps.
+Each defines one step of a search. Training computes all target tokens at once where possible, with equal results.
 
 B batch, T target tokens or queries, N source tokens, D model, L layers, R rows, U units.
 """
@@ -20,7 +20,7 @@ from heedful.nn.masks import AttentionMask
 
 
 class AdditiveScore(nn.Module):
-    """Additive attention score v . tanh(W q + U k), a network of one hidden layer (Bahdanau et al. 2015, A.1.2).
+    """Additive attention score v . tanh(W q + U k), a network with one hidden layer (Bahdanau et al. 2015, A.1.2).
 
     Luong et al. (2015, formula 8) call it "concat": W and U are the halves of one matrix.
     """
@@ -35,7 +35,7 @@ class AdditiveScore(nn.Module):
         return self.key(states)
 
     def forward(self, queries: Float[Tensor, "B T D"], keys: Float[Tensor, "B N D"]) -> Float[Tensor, "B T N"]:
-        # B T 1 D + B 1 N D: a hidden layer for each pair of a query and a key, D times the memory of dot products.
+        # B T 1 D + B 1 N D to B T N D, a hidden layer for each pair, to B T N.
         return self.score(torch.tanh(self.query(queries)[:, :, None] + keys[:, None])).squeeze(-1)
 
 
@@ -73,7 +73,7 @@ SCORES: dict[str, type[AdditiveScore | DotScore]] = {
 
 
 class EncodedSource(NamedTuple):
-    """Source as a recurrent decoder sees it: the hidden states of its encoder."""
+    """Source of a recurrent decoder: the encoder's hidden states."""
 
     states: Float[Tensor, "R N D"]
     keys: Float[Tensor, "R N D"]  # their projection for attention scores
@@ -84,10 +84,10 @@ class EncodedSource(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """State of a recurrent decoder after a token: of each layer, and its last output (zeros before the first token)."""
+    """State of a recurrent decoder after a token."""
 
     layers: Sequence[Float[Tensor, "M 1 R D"]]
-    output: Float[Tensor, "R D"]
+    output: Float[Tensor, "R D"]  # input of the output projection; zeros before the first token
 
     def select(self, rows: Int[Tensor, " R2"] | slice) -> "DecoderState":
         return DecoderState([state[:, :, rows] for state in self.layers], self.output[rows])
@@ -96,16 +96,17 @@ class DecoderState(NamedTuple):
 class RecurrentDecoder(nn.Module, ABC):
     """Base class of recurrent decoders: embedded target tokens in, hidden states for the output projection out.
 
-    Those with attention pass its weights through a module `alignment`, where the inspector records them.
+    With attention, its weights pass through the module `alignment`, where the inspector records them.
     """
 
     def __init__(self, config: RecurrentConfig, inputs: int) -> None:
         super().__init__()
         self.stack = RecurrentStack(config, inputs=inputs)
+        self.score: Any = None  # of decoders with attention
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        """Prepare the states of an encoder for all steps: keys are projected once, not for each target token."""
-        return EncodedSource(states, states, padding_mask)
+        """Prepare an encoder's states for all steps: keys are projected once, not for each target token."""
+        return EncodedSource(states, self.score.keys(states) if self.score else states, padding_mask)
 
     @abstractmethod
     def step(
@@ -115,16 +116,13 @@ class RecurrentDecoder(nn.Module, ABC):
         state: DecoderState,
         dropout: Sequence[Float[Tensor, "#R #D"]],
     ) -> DecoderState:
-        """Read one token in each row.
+        """Compute the state after one more token in each row.
 
         Args:
             x: the embedded tokens.
             source: the encoded source of each row.
             state: the state before the tokens.
             dropout: the dropout masks of the input, of the inputs of all further layers, and of the output.
-
-        Returns:
-            The state after the tokens; its `output` is what the output projection takes.
         """
 
     def forward(
@@ -136,7 +134,7 @@ class RecurrentDecoder(nn.Module, ABC):
         source, state = source.select(packing.rows), state.select(packing.rows)
         outputs = []
         for size, tokens, *dropout in zip(sizes, *(part.split(sizes) for part in (packed, *masks)), strict=True):
-            # Sequences are sorted by length: those which still have a token are the first.
+            # Sequences are sorted by length: the first `size` still have a token at this step.
             source, state = source.select(slice(size)), state.select(slice(size))
             state = self.step(tokens, source, state, dropout)
             outputs.append(state.output)
@@ -146,40 +144,42 @@ class RecurrentDecoder(nn.Module, ABC):
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"]
     ) -> tuple[Packing, Float[Tensor, "P D"], list[Float[Tensor, "#P #D"]]]:
         """Pack rows of one sequence each; draw the dropout masks of the input, between layers, and of the output."""
+        # Only its positions are used, so `causal` has no effect: a stack of one direction is causal in any case.
         mask = AttentionMask(padding_mask, padding_mask.size(1), causal=False)
         packing = Packing(padding_mask, mask.query_positions)
         packed = packing.pack(x)
         return packing, packed, self.stack.dropout.masks(packing, packed, len(self.stack.layers) + 1)
 
-    def read(
-        self, x: Float[Tensor, "R D2"], state: DecoderState, between: Sequence[Float[Tensor, "#R #D"]]
-    ) -> tuple[Float[Tensor, "R D"], list[Float[Tensor, "M 1 R D"]]]:
-        """Read one vector in each row by the recurrent layers; return the hidden states and the layers' states."""
-        return self.stack.advance(x, torch.tensor([len(x)]), state.layers, between)
-
 
 class PlainDecoder(RecurrentDecoder):
-    """Recurrent decoder that sees the source through its first state only (Sutskever et al. 2014)."""
+    """Recurrent decoder whose only input from the source is its first state (Sutskever et al. 2014)."""
+
+    input_feeding = False
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config, config.d_model)
 
-    def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
-        first, *between, last = dropout
-        hidden, layers = self.read(x * first, state, between)
-        return DecoderState(layers, self.attend(hidden[:, None], source)[:, 0] * last)
-
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
-        """Return the hidden states as they are: there is no attention."""
+        """Combine hidden states with the source: without attention they are returned unchanged."""
         del source
         return hidden
+
+    def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
+        first, *between, last = dropout
+        # With input feeding, the layers know what was attended to before, and therefore what is already translated.
+        x = torch.cat([x * first, state.output], dim=-1) if self.input_feeding else x * first
+        # A step is a packed batch whose sequences all have one token.
+        hidden, layers = self.stack.advance(x, torch.tensor([len(x)]), state.layers, between)
+        return DecoderState(layers, self.attend(hidden[:, None], source)[:, 0] * last)
 
     def forward(
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], source: EncodedSource, state: DecoderState
     ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of all target tokens at once: no step needs the output of the one before."""
+        """Compute the hidden states of all target tokens: with input feeding step by step, otherwise at once."""
+        if self.input_feeding:
+            return super().forward(x, padding_mask, source, state)
         packing, packed, (first, *between, last) = self.packed(x, padding_mask)
-        # All T steps of a layer are one call of torch's kernel, and all T queries one attention.
+        # No step needs the output of the previous one: all steps of a layer are one call of torch's kernel.
         before = state.select(packing.rows).layers
         hidden, _ = self.stack.advance(packed * first, packing.batch_sizes, before, between)
         return self.attend(packing.unpack(hidden), source) * packing.unpack(last)
@@ -188,7 +188,7 @@ class PlainDecoder(RecurrentDecoder):
 class LuongDecoder(PlainDecoder):
     """Recurrent decoder with attention after its layers: tanh(W [context; hidden]) (Luong et al. 2015, section 3).
 
-    With input feeding its layers read the last output next to each token (section 3.3).
+    With input feeding, the last output is an input of its layers, besides each token (section 3.3).
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -198,34 +198,17 @@ class LuongDecoder(PlainDecoder):
         self.combine = nn.Linear(2 * config.d_model, config.d_model, bias=False)
         self.input_feeding = config.input_feeding
         if self.input_feeding:
-            # Drawn after the other layers and a first stack, so that a seed gives the weights that it always gave.
+            # Replaced after the other layers are drawn, so that a seed gives the same weights in every version.
             self.stack = RecurrentStack(config, inputs=2 * config.d_model)
 
-    def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        return EncodedSource(states, self.score.keys(states), padding_mask)
-
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
-        """Attend to the source with the hidden states as queries, and combine these with the context."""
+        """Attend to the source with the hidden states as queries, and combine them with the context."""
         weights = self.alignment(masked_softmax(self.score(hidden, source.keys), source.padding_mask))
         return torch.tanh(self.combine(torch.cat([weights @ source.states, hidden], dim=-1)))
 
-    def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
-        first, *between, last = dropout
-        # With input feeding the layers know what was attended to before, and so what is translated already.
-        x = torch.cat([x * first, state.output], dim=-1) if self.input_feeding else x * first
-        hidden, layers = self.read(x, state, between)
-        return DecoderState(layers, self.attend(hidden[:, None], source)[:, 0] * last)
-
-    def forward(
-        self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], source: EncodedSource, state: DecoderState
-    ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of all target tokens: with input feeding step by step, otherwise at once."""
-        forward = RecurrentDecoder.forward if self.input_feeding else PlainDecoder.forward
-        return forward(self, x, padding_mask, source, state)
-
 
 class BahdanauDecoder(RecurrentDecoder):
-    """Recurrent decoder with attention before its layers, by its last state (Bahdanau et al. 2015, appendix A.2).
+    """Recurrent decoder with attention before its layers, computed from its last state (Bahdanau et al. 2015, A.2).
 
     The output is tanh(W [hidden; embedding; context]), in place of the paper's maxout.
     """
@@ -236,15 +219,13 @@ class BahdanauDecoder(RecurrentDecoder):
         self.alignment = nn.Identity()
         self.combine = nn.Linear(3 * config.d_model, config.d_model)
 
-    def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
-        return EncodedSource(states, self.score.keys(states), padding_mask)
-
     def step(self, x: Tensor, source: EncodedSource, state: DecoderState, dropout: Sequence[Tensor]) -> DecoderState:
         first, *between, last = dropout
-        query = state.layers[-1][0, 0][:, None]  # R 1 D, of the last layer, before it has read the token
+        query = state.layers[-1][0, 0][:, None]  # R 1 D, the hidden state of the last layer before the token
         weights = self.alignment(masked_softmax(self.score(query, source.keys), source.padding_mask))
         context = (weights @ source.states)[:, 0]  # R D
-        hidden, layers = self.read(torch.cat([x * first, context], dim=-1), state, between)
+        inputs = torch.cat([x * first, context], dim=-1)
+        hidden, layers = self.stack.advance(inputs, torch.tensor([len(x)]), state.layers, between)
         output = torch.tanh(self.combine(torch.cat([hidden, x * first, context], dim=-1)))
         return DecoderState(layers, output * last)
 

@@ -1,7 +1,6 @@
 """Recurrent layers: stacks of Elman networks, LSTM or GRU over packed sequences, on torch's kernels.
 
-A state holds what one layer remembers: M vectors (the hidden state and, of an LSTM, the memory cell) in each of N
-directions.
+The state of a layer has M vectors (the hidden state and, in an LSTM, the memory cell) in each of N directions.
 
 B batch, T tokens, D model, P packed tokens, I inputs of a layer, Q sequences, R rows, U units of a direction.
 """
@@ -21,7 +20,7 @@ from heedful.nn.masks import AttentionMask
 from heedful.nn.named_stacks import NamedRecurrentStack
 
 CELLS: dict[str, type[nn.RNN | nn.LSTM | nn.GRU]] = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
-GATES: dict[str, dict[str, int]] = {  # their places in the rows of torch's matrices
+GATES: dict[str, dict[str, int]] = {  # the index of each gate in torch's matrices, which stack them
     "elman": {},
     "lstm": {"input_gate": 0, "forget_gate": 1, "output_gate": 3},
     "gru": {"reset_gate": 0, "update_gate": 1},
@@ -29,10 +28,10 @@ GATES: dict[str, dict[str, int]] = {  # their places in the rows of torch's matr
 
 
 class Packing:
-    """Order of the real tokens of a padded batch in which sequences are read side by side, one step after another.
+    """Order of the real tokens in a padded batch by step and sequence, as in torch's `PackedSequence`.
 
     A sequence is a row without its padding, or one of several documents in a row. The longest sequences come first, so
-    that those which still have a token at a step are the first ones (torch's `PackedSequence` has the same order).
+    that the sequences with a token at a step are the first ones.
 
     Args:
         padding_mask: True for real tokens.
@@ -40,13 +39,13 @@ class Packing:
 
     Attributes:
         rows: the row of each sequence.
-        batch_sizes: the number of sequences that have a token at each step; on the CPU, as torch wants it.
+        batch_sizes: the number of sequences with a token at each step; on the CPU, as torch requires.
         sequence: the sequence of each packed token.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B T"], positions: Int[Tensor, "B T"]) -> None:
         self.shape = padding_mask.shape
-        # A sequence begins with a document, and at the first real token after padding.
+        # A sequence starts with a document, or with the first real token after padding.
         begins = padding_mask & (positions == 0)
         begins[:, 0] |= padding_mask[:, 0]
         begins[:, 1:] |= padding_mask[:, 1:] & ~padding_mask[:, :-1]
@@ -64,20 +63,19 @@ class Packing:
         self._place: Int[Tensor, " P"] = place[order]
 
     def pack(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "P D"]:
-        """Take the real tokens of a padded batch, in the packed order."""
         return x.flatten(0, 1)[self._place]
 
     def unpack(self, packed: Float[Tensor, "P D"]) -> Float[Tensor, "B T D"]:
-        """Put packed tokens back into a padded batch, with zeros where there is padding."""
+        """Copy packed tokens back to a padded batch, whose padding is zeros."""
         padded = packed.new_zeros(self.shape.numel(), packed.size(-1))
         return padded.index_copy(0, self._place, packed).unflatten(0, self.shape)
 
 
 class RecurrentLayer(nn.Module):
-    """Recurrent layer in one direction or in both, over packed sequences; torch's kernels compute the steps.
+    """Recurrent layer in one direction or in both, over packed sequences.
 
-    The recurrent matrices begin orthogonal, the input matrices after Glorot & Bengio (2010), biases as zero but for
-    that of an LSTM's forget gate, which is 1 (Jozefowicz et al. 2015, section 2.2).
+    Initial recurrent matrices are orthogonal, input matrices uniform (Glorot & Bengio 2010), and biases zero, except
+    the forget gate's of an LSTM, which is 1 (Jozefowicz et al. 2015, section 2.2).
 
     Args:
         config: the model configuration.
@@ -92,25 +90,23 @@ class RecurrentLayer(nn.Module):
         self.directions = directions
         self.rnn = CELLS[config.cell](inputs, self.units, bidirectional=directions == 2)
         self.gates = GATES[config.cell]
-        # A first layer with other inputs, such as input feeding, has nothing of its size to add.
+        # The inputs of a first layer may have a different size, for example with input feeding: then they cannot be
+        # added.
         self.residual = config.residual and inputs == config.d_model
         self.norm = nn.LayerNorm(inputs) if config.layer_norm else nn.Identity()
         self.hidden = nn.Identity()  # the inspector records the hidden states here
         for name, parameter in self.rnn.named_parameters():
-            self._draw(name, parameter)
-
-    @torch.no_grad()
-    def _draw(self, name: str, parameter: nn.Parameter) -> None:
-        # The matrices of all gates are one in torch; each is drawn by itself, as orthogonal ones are square.
-        for gate, part in enumerate(parameter.split(self.units)):
-            if name.startswith("weight_hh"):
-                nn.init.orthogonal_(part)
-            elif name.startswith("weight_ih"):
-                nn.init.xavier_uniform_(part)
-            else:
-                # An open forget gate lets the gradient through the memory cell from the first update on.
-                forget = self.vectors == 2 and gate == 1 and name.startswith("bias_ih")
-                part.fill_(1.0 if forget else 0.0)
+            # torch stacks the matrices of all gates; each is initialised separately, because orthogonal matrices are
+            # square.
+            for gate, part in enumerate(parameter.detach().split(self.units)):
+                if name.startswith("weight_hh"):
+                    nn.init.orthogonal_(part)
+                elif name.startswith("weight_ih"):
+                    nn.init.xavier_uniform_(part)
+                else:
+                    # An open forget gate lets gradients pass through the memory cell from the first update on.
+                    forget = self.vectors == 2 and gate == 1 and name.startswith("bias_ih")
+                    nn.init.constant_(part, 1.0 if forget else 0.0)
 
     def begin(self, rows: int) -> Float[Tensor, "M N R U"]:
         return next(self.parameters()).new_zeros(self.vectors, self.directions, rows, self.units)
@@ -118,8 +114,8 @@ class RecurrentLayer(nn.Module):
     def forward(
         self, x: Float[Tensor, "P I"], batch_sizes: Int[Tensor, " L"], state: Float[Tensor, "M N Q U"]
     ) -> tuple[Float[Tensor, "P D"], Float[Tensor, "M N Q U"]]:
-        """Read packed sequences from a state; return the hidden state at each token, and the last state of each."""
-        # torch wants an LSTM's state as a pair (N Q U each), that of the others as one tensor.
+        """Compute the hidden state at each token of packed sequences, and the last state of each sequence."""
+        # For torch the state of an LSTM is a pair (N Q U each), of other cells one tensor.
         before = tuple(state) if self.vectors == 2 else state[0]
         out, after = self.rnn(PackedSequence(self.norm(x), batch_sizes), before)
         hidden = self.hidden(out.data)
@@ -133,24 +129,21 @@ def gate(
     before: Float[Tensor, "N U"],
     hidden: Float[Tensor, "T D"],
 ) -> Float[Tensor, "T D"]:
-    """Compute the values of a gate over one sequence, which torch's kernels do not return.
+    """Compute the values of a gate, from 0 to 1, over one sequence, which torch's kernels do not return.
 
     Args:
         layer: the layer.
         name: the name of the gate, of `layer.gates`.
         x: the inputs of the layer.
-        before: the hidden state of each direction before the first token that it reads.
-        hidden: the hidden states, which the layer computed from the inputs; of both directions side by side.
-
-    Returns:
-        Values from 0 to 1, of both directions side by side.
+        before: the hidden state of each direction before its first token.
+        hidden: the hidden states of the layer for these inputs, of both directions side by side.
     """
     weights = dict(layer.rnn.named_parameters())
-    # torch stacks the matrices of all gates: U rows for each.
+    # torch stacks the matrices of all gates, U rows each.
     rows = slice(layer.gates[name] * layer.units, (layer.gates[name] + 1) * layer.units)
     values = []
     for suffix, first, states in zip(("_l0", "_l0_reverse"), before, hidden.chunk(len(before), dim=1), strict=False):
-        # A gate reads the hidden state of the token before: of the one after, in the backward direction.
+        # A gate depends on the previous hidden state: in the backward direction, on that of the next token.
         backwards = suffix == "_l0_reverse"
         read = torch.cat([first[None], states.flip(0) if backwards else states])[:-1]
         previous = read.flip(0) if backwards else read
@@ -161,7 +154,7 @@ def gate(
 
 
 class RecurrentCache:
-    """Cache of a stack of recurrent layers during decoding: the state of each layer for each row."""
+    """Cache of a stack of recurrent layers: the state of each layer for each row."""
 
     def __init__(self, states: Sequence[Float[Tensor, "M N R U"]]) -> None:
         self.states = list(states)
@@ -170,16 +163,15 @@ class RecurrentCache:
         self.states = [state[:, :, rows] for state in self.states]
 
     def update(self, rows: Int[Tensor, " Q"], states: Sequence[Float[Tensor, "M N Q U"]]) -> None:
-        """Replace the states of some rows, each named once."""
-        # Not in place: the states before may have a gradient.
+        """Replace the states of some rows, each of which occurs once."""
+        # Not in place, because the previous states may need gradients.
         self.states = [old.index_copy(2, rows, new) for old, new in zip(self.states, states, strict=True)]
 
 
 class RecurrentDropout(Dropout):
-    """Dropout masks of packed tokens between recurrent layers: drawn for each token, or once for each sequence.
+    """Dropout between recurrent layers, never on their states: drawn for each token, or once for each sequence.
 
-    The states of a layer are never dropped; with one draw for all steps of a sequence the dropout is variational
-    (Gal & Ghahramani 2016).
+    With one draw for all steps of a sequence, the dropout is variational (Gal & Ghahramani 2016).
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -187,20 +179,20 @@ class RecurrentDropout(Dropout):
         self.variational = config.variational_dropout
 
     def masks(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "#P #D"]]:
-        """Draw the masks of `count` places in a stack; in evaluation mode they are 1."""
+        """Draw `count` masks for the places in a stack; in evaluation mode they are 1."""
         if not self.training or self.p == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count
         if self.variational:
-            # One mask (Q D) for each sequence, repeated for its tokens.
+            # Q D, repeated for the tokens of each sequence: P D.
             sequences = like.new_empty(len(packing.rows), like.size(1))
             return [keep_mask(sequences, self.p)[packing.sequence] for _ in range(count)]
         return [keep_mask(like, self.p) for _ in range(count)]
 
 
 class RecurrentStack(nn.Module):
-    """Stack of recurrent layers over embedded tokens: in one direction a decoder, in two an encoder.
+    """Stack of recurrent layers over embedded tokens: a decoder has one direction, an encoder one or two.
 
-    Padding is left out, not masked: it changes nothing and costs nothing.
+    Padding is not processed: the real tokens are packed.
 
     Args:
         config: the model configuration.
@@ -217,18 +209,18 @@ class RecurrentStack(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: RecurrentCache | None = None
     ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of padded rows of embedded tokens; documents in a row are read apart.
+        """Compute the hidden states of padded rows of embedded tokens; each document in a row starts from zeros.
 
         Args:
             x: the last T tokens of each row.
             mask: which tokens are real, and where documents begin.
-            cache: the states after earlier tokens, which become those after these tokens; None: there are none.
+            cache: the states after earlier tokens, which are updated.
         """
         packing = Packing(mask.padding_mask[:, -x.size(1) :], mask.query_positions)
         states = cache.states if cache else self.begin(len(x)).states  # M N R U for each layer
         packed = packing.pack(x)
         first, *between, last = self.dropout.masks(packing, packed, len(self.layers) + 1)
-        # From the order of rows to that of packed sequences, the longest first.
+        # From the order of rows to the order of packed sequences, the longest first.
         before = [state[:, :, packing.rows] for state in states]
         packed, after = self.advance(packed * first, packing.batch_sizes, before, between)
         if cache:
@@ -248,13 +240,13 @@ class RecurrentStack(nn.Module):
         before: Sequence[Float[Tensor, "M N Q U"]],
         dropout: Sequence[Float[Tensor, "#P #D"]],
     ) -> tuple[Float[Tensor, "P D"], list[Float[Tensor, "M N Q U"]]]:
-        """Read packed sequences from the states of the layers; the last layer's hidden states and all states after.
+        """Compute the last layer's hidden states for packed sequences, and the state of each layer after them.
 
         Args:
             x: the input vectors.
             batch_sizes: the number of sequences at each step, see `Packing`.
-            before: the state of each layer.
-            dropout: the dropout masks of the inputs of all layers but the first.
+            before: the state of each layer before the sequences.
+            dropout: the dropout masks of the inputs of all layers except the first.
         """
         after = []
         for layer, state, mask in zip(self.layers, before, (1, *dropout), strict=True):

@@ -19,7 +19,7 @@ from heedful.text.tokenizer import BOS
 
 
 class RecurrentEncoder(Backbone[InputLayerType]):
-    """Recurrent backbone that reads a text, by default in both directions (Schuster & Paliwal 1997)."""
+    """Recurrent text encoder, by default in both directions (Schuster & Paliwal 1997)."""
 
     causal = False
     pooling = "max"
@@ -29,7 +29,7 @@ class RecurrentEncoder(Backbone[InputLayerType]):
 
 
 class RecurrentLanguageBackbone(Backbone[InputLayerType]):
-    """Recurrent backbone that reads a text from left to right, so that a state knows earlier tokens only."""
+    """Recurrent backbone of language models, from left to right: a hidden state depends only on earlier tokens."""
 
     causal = True
     pooling = "last"
@@ -39,9 +39,9 @@ class RecurrentLanguageBackbone(Backbone[InputLayerType]):
 
 
 class Bridge(nn.Module):
-    """Bridge from the last states of an encoder to the first state of a decoder, one linear map for each layer.
+    """Bridge from the last states of an encoder to the first state of a decoder, with one linear map per layer.
 
-    Hidden states pass through tanh (Bahdanau et al. 2015, appendix A.2.2), the memory cells of an LSTM do not.
+    Hidden states pass through tanh (Bahdanau et al. 2015, appendix A.2.2), but the memory cells of an LSTM do not.
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
@@ -50,7 +50,7 @@ class Bridge(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(config.d_model, config.d_model) for _ in range(vectors))
 
     def forward(self, state: Float[Tensor, "M N B U"]) -> Float[Tensor, "M 1 B D"]:
-        # Both directions of a vector (N B U) side by side are a vector of size D = N x U.
+        # Concatenate the directions of each vector, N B U to B NU, which is B D.
         hidden, *cell = (
             linear(vector.transpose(0, 1).flatten(1)) for linear, vector in zip(self.maps, state, strict=True)
         )
@@ -66,7 +66,7 @@ class RecurrentEncoderDecoder(SourceToTarget):
         super().__init__()
         self.add_embeddings(config, source, target_vocab)
         self.encoder = RecurrentStack(config, directions=1 + config.bidirectional)
-        # The decoder begins where the encoder ended, through a linear map: they may have other directions.
+        # The decoder starts from the last states of the encoder, mapped because their directions may differ.
         self.bridges = nn.ModuleList(Bridge(config) for _ in range(config.layers))
         self.decoder = DECODERS[config.attention](config)
         self.add_output(config, target_vocab)
@@ -78,18 +78,17 @@ class RecurrentEncoderDecoder(SourceToTarget):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        # As in the Transformer, the target is embedded first.
+        # Embedding the target first fixes the order in which gradients of a tied matrix are summed, to the last bit.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, *self.encode(source, source_padding_mask))
 
     def encode(
         self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
     ) -> tuple[EncodedSource, DecoderState]:
-        """Encode the source once, for any number of decoding steps; return it, and the first state of the decoder."""
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         last = self.encoder.begin(len(x))  # the encoder leaves its last states in this cache
         states = self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False), last)
-        # The last state of a padded row is that after its last real token, as padding is never read.
+        # Padding is not processed, so these are the states after the last real tokens.
         first = [bridge(state) for bridge, state in zip(self.bridges, last.states, strict=True)]
         return self.decoder.encoded(states, padding_mask), DecoderState(first, torch.zeros_like(states[:, 0]))
 
@@ -121,9 +120,8 @@ class RecurrentDecodingState:
         return self.model.output(self.state.output)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
-        # A recurrent state is small, and is copied with each hypothesis; the source is not.
         self.state = self.state.select(rows)
+        # As long as no row changes its sentence, the source is left as it is: copying it at each step would be slow.
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):
             self.source, self.sentences = self.source.select(rows), sentences

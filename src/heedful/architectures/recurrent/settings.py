@@ -16,14 +16,14 @@ Scores = Literal["none", "additive", "dot", "general", "concat"]
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentConfig(TextModelConfig):
-    """Settings of a recurrent model; by default LSTM layers, and in an encoder-decoder Luong's general attention."""
+    """Recurrent model settings: by default LSTM layers and, in an encoder-decoder, Luong's general attention."""
 
     architecture: str = "recurrent"
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """Recurrent cell (Elman 1990; Hochreiter & Schmidhuber 1997; Cho et al. 2014)."""
 
     layers: Layers = 1
-    """Number of layers of the encoder, and of the decoder."""
+    """Number of encoder layers, and of decoder layers."""
 
     bidirectional: bool = True
     """If `true`, an encoder reads in both directions, with d_model / 2 units in each."""
@@ -60,7 +60,7 @@ RULES[RecurrentConfig] = (
     Rule(
         KEYS.model.d_model,
         lambda r: recurrent(r).bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
-        "a bidirectional encoder has half of its units in each direction, and model.d_model = {r.model.d_model} is "
+        "a bidirectional encoder has half of its units in each direction, but model.d_model = {r.model.d_model} is "
         "odd; make it even, or set model.bidirectional = false",
     ),
     Rule(
@@ -78,7 +78,7 @@ REMARKS[RecurrentConfig] = (
             not FAMILIES[r.model.family].pairs
             and (recurrent(r).attention != RecurrentConfig.attention or recurrent(r).input_feeding)
         ),
-        "model.attention and model.input_feeding belong to an encoder-decoder: in a model of family {r.model.family} "
-        "they change nothing",
+        "model.attention and model.input_feeding are for encoder-decoders: in a model of family {r.model.family} "
+        "they have no effect",
     ),
 )

@@ -1,4 +1,4 @@
-"""Text CNN: one layer of convolutions of several kernel sizes, for classifiers of texts (Kim 2014).
+"""Text CNN: one layer of convolutions with several kernel sizes, for text classification (Kim 2014).
 
 B batch, T tokens, D model, H hidden size.
 """
@@ -16,10 +16,10 @@ from heedful.nn.spacing import Spacing, centred_windows
 
 
 class TextCNNStack(nn.Module):
-    """Layer of convolutions side by side, one for each kernel size, with ReLU.
+    """Layer of parallel convolutions with ReLU, one per kernel size.
 
-    The window of a token has it in its middle, and zeros beyond the ends of the text. Kim's also has windows whose
-    middle is outside of the text.
+    Each window is centred on a token, with zeros beyond the ends of the text. Kim (2014) also has windows whose centre
+    is outside of the text.
     """
 
     parameter_kind = "convolutions"
@@ -31,10 +31,10 @@ class TextCNNStack(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: None = None) -> Float[Tensor, "B T H"]:
         del cache
-        # The widest kernel decides the gap between documents.
+        # Between documents there are as many zeros as the widest kernel covers.
         spacing = Spacing(mask.padding_mask, mask.query_positions, max(self.sizes) - 1)
         tokens = spacing.spread(x)
-        # Convolutions as linear layers over the windows (B C size x D) of all columns at once.
+        # Convolutions are linear layers over windows, B C size*D to B C filters.
         outputs = [
             convolution(centred_windows(tokens, size))
             for size, convolution in zip(self.sizes, self.convolutions, strict=True)
@@ -43,14 +43,14 @@ class TextCNNStack(nn.Module):
 
 
 class MultichannelEmbedding(Embedding):
-    """Token embedding of two channels: vectors that are trained, and vectors that stay (Kim 2014, section 2.1).
+    """Token embedding with two channels, trained and static vectors (Kim 2014, section 2.1).
 
-    As the same filters read both channels and their outputs are added, the channels are added before.
+    The same filters apply to both channels and their outputs are added, so the channels can be added first.
     """
 
     def __init__(self, vocab: int, config: TextCNNConfig) -> None:
         super().__init__(vocab, config)
-        # A parameter, not a buffer, so that it is stored and given word vectors as the trained channel is.
+        # A parameter, not a buffer, so that it is stored and initialised like the trained channel.
         self.static = nn.Parameter(self.weight.detach().clone(), requires_grad=False)
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
@@ -58,10 +58,7 @@ class MultichannelEmbedding(Embedding):
 
 
 class TextCNN(Backbone[InputLayer]):
-    """Backbone of a text CNN: the outputs of all filters at each token, for a maximum over the text.
-
-    Only embeddings of tokens may have two channels.
-    """
+    """Backbone of a text CNN: the outputs of all filters at each token, for a maximum over the text."""
 
     causal = False
     pooling = "max"

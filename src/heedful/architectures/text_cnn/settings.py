@@ -13,10 +13,10 @@ from heedful.wording import counted
 
 @dataclass(frozen=True, kw_only=True)
 class TextCNNConfig(TextModelConfig):
-    """Settings of a text CNN, a model of texts with one layer of convolutions; the defaults are those of Kim (2014).
+    """Text CNN settings: a text model with one layer of convolutions; the defaults are those of Kim (2014).
 
     The word vectors are random, static (`source_vectors` with `freeze_vectors`), non-static (`source_vectors` alone) or
-    of two channels (`source_vectors` with `multichannel`).
+    in two channels (`source_vectors` with `multichannel`).
     """
 
     architecture: str = "text_cnn"
@@ -25,13 +25,13 @@ class TextCNNConfig(TextModelConfig):
     """Size of the word vectors."""
 
     kernel_sizes: tuple[int, ...] = (3, 4, 5)
-    """Widths of the filters in tokens, with one layer of filters for each."""
+    """Filter widths in tokens, with one layer of filters for each."""
 
     filters: Count = 100
     """Number of filters of each width."""
 
     multichannel: bool = False
-    """If `true`, a word is the sum of a trained vector and of one that stays as it was read."""
+    """If `true`, a word is the sum of a trained vector and a frozen one, as read from the file."""
 
     dropout: Dropout = 0.5
     """Dropout on the pooled vector of a text."""
@@ -56,18 +56,18 @@ RULES[TextCNNConfig] = (
     Rule(
         text_cnn(KEYS).kernel_sizes,
         lambda r: min(text_cnn(r).kernel_sizes, default=0) < 1,
-        "model.kernel_sizes holds no size, or one below 1; give one or more numbers of tokens, such as [3, 4, 5]",
+        "model.kernel_sizes must contain at least one number of tokens, and none below 1; for example [3, 4, 5]",
     ),
     Rule(
         text_cnn(KEYS).multichannel,
         lambda r: text_cnn(r).multichannel and r.model.freeze_vectors,
-        "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
+        "model.multichannel = true trains one of two channels, but model.freeze_vectors = true none; "
         "set one of them to false",
     ),
     Rule(
         text_cnn(KEYS).multichannel,
         lambda r: text_cnn(r).multichannel and r.data.modality != "text",
-        "model.multichannel = true has two channels of word vectors, and the task {r.task} reads no words; set it to "
+        "model.multichannel = true has two channels of word vectors, but the task {r.task} reads no words; set it to "
         "false",
     ),
 )

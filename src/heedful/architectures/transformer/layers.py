@@ -1,4 +1,4 @@
-"""Layers of the Transformer (Vaswani et al. 2017, figure 1): residual connections, feed-forward networks, blocks.
+"""Layers of the Transformer (Vaswani et al. 2017, figure 1): residual connections, feed-forward networks, and blocks.
 
 The multi-head attention of section 3.2 is in `heedful.nn.attention`, its masks are in `heedful.nn.masks`.
 
@@ -39,35 +39,47 @@ NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {"layer": layer_norm, "rm
 
 
 class Residual(nn.Module):
-    """Residual connection around a sublayer: x is added to what the sublayer computes, so that gradients pass by it."""
+    """Residual connection around a sublayer: x + f(x), so that gradients can bypass f (section 3.1).
+
+    With `model.residual = false`, the result is only f(x), to show what the connection is for.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = NORMS[config.normalization](config)
+        self.norm = nn.Identity() if config.norm == "none" else NORMS[config.normalization](config)
         self.dropout = Dropout(config.dropout)
+        self.adds = config.residual
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Add the output y of a sublayer to its input x."""
+        return x + y if self.adds else y
 
 
 class PostNorm(Residual):
     """Post-norm residual connection: Norm(x + Dropout(f(x))), as in Vaswani et al. (2017, sections 3.1 and 5.4)."""
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
-        # The norm is on the way of every gradient: deep stacks need a warm-up, or diverge.
-        return self.norm(x + self.dropout(f(x)))
+        # Every gradient passes through the norm: deep stacks diverge without learning-rate warm-up.
+        return self.norm(self.add(x, self.dropout(f(x))))
 
 
 class PreNorm(Residual):
     """Pre-norm residual connection: x + Dropout(f(Norm(x))), which trains without warm-up (Xiong et al. 2020)."""
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
-        # From the last block to the first one x is only added to: gradients arrive as they left.
-        return x + self.dropout(f(self.norm(x)))
+        # From the first block to the last, x is only added to: gradients reach every block unchanged.
+        return self.add(x, self.dropout(f(self.norm(x))))
 
 
-RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
+RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {
+    "post": PostNorm,
+    "pre": PreNorm,
+    "none": PreNorm,  # whose norm is the identity
+}
 
 
 def quick_gelu(x: Tensor) -> Tensor:
-    """GELU by its sigmoid approximation, x sigmoid(1.702 x) (Hendrycks & Gimpel 2016, section 2)."""
+    """Approximate GELU by x sigmoid(1.702 x) (Hendrycks & Gimpel 2016, section 2)."""
     return x * torch.sigmoid(1.702 * x)
 
 
@@ -77,13 +89,14 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),  # GPT-2
     "quick_gelu": quick_gelu,  # CLIP
     "silu": F.silu,  # or swish, x sigmoid(x) (Elfwing et al. 2017), as in models trained with Marian
+    "identity": nn.Identity(),  # a linear network, to show what the others are for
 }
 
 
 class FeedForward(nn.Module):
-    """Feed-forward network FFN(x) = activation(x W1 + b1) W2 + b2, formula 2 of Vaswani et al. (2017).
+    """Position-wise feed-forward network, activation(x W1 + b1) W2 + b2 (Vaswani et al. 2017, section 3.3, formula 2).
 
-    Each position is computed by itself: only attention carries anything from one token to another.
+    Each position is computed independently: only attention moves information between tokens.
     """
 
     parameter_kind = "feed-forward"
@@ -96,7 +109,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        # B T D to B T d_ff and back: in the paper two thirds of the weights of an encoder block are here.
+        # B T D to B T d_ff and back. With d_ff = 4 D, these are two thirds of the weights of an encoder block.
         return self.down(self.dropout(self.activation(self.up(x))))
 
 
@@ -113,7 +126,7 @@ class SwiGLU(nn.Module):
         self.dropout = Dropout(config.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        # Of three matrices, not two: with 2/3 of d_ff it has as many weights as the others.
+        # With three matrices instead of two, 2/3 of the d_ff of `FeedForward` gives as many weights.
         return self.down(self.dropout(F.silu(self.gate(x)) * self.up(x)))
 
 
@@ -126,15 +139,15 @@ FEED_FORWARDS: dict[str, type[FeedForward] | type[SwiGLU]] = {
 def self_attend(
     attention: Attention, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache
 ) -> Float[Tensor, "B T D"]:
-    """Self-attention: queries, keys and values all come from x, and from earlier tokens whose keys are in the cache."""
-    # In training the cache hands back what it gets (S = T); in a search it puts S - T earlier tokens before it.
+    """Compute self-attention, whose queries, keys and values are all projections of x (section 3.2.3)."""
     queries = attention.queries(x, inputs.rotate)
+    # In training, S = T. In a search, the cache prepends the keys and values of S - T earlier tokens.
     keys, values = cache.update(*attention.keys_values(x, inputs.rotate))
     return attention(queries, keys, values, inputs.attention_bias)
 
 
 class Block(nn.Module):
-    """Encoder block: self-attention and a feed-forward network (figure 1, left). With a causal mask a block of GPT."""
+    """Encoder block: self-attention and a feed-forward network (figure 1, left); with a causal mask, a GPT block."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -145,7 +158,7 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
     ) -> Float[Tensor, "B T D"]:
-        # The residual connection decides whether the norm is before or after the sublayer that it is given.
+        # The residual connection applies its norm before or after the sublayer.
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
         return self.feed_residual(x, self.feed_forward)
 
@@ -173,12 +186,12 @@ class DecoderBlock(nn.Module):
         Args:
             x: the target tokens.
             inputs: attention bias and positions of the self-attention.
-            source: the encoder output as keys (B G S K) and values (B G S U) of this block's cross-attention.
+            source: keys (B G S K) and values (B G S U) of this block's cross-attention, projected from the source.
             source_bias: attention bias that masks the padding of the source.
             cache: the KV cache with the previous target tokens.
         """
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
-        # Keys and values of the source come projected: they are the same at every step of a search.
+        # Queries are target tokens. A search projects the keys and values of the source once, not at every step.
         x = self.cross_residual(
             x, lambda h: self.cross_attention(self.cross_attention.queries(h), *source, source_bias)
         )
@@ -186,20 +199,20 @@ class DecoderBlock(nn.Module):
 
 
 class TransformerStack(BlockStack):
-    """What encoder and decoder share: positions and dropout before their blocks, and a norm after them."""
+    """Base class of encoder and decoder: positions and dropout before the blocks, and a norm after them."""
 
     def __init__(self, config: ModelConfig, positions: Positions, blocks: Iterable[nn.Module]) -> None:
         super().__init__()
         self.positions = positions
-        # BERT normalises the sum of embedding and position, in its code (Devlin et al. 2019).
+        # BERT's code normalises the sum of embedding and position (Devlin et al. 2019).
         self.embedding_norm = NORMS[config.normalization](config) if config.embedding_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(blocks)
-        # The last block of a pre-norm stack ends in a sum, which nothing has normalised yet.
+        # The output of the last pre-norm block is a sum that has not been normalised.
         self.norm = NORMS[config.normalization](config) if config.norm == "pre" else nn.Identity()
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
-        """Add positions to embedded tokens, with dropout on the sum (Vaswani et al. 2017, section 5.4)."""
+        """Add positions to embedded tokens, with dropout on the sum (sections 3.5 and 5.4)."""
         return self.dropout(self.embedding_norm(self.positions.embed(x, position, length)))
 
 
@@ -223,9 +236,9 @@ class Stack(TransformerStack):
     def forward(
         self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: StackCache | None = None
     ) -> Float[Tensor, "B T D"]:
-        """Compute hidden states of embedded tokens under an attention mask; the cache holds earlier tokens."""
+        """Compute the hidden states of embedded tokens under an attention mask; the cache contains earlier tokens."""
         x = self.embed(x, mask.query_positions, mask.length)
-        # Mask and positions are the same in every block: they are computed once.
+        # Mask and rotations are the same in every block, so they are computed once.
         inputs = mask.inputs(self.positions, x)
         caches = cache.blocks if cache else [NO_CACHE] * len(self.blocks)
         for block, block_cache in zip(self.blocks, caches, strict=True):
@@ -236,22 +249,22 @@ class Stack(TransformerStack):
         return NamedStack(name, sequence, self)
 
     def begin(self, rows: int) -> StackCache:
-        del rows
+        del rows  # the caches take the number of rows from the first tokens
         return StackCache(len(self.blocks))
 
 
 class EncoderOutput:
-    """Output of an encoder, which the cross-attention of a decoder reads: hidden states and their padding mask."""
+    """Output of an encoder for the cross-attention of a decoder: hidden states and their padding mask."""
 
     def __init__(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> None:
         self.states = states
         self.padding_mask = padding_mask
-        # Every target token may look at every real source token: one row of the mask serves all queries.
+        # Every target token may attend to every real source token: one row of the mask is broadcast to all queries.
         self.attention_bias: Float[Tensor, "B 1 1 S"] = attention_bias(padding_mask[:, None, :], states)
 
 
 class DecoderCache:
-    """Cache of a decoder during a search: each token of source and target is projected to keys and values once.
+    """Cache of a decoder during a search, so that each source and target token is projected once.
 
     Attributes:
         source_bias: the attention bias that masks the padding of the source.
@@ -261,18 +274,18 @@ class DecoderCache:
 
     def __init__(self, encoded: EncoderOutput, projected: list[KeysValues]) -> None:
         self.source_bias = encoded.attention_bias
-        self.source = [(keys.contiguous(), values.contiguous()) for keys, values in projected]  # read at every step
+        # Contiguous, because every step reads them.
+        self.source = [(keys.contiguous(), values.contiguous()) for keys, values in projected]
         self.target = [KVCache() for _ in projected]
 
     def select(self, sentences: Int[Tensor, " B"]) -> None:
-        # Beams of a sentence share the source: it moves only if the sentence does.
+        """Keep, reorder or repeat sentences; the lanes of a sentence share its keys and values."""
         self.source_bias = self.source_bias[sentences]
         self.source = [(keys[sentences], values[sentences]) for keys, values in self.source]
         for cache in self.target:
             cache.select(sentences)
 
     def prune(self, columns: Int[Tensor, "B C"]) -> None:
-        """Keep only some target tokens of each sentence, given by their columns."""
         for cache in self.target:
             cache.prune(columns)
 
@@ -288,12 +301,12 @@ class Decoder(TransformerStack):
     ) -> Float[Tensor, "B T D"]:
         """Compute the hidden states of all target positions at once (teacher forcing).
 
-        The causal mask hides later tokens, so that each state is the one that a search would compute step by step.
+        The causal mask hides later tokens, so each state equals the one that a search computes step by step.
         """
         mask = AttentionMask(padding_mask, x.size(1), causal=True)
         x = self.embed(x, mask.query_positions, mask.length)
         inputs = mask.inputs(self.positions, x)
-        # The source is projected block by block: without gradients, only the keys and values of one are in memory.
+        # The source is projected block by block, so that without gradients only one projection is in memory.
         for block, source in zip(self.blocks, self.keys_values(encoded), strict=True):
             x = block(x, inputs, source, encoded.attention_bias)
         return self.norm(x)
@@ -308,8 +321,8 @@ class Decoder(TransformerStack):
 
     def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
         """Compute the hidden states of one new token in each lane, from the tokens in the cache."""
-        # All hypotheses of a sentence are queries of one attention, over the keys that they share.
         x = self.embed(x, lanes.query_positions, lanes.length + 1)
+        # The W hypotheses of a sentence are queries of one attention, over the keys that they share.
         inputs = lanes.append(self.positions, x)
         for block, source, target in zip(self.blocks, cache.source, cache.target, strict=True):
             x = block(x, inputs, source, cache.source_bias, target)

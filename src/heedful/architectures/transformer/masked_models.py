@@ -1,4 +1,4 @@
-"""Encoders that predict what was masked in their input: BERT the tokens of a text, SimMIM the patches of an image.
+"""Encoders that predict masked inputs: the tokens of a text (BERT) and the patches of an image (SimMIM).
 
 B batch, S tokens, D model, V vocabulary; H height, W width, C channels, R rows and Q columns of patches, F pixels of a
 patch.
@@ -18,13 +18,13 @@ from heedful.architectures.transformer.model import EncoderOnly
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding
-from heedful.nn.patches import HidingPatchEmbedding, cut
+from heedful.nn.patches import MaskedPatchEmbedding, patchify
 
-EPS = 1e-6  # added to the variance of a patch: one of a single colour has none
+EPS = 1e-6  # added to the variance of a patch, which is 0 for a single colour
 
 
 class Transform(nn.Module):
-    """Transform of hidden states before the projection to the vocabulary, as in BERT: norm(GELU(x W + b))."""
+    """BERT's transform between hidden states and the projection to the vocabulary: norm(GELU(x W + b))."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class Transform(nn.Module):
         self.norm = NORMS[config.normalization](config)
 
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        # From the space of hidden states to that of the embeddings, to which the output is tied.
+        # Maps hidden states to the space of the embeddings, which are the rows of a tied output projection.
         return self.norm(F.gelu(self.dense(x)))
 
 
 class NextSentenceHead(nn.Module):
-    """Next-sentence prediction head of BERT: from the pooled state, if the second passage follows the first."""
+    """BERT's next-sentence prediction head (Devlin et al. 2019, section 3.1): does the second passage follow?"""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class NextSentenceHead(nn.Module):
 class MaskedLanguageModel(BackboneModel):
     """Masked language model (BERT, Devlin et al. 2019, section 3.1): an encoder with a head for masked tokens.
 
-    With pairs of passages it has another one, for next sentences.
+    With pairs of passages it also has a head for next-sentence prediction.
     """
 
     def __init__(self, config: ModelConfig, vocab: int, *, pairs: bool) -> None:
@@ -71,57 +71,56 @@ class MaskedLanguageModel(BackboneModel):
         padding_mask: Bool[Tensor, "B S"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S V"]:
-        """Compute the logits of every token over the vocabulary; without a padding mask all tokens are real."""
         return self.head(self.backbone(tokens, all_real(tokens, padding_mask), segments))
 
     def head(self, states: Tensor) -> Tensor:
-        """Logits of hidden states: the transform, then the projection to the vocabulary."""
         return self.output(self.transform(states))
 
     def head_transform(self) -> Transform:
-        """Linear map, GELU and norm before the projection to the vocabulary."""
         return self.transform
 
 
 class MaskedPatchModel(BackboneModel):
-    """Model of masked patches (SimMIM, Xie et al. 2022): an encoder of images, whose linear head predicts pixels."""
+    """Masked-patch model (SimMIM, Xie et al. 2022): an image encoder whose linear head predicts pixels."""
 
     logit_axes = ("row", "column", "pixel")
     predicts_tokens = False
 
     def __init__(self, config: ModelConfig, image: ImageConfig) -> None:
         super().__init__()
-        self.backbone = EncoderOnly(config, HidingPatchEmbedding(image, config.d_model))
+        self.backbone = EncoderOnly(config, MaskedPatchEmbedding(image, config.d_model))
         self.output = nn.Linear(config.d_model, image.channels * image.patch**2)
         initialise(self, config)
 
     def forward(
-        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"], hidden: Bool[Tensor, "B R Q"]
+        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"], masked: Bool[Tensor, "B R Q"]
     ) -> Float[Tensor, "B R Q F"]:
-        """Predict the pixels of every patch, as `normalised` gives them."""
-        return self.output(self.states(inputs, padding_mask, hidden))
+        """Predict the pixels of every patch, on the scale of `normalise_patches`."""
+        return self.output(self.states(inputs, padding_mask, masked))
 
     def states(
-        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"], hidden: Bool[Tensor, "B R Q"]
+        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"], masked: Bool[Tensor, "B R Q"]
     ) -> Float[Tensor, "B R Q D"]:
-        """Compute the hidden state of each place, without that of the class token."""
-        vectors, real = self.backbone.embedding.embed_visible(inputs, padding_mask, hidden)
+        """Compute the hidden state of each patch, without the class token."""
+        vectors, real = self.backbone.embedding.embed_masked(inputs, padding_mask, masked)
         states, _ = self.backbone.encode_vectors(vectors, real)
-        # B S D without the class token, if there is one, as a grid of B R Q D.
-        return states[:, -hidden[0].numel() :].unflatten(1, hidden.shape[1:])
+        # B S D to the last RQ positions, B RQ D, to B R Q D.
+        return states[:, -masked[0].numel() :].unflatten(1, masked.shape[1:])
 
 
-def normalised(inputs: Float[Tensor, "B H W C"], patch: int) -> Float[Tensor, "B R Q F"]:
-    """Scale the pixels of each patch to mean 0 and variance 1: the target of He et al. (2022, section 3)."""
-    # Such targets gave better representations than raw pixels (their Table 1d).
-    patches = cut(inputs.float(), patch)
+def normalise_patches(inputs: Float[Tensor, "B H W C"], patch: int) -> Float[Tensor, "B R Q F"]:
+    """Scale the pixels of each patch to mean 0 and variance 1, a target that learns better representations.
+
+    He et al. (2022, section 3 and Table 1d).
+    """
+    patches = patchify(inputs.float(), patch)
     variance, mean = torch.var_mean(patches, dim=-1, correction=0, keepdim=True)
     return (patches - mean) / (variance + EPS).sqrt()
 
 
-def restored(
+def denormalise_patches(
     predicted: Float[Tensor, "B R Q F"], inputs: Float[Tensor, "B H W C"], patch: int
 ) -> Float[Tensor, "B R Q F"]:
-    """Give predicted patches the mean and the variance that the patches of an image have: undo `normalised`."""
-    variance, mean = torch.var_mean(cut(inputs.float(), patch), dim=-1, correction=0, keepdim=True)
+    """Scale predicted patches to the mean and variance of the patches of an image: undo `normalise_patches`."""
+    variance, mean = torch.var_mean(patchify(inputs.float(), patch), dim=-1, correction=0, keepdim=True)
     return predicted * (variance + EPS).sqrt() + mean

@@ -1,4 +1,4 @@
-"""Transformers: the encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017, figure 1), and its halves.
+"""Transformers: the encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017, figure 1), BERT and GPT.
 
 B batch, R rows of a search, N source tokens or other inputs of F features, T target tokens, D model, V vocabulary.
 """
@@ -21,6 +21,7 @@ from heedful.nn.named_stacks import NamedStack
 from heedful.registry import POSITIONS
 from heedful.text.tokenizer import BOS, EOS
 
+# Weight names of a BERT (encoder) or GPT (decoder), and of the same weights in an encoder-decoder.
 SIDES: dict[str, Names] = {
     "encoder": {"backbone.embedding.": "source_embedding.", "backbone.stack.": "encoder."},
     "decoder": {"backbone.embedding.": "target_embedding.", "backbone.stack.": "decoder.", "output.": "output."},
@@ -32,7 +33,7 @@ class EncoderOnly(Backbone[InputLayerType]):
 
     causal = False
     pooling = "first"
-    Config = ModelConfig  # of a class that extends this one, unless it names its own
+    Config = ModelConfig  # inherited by custom subclasses
 
     def __init__(self, config: ModelConfig, embedding: InputLayerType) -> None:
         positions = POSITIONS[config.positions](config, causal=False)
@@ -40,7 +41,7 @@ class EncoderOnly(Backbone[InputLayerType]):
 
 
 class DecoderOnly(Backbone[InputLayerType]):
-    """Decoder-only backbone, as in GPT (Radford et al. 2018): a token attends to earlier tokens only."""
+    """Decoder-only backbone, as in GPT (Radford et al. 2018): a token attends only to itself and earlier tokens."""
 
     causal = True
     pooling = "last"
@@ -55,16 +56,16 @@ BACKBONES: dict[str, type[Backbone[Any]]] = {"encoder": EncoderOnly, "decoder": 
 
 
 class EncoderDecoder(SourceToTarget):
-    """Encoder-decoder Transformer: encodes a source text and predicts the tokens of a target text.
+    """Encoder-decoder Transformer: encodes a source text and predicts the tokens of a target text (section 3.1).
 
     Args:
         config: the settings of the model.
-        source: the number of source tokens; or the input layer of another source, such as an image.
-        target_vocab: the number of target tokens.
+        source: the size of the source vocabulary, or the input layer of another source, such as an image.
+        target_vocab: the size of the target vocabulary.
     """
 
     has_segments = False
-    Config = ModelConfig  # of a class that extends this one, unless it names its own
+    Config = ModelConfig
 
     def __init__(self, config: ModelConfig, source: int | InputLayer, target_vocab: int) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class EncoderDecoder(SourceToTarget):
         self.source_eos = config.source_eos
         positions = POSITIONS[config.positions]
         self.encoder = Stack(config, config.encoder_layers, positions(config, causal=False))
-        # Learned positions of a decoder are a table of another size where outputs are shorter than inputs (Whisper).
+        # If outputs are shorter than inputs, as in Whisper, the decoder has a smaller table of learned positions.
         target_config = replace(config, max_positions=config.max_target_positions or config.max_positions)
         self.decoder = Decoder(config, positions(target_config, causal=True))
         self.add_output(config, target_vocab)
@@ -84,48 +85,42 @@ class EncoderDecoder(SourceToTarget):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
-        # The target is embedded first: gradients of a tied matrix add up in the reverse order, to the last bit.
+        """Compute the last hidden states of the decoder, for a loss that is fused with the output projection."""
+        # Embedding the target first fixes the order in which gradients of a tied matrix are summed, to the last bit.
         x = self.target_embedding(target)
         return self.decoder(x, target_padding_mask, self.encode(source, source_padding_mask))
 
     def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> EncoderOutput:
-        """Encode the source once, for any number of decoding steps."""
-        # Models of OpenNMT were trained without the <eos> of the source.
+        # OpenNMT models were trained without <eos> at the end of the source.
         if not self.source_eos:
             padding_mask = padding_mask & (source != EOS)
-        # B N (tokens) or B N F (frames, pixels) to B S D; a convolution may have made S smaller than N.
+        # B N (tokens) or B N F (frames, pixels) to B S D; S is smaller than N after a convolution with a stride.
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         return EncoderOutput(self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False)), padding_mask)
 
     @torch.no_grad()
     def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> "EncoderDecoderState":
-        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return EncoderDecoderState(self, self.encode(source, padding_mask))
 
     def named_stacks(self) -> list[NamedStack]:
-        """The encoder and the decoder."""
         return [NamedStack("enc", "src", self.encoder), NamedStack("dec", "tgt", self.decoder)]
 
     def warm_start_names(self, start: Model) -> Names:
-        """Another encoder-decoder as it is; a BERT becomes the encoder, a GPT the decoder (Rothe et al. 2020)."""
+        """Map all weights of an encoder-decoder; a BERT becomes the encoder, a GPT the decoder (Rothe et al. 2020)."""
         return SIDES[start.side] if start.side else super().warm_start_names(start)
 
     def max_positions(self) -> int | None:
-        """The size of the encoder's table of learned positions; None for other position schemes."""
         return self.encoder.positions.limit
 
     def max_target_positions(self) -> int | None:
-        """The size of the decoder's table of learned positions; None for other position schemes."""
         return self.decoder.positions.limit
 
 
 class EncoderDecoderState:
     """Decoding state of an encoder-decoder, without gradients: the cache of its decoder, and beam lanes.
 
-    The hypotheses of a sentence are side by side in the token dimension, where the decoder has the tokens of a target
-    in training, and `BeamLanes` masks them from each other. So the cache has a row for each sentence, not for each
-    hypothesis, and its columns are those of the mask.
+    The hypotheses of a sentence are side by side in the token dimension, and `BeamLanes` masks them from each other.
+    So the cache has one row for each sentence instead of each hypothesis, and its columns are those of the mask.
     """
 
     def __init__(self, model: EncoderDecoder, encoded: EncoderOutput) -> None:
@@ -137,14 +132,14 @@ class EncoderDecoderState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token to each row; return the logits of the next token."""
-        x = self.model.target_embedding(tokens.unflatten(0, (-1, self.lanes.width)))  # R = sentences x lanes
+        # R = sentences x lanes to (sentences, lanes), which are B T in training.
+        x = self.model.target_embedding(tokens.unflatten(0, (-1, self.lanes.width)))
         return self.model.output(self.model.decoder.step(x, self.lanes, self.cache).flatten(0, 1))
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state.
 
-        Keys and values are copied only if a sentence leaves, or if no lane attends to half of them any more.
+        Keys and values are copied only if a sentence is dropped, or if no lane attends to half of them any more.
         """
         sentences = self.lanes.select(rows)
         if not torch.equal(sentences, torch.arange(self.sentences, device=sentences.device)):
@@ -157,7 +152,7 @@ class EncoderDecoderState:
 
 @dataclass(frozen=True)
 class Convention:
-    """Convention for counting the parameters of Table 3 in Vaswani et al. (2017), which leaves the vocabulary open."""
+    """Convention for counting the parameters in Table 3 of Vaswani et al. (2017), which omits the vocabulary size."""
 
     name: str
     vocab: int
@@ -165,14 +160,13 @@ class Convention:
     further_rows: int = 0  # rows of d_model in addition to those of the vocabulary
 
     def count(self, config: ModelConfig) -> int:
-        """Count all parameters of a model under this convention."""
         config = replace(config, attention_bias=self.attention_bias)
         counts = count_without_building(lambda: EncoderDecoder(config, self.vocab, self.vocab))
         return counts.total + self.further_rows * config.d_model
 
 
-# The first public tensor2tensor (June 2017) reads `vocab.bpe.32000` into 40,960 rows, has biases on every projection,
-# and adds one of 32 vectors, chosen by the target language, to every input of the encoder.
+# The first public tensor2tensor (June 2017) has 40,960 rows for `vocab.bpe.32000`, biases on every projection, and adds
+# one of 32 vectors, one for each target language, to every input of the encoder.
 CONVENTIONS = (
     Convention("the paper's text", vocab=37_000, attention_bias=False),
     Convention("the authors' first code", vocab=40_960, attention_bias=True, further_rows=32),

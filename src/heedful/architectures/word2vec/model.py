@@ -13,7 +13,7 @@ from heedful.architectures.word2vec.settings import Word2VecConfig
 
 
 class WordTable(nn.Module):
-    """A vector for each word, at first random from -bound to bound; only the words of a batch have a gradient."""
+    """Table with a vector for each word, initially uniform in (-bound, bound), and sparse gradients."""
 
     parameter_kind = "embeddings"
 
@@ -22,16 +22,15 @@ class WordTable(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocab, size).uniform_(-bound, bound))
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
-        # A batch has some thousand words of a vocabulary of perhaps a million: a dense gradient would be all zeros.
+        # A batch has a few thousand words, but a vocabulary up to a million: a dense gradient would be mostly zeros.
         return F.embedding(words, self.weight, sparse=True)
 
 
 class Word2Vec(Model):
-    """Two vectors for each word: `embedding` has the word vectors, which predict; `output` has what is predicted.
+    """Two vectors for each word: the word vectors in `embedding` predict the words whose vectors are in `output`.
 
-    In skip-gram the embedding of a centre word predicts each word of its context, in CBOW the mean embedding of a
-    context predicts the centre word. With hierarchical softmax the rows of `output` belong to the inner nodes of the
-    Huffman tree instead of words.
+    In skip-gram, a centre word predicts each word of its context; in CBOW, the mean of a context predicts the centre
+    word. With hierarchical softmax, the rows of `output` belong to the inner nodes of the Huffman tree.
     """
 
     predicts_tokens = False
@@ -39,8 +38,8 @@ class Word2Vec(Model):
 
     def __init__(self, config: Word2VecConfig, vocab: int) -> None:
         super().__init__()
-        # With the output at 0 all words begin equally likely, and the first updates move it, not the embeddings.
-        self.embedding = WordTable(vocab, config.d_model, 0.5 / config.d_model)  # as in the authors' program
+        # As in the authors' program. With an output of 0, all words are equally likely at first.
+        self.embedding = WordTable(vocab, config.d_model, 0.5 / config.d_model)
         self.output = WordTable(vocab, config.d_model, 0.0)
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
@@ -51,7 +50,6 @@ class Word2Vec(Model):
         return "src"
 
     def embedding_of(self, line: str) -> EmbeddingTable | None:
-        """The table of the word vectors; there is one kind of text."""
         return self.embedding if line == "src" else None
 
     def token_rows(self) -> Names:

@@ -1,4 +1,4 @@
-"""Settings of word2vec and their rules: word vectors by skip-gram or CBOW (Mikolov et al. 2013a, 2013b)."""
+"""word2vec settings and their rules: word vectors with skip-gram or CBOW (Mikolov et al. 2013a, 2013b)."""
 
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -12,7 +12,7 @@ from heedful.config.setting import Count, Natural, NonNegative
 
 @dataclass(frozen=True, kw_only=True)
 class Word2VecConfig(ArchitectureConfig):
-    """Settings of word2vec; the defaults are those of the authors' program, but for skip-gram instead of CBOW."""
+    """word2vec settings; the defaults are those of the authors' program, except that skip-gram replaces CBOW."""
 
     architecture: str = "word2vec"
     family: Literal["word_vectors"] = "word_vectors"
@@ -26,7 +26,7 @@ class Word2VecConfig(ArchitectureConfig):
     """How the probability of a word is learned."""
 
     window: Count = 5
-    """Largest distance of a context word. The distance in use is drawn from 1 to `window` for each word."""
+    """Maximum distance of a context word. The actual distance is drawn from 1 to `window` for each word."""
 
     negatives: Count = 5
     """Negative samples for each predicted word."""
@@ -38,7 +38,7 @@ class Word2VecConfig(ArchitectureConfig):
     """Share of the text above which frequent words are subsampled: from about 2.6 times this share. 0 keeps all."""
 
     phrases: tuple[float, ...] = ()
-    """Thresholds of the passes that join pairs of words to phrases, such as `[200.0, 100.0]`. Empty: no phrases."""
+    """Thresholds of the passes that join word pairs into phrases, such as `[200.0, 100.0]`. Empty: no phrases."""
 
     phrase_discount: Natural = 5
     """Number subtracted from the count of a pair, so that rare pairs do not form phrases."""
@@ -51,7 +51,6 @@ def word_vectors(recipe: Recipe) -> Word2VecConfig:
     return cast("Word2VecConfig", recipe.model)
 
 
-# Updates change only the rows of a batch's words.
 RULES[Word2VecConfig] = (
     Rule(
         word_vectors(KEYS).phrases,
@@ -62,23 +61,23 @@ RULES[Word2VecConfig] = (
     Rule(
         KEYS.model.source_vectors,
         lambda r: bool(r.model.source_vectors or r.model.target_vectors),
-        "word vectors begin with random numbers here; leave model.source_vectors and model.target_vectors out",
+        "word vectors start from random numbers here; leave model.source_vectors and model.target_vectors out",
     ),
     Rule(
         KEYS.optimizer.name,
         lambda r: r.optimizer.name != "row_sgd",
-        'word vectors get gradients for the words of a batch only, which optimizer.name = "{r.optimizer.name}" does '
-        'not take; set optimizer.name = "row_sgd"',
+        'word vectors get gradients only for the words of a batch, which optimizer.name = "{r.optimizer.name}" does '
+        'not support; set optimizer.name = "row_sgd"',
     ),
     Rule(
         KEYS.tokenizer.kind,
         lambda r: r.tokenizer.kind != "word" or r.tokenizer.byte_fallback,
-        'word vectors belong to words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
+        'word vectors belong to whole words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
     ),
     Rule(
         KEYS.train.precision,
         lambda r: r.train.precision != "float32",
-        'word vectors are computed in float32, and train.precision is "{r.train.precision}"; leave it out',
+        'word vectors are trained in float32, but train.precision is "{r.train.precision}"; leave it out',
     ),
     Rule(
         KEYS.train.label_smoothing,
@@ -96,11 +95,11 @@ REMARKS[Word2VecConfig] = (
             != (Word2VecConfig.negatives, Word2VecConfig.noise_power)
         ),
         "model.negatives and model.noise_power belong to negative sampling: with model.objective = "
-        '"{r.model.objective}" they change nothing',
+        '"{r.model.objective}" they have no effect',
     ),
     Rule(
         word_vectors(KEYS).phrase_discount,
         lambda r: not word_vectors(r).phrases and word_vectors(r).phrase_discount != Word2VecConfig.phrase_discount,
-        "model.phrase_discount belongs to model.phrases: without phrases it changes nothing",
+        "model.phrase_discount belongs to model.phrases: without phrases it has no effect",
     ),
 )

@@ -31,7 +31,7 @@ PEOPLE, LIVING, PLACES, INSIDES, ROOMS, LANDMARKS, SURFACES = (
 DESTINATIONS = tuple(place for place in PLACES if place not in ROOMS)
 QUALITIES = {noun: tuple(quality for quality in ADJECTIVES if noun.kinds & quality.kinds) for noun in NOUNS}
 
-# Determiners; each is as likely as it is often. "owner" is a phrase for the owner, "" is none.
+# Determiners; repeated ones are more likely. "owner" is a phrase for the owner, "" no determiner.
 MANY = ("two", "three", "four", "five", "some", "many")
 POSSESSIVES = ("my", "our", "his", "her", "their", "owner")
 ANY = ("the",) * 10 + ("a",) * 3 + ("this", *POSSESSIVES, "owner", "two", "three", "some", "many")
@@ -47,7 +47,7 @@ FRAMES = ("transitive",) * 6 + ("intransitive",) * 3 + ("ditransitive",) * 2 + (
 VERBS_OF = {frame: tuple(verb for verb in VERBS if verb.frame == frame) for frame in (*FRAMES, "report", "copula")}
 TIMES_OF = {tense: tuple(time for time in TIMES if tense in time.tenses) for tense in (*TENSES["activity"], "present")}
 (BE,) = VERBS_OF["copula"]
-# Verbs of relative clauses about the noun: those that it can be the subject of, and those that it can be the object of.
+# Verbs of relative clauses about a noun: the noun is their subject, or their object.
 SIMPLE = (*VERBS_OF["intransitive"], *VERBS_OF["transitive"])
 DOING = {noun: tuple(verb for verb in SIMPLE if noun in verb.subjects) for noun in LIVING}
 DONE = {noun: tuple(verb for verb in SIMPLE if noun in verb.objects and "_" not in verb.chinese) for noun in NOUNS}
@@ -55,13 +55,13 @@ IDENTIFYING = ("present", "progressive", "past", "habit")
 
 
 class Author:
-    """Draws phrases and clauses of one scene at random. No noun or verb comes twice, so that it is clear what is meant.
+    """Draws the phrases and clauses of one scene at random. No noun or verb repeats, so that references are clear.
 
-    Only `random.random` is asked for numbers: the Python documentation promises its sequence for all versions.
+    Only `random.random` is called, whose sequence the Python documentation guarantees for all versions.
     """
 
     def __init__(self, rng: random.Random, strangers: bool):
-        """Prepare to draw; with `strangers`, he, she and they may be people that the scene does not name."""
+        """Use this generator; with `strangers`, he, she and they may be people that the scene does not name."""
         self._random = rng.random
         self._strangers = strangers
         self._used: set[Noun | Verb] = set()
@@ -73,13 +73,13 @@ class Author:
         return items[int(self._random() * len(items))]
 
     def fresh(self, words: Sequence[W]) -> W:
-        """Return a random noun or verb that the scene does not have yet, if there is one, and note that it is used."""
+        """Draw a noun or verb that is not in the scene yet, if there is one, and record that it is used."""
         word = self.one([word for word in words if word not in self._used] or words)
         self._used.add(word)
         return word
 
     def phrase(self, noun: Noun, determiners: Sequence[str], described: float = 0.25, several: float = 0.3) -> Phrase:
-        """Draw a noun phrase; `described` is the chance of an adjective, `several` that of a plural where both fit."""
+        """Draw a noun phrase; `described` and `several` are the chances of an adjective and a plural, if possible."""
         if "name" in noun.kinds:
             return Phrase(noun, plural=False, determiner="")
         determiner = self.one(determiners)
@@ -112,7 +112,7 @@ class Author:
         return self.one((Pronoun(MAN, False), Pronoun(WOMAN, False), Pronoun(MAN, True)))
 
     def action(self, tense: str = "", negated: bool = False, frames: Sequence[str] = FRAMES) -> Clause:
-        """Draw a clause with a random verb and subject, in a given tense (see TENSES) or any that suits the verb."""
+        """Draw a clause with a random verb and subject, in a tense (see TENSES) or, for "", any that the verb has."""
         verbs = VERBS_OF[self.one(frames)]
         verb = self.fresh([verb for verb in verbs if tense in TENSES[verb.aspect]] if tense else verbs)
         tense = tense or self.one(TENSES[verb.aspect])
@@ -122,28 +122,30 @@ class Author:
     def clause(
         self, verb: Verb, tense: str, subject: Nominal, negated: bool = False, object_: Nominal | None = None
     ) -> Clause:
-        """Complete a clause of verb and subject: draw the objects that the verb needs, and perhaps place and time."""
+        """Complete a clause with verb and subject: draw its objects, and perhaps place and time."""
         clause = Clause(verb, subject, "present" if tense == "habit" else tense, negated=negated, object=object_)
         if tense == "modal":
             clause.modal = self.one(MODALS)
         if verb.frame == "ditransitive":
-            clause.recipient = self.recipient()
+            clause.recipient = (
+                self._pronoun()
+                if self._strangers and self.chance(0.2)
+                else self.phrase(self.fresh(PEOPLE), DEFINITE, described=0.15)
+            )
         if object_ is None and verb.frame in ("transitive", "ditransitive", "placement"):
             clause.object = self.object(verb, negated)
-        self._locate(clause)
+        if verb.frame == "motion":
+            into = len(verb.chinese) == 2 and self.chance(0.4)
+            noun = self.fresh(INSIDES if into else DESTINATIONS)
+            clause.goal = Place(INTO if into else TO, self.phrase(noun, WHERE, described=0.15, several=0.05))
+        elif verb.frame == "placement":
+            clause.goal = self.near((*BESIDE, ON, ON, ON))
+        elif verb.anywhere and self.chance(0.3):
+            clause.place = self.place()
         if tense == "habit" or (TIMES_OF[tense] and self.chance(0.4)):
             clause.time = self.one(TIMES_OF[tense])
             clause.time_first = "early" not in clause.time.tenses and self.chance(0.35)
         return clause
-
-    def _locate(self, clause: Clause) -> None:
-        frame = clause.verb.frame
-        if frame == "motion":
-            clause.goal = self.destination(into=len(clause.verb.chinese) == 2 and self.chance(0.4))
-        elif frame == "placement":
-            clause.goal = self.near((*BESIDE, ON, ON, ON))
-        elif clause.verb.anywhere and self.chance(0.3):
-            clause.place = self.place()
 
     def object(self, verb: Verb, negated: bool = False) -> Nominal:
         """Draw an object for a verb: a noun phrase or a pronoun."""
@@ -157,27 +159,16 @@ class Author:
             determiners = LIKED if verb.aspect == "state" else OBJECT
         return self.phrase(self.fresh(verb.objects), determiners)
 
-    def recipient(self) -> Nominal:
-        """Draw an indirect object: somebody who is given, shown or told something."""
-        if self._strangers and self.chance(0.2):
-            return self._pronoun()
-        return self.phrase(self.fresh(PEOPLE), DEFINITE, described=0.15)
-
     def place(self) -> Place:
         """Draw a place where something happens, such as a garden."""
         noun = self.fresh(PLACES)
         return Place(noun.where, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
     def near(self, relations: Sequence[Relation]) -> Place:
-        """Draw a place on, under, behind, in front of or next to a piece of furniture, a car or a tree."""
+        """Draw a place relative to a piece of furniture, a car or a tree."""
         relation = self.one(relations)
         noun = self.fresh(SURFACES if relation is ON else LANDMARKS)
         return Place(relation, self.phrase(noun, WHERE, described=0.15, several=0.05))
-
-    def destination(self, into: bool) -> Place:
-        """Draw a destination of a motion: a place to go to or, with `into`, a place to go into."""
-        noun = self.fresh(INSIDES if into else DESTINATIONS)
-        return Place(INTO if into else TO, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
     def relate(self, phrase: Phrase, timed: bool) -> None:
         """Add a relative clause to a noun phrase, in which the noun is the subject or the object of a verb.
@@ -185,22 +176,20 @@ class Author:
         Unless it is `timed`, the relative clause has no separate time, except for how often something happens.
         """
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
-        if phrase.noun in LIVING and self.chance(0.5):
-            verb = self.fresh(DOING[phrase.noun])
-            phrase.relative = self.clause(verb, self._known(verb), Gap(phrase))
+        as_subject = phrase.noun in LIVING and self.chance(0.5)
+        verb = self.fresh((DOING if as_subject else DONE)[phrase.noun])
+        # The clause identifies somebody or something, so its tense is one for known facts.
+        tense = self.one([tense for tense in TENSES[verb.aspect] if tense in IDENTIFYING])
+        if as_subject:
+            phrase.relative = self.clause(verb, tense, Gap(phrase))
         else:
-            verb = self.fresh(DONE[phrase.noun])
-            phrase.relative = self.clause(verb, self._known(verb), self.subject(verb), object_=Gap(phrase))
+            phrase.relative = self.clause(verb, tense, self.subject(verb), object_=Gap(phrase))
         phrase.relative.time_first = False
         if not timed and phrase.relative.tense != "present":
             phrase.relative.time = None
 
-    def _known(self, verb: Verb) -> str:
-        """Draw a tense for a relative clause, which identifies somebody."""
-        return self.one([tense for tense in TENSES[verb.aspect] if tense in IDENTIFYING])
-
     def description(self, noun: Noun) -> Clause:
-        """Draw a clause with an adjective about a noun: somebody or something is big, or bigger than another."""
+        """Draw a clause with an adjective about a noun: it is big, or bigger than another one."""
         quality = self.one(QUALITIES[noun])
         subject = self.phrase(noun, DEFINITE, described=0)
         clause = Clause(BE, subject, self.one(("present", "present", "past")), predicate=quality)

@@ -38,31 +38,40 @@ def _joined(scene: Scene, main: list[Word], second: Clause) -> list[Word]:
 
 
 def _clause(clause: Clause, is_news: bool = True) -> list[Word]:
-    """A clause; one that only says which thing or which moment is meant is not news, and does without 了."""
+    """Express a clause; one that only identifies a thing or a moment is not news, and has no 了."""
     subject = nominal(clause.subject, "subject")
     time = [] if clause.time is None else time_words(clause, clause.time.chinese)
     if clause.voice == "existential":
         return [*_there(clause.place), Word("有", "verb", ((clause, "verb"), (clause, "tense"))), *subject]
     start = [*time, *subject] if clause.time_first else [*subject, *time]
+    if clause.verb.frame == "copula" and clause.predicate is None:  # somebody or something is at a place
+        be, *words = _place(clause.place)
+        be = be._replace(role="verb", links=(*be.links, (clause, "verb"), (clause, "tense")))
+        return [*start, *(_denial(clause) if clause.negated else []), be, *words]
     if clause.verb.frame == "copula":
-        return start + (_location(clause) if clause.predicate is None else _description(clause))
+        return start + _description(clause)
     if clause.voice == "passive":
         return start + _passive(clause)
     return start + _action(clause, is_news)
 
 
 def _action(clause: Clause, is_news: bool) -> list[Word]:
-    """The predicate: marks of tense and denial, the place, and the verb with the words before and after it."""
+    """Express the predicate: tense and negation markers, the place, and the verb with the words around it."""
     verb, tense = (clause, "verb"), (clause, "tense")
     marks = _marks(clause)
-    done = is_news and clause.tense in ("past", "perfect") and not clause.negated and clause.verb.aspect != "state"
+    is_event = is_news and clause.verb.aspect != "state" and not clause.negated
+    is_completed = is_event and clause.tense in ("past", "perfect")
     links: list[Link] = [verb]
-    if not (done or any(tense in mark.links for mark in marks)):
+    if not (is_completed or any(tense in mark.links for mark in marks)):
         links.append(tense)
     if clause.verb.frame == "motion":
         links.append((clause.goal, "preposition"))
-    coverb, head, *tail = _parts(clause)
-    # Before a verb of two parts goes the recipient, or the object where there is none.
+    # The words of the verb: one before its object or "", the one that takes 了, and the rest.
+    parts = clause.verb.chinese
+    coverb, head, tail = (parts[0], parts[2], parts[3:]) if "_" in parts else ("", parts[0], parts[1:])
+    if clause.goal is not None and clause.verb.frame == "motion":
+        coverb, head, tail = "", parts[clause.goal.relation.english == ("into",)], ()
+    # The recipient, or else the object, precedes a verb with two parts.
     recipient, thing = nominal(clause.recipient, "recipient"), nominal(clause.object, "object", clause.negated)
     early, late = ([], [*recipient, *thing]) if not coverb else (recipient, thing) if recipient else (thing, [])
     return [
@@ -71,7 +80,7 @@ def _action(clause: Clause, is_news: bool) -> list[Word]:
         *([Word(coverb, "particle", (verb,))] if coverb else []),
         *early,
         Word(head, "verb", tuple(links)),
-        *([Word("了", "auxiliary", (tense,))] if done else []),
+        *([Word("了", "auxiliary", (tense,))] if is_completed else []),
         *(Word(part, "particle", (verb,)) for part in tail),
         *late,
         *_there(clause.goal),
@@ -79,16 +88,8 @@ def _action(clause: Clause, is_news: bool) -> list[Word]:
     ]
 
 
-def _parts(clause: Clause) -> tuple[str, ...]:
-    """The words of the verb: the one before its object or "", the one that takes 了, and the rest."""
-    parts = clause.verb.chinese
-    if clause.goal is not None and clause.verb.frame == "motion":
-        return "", parts[clause.goal.relation.english == ("into",)]
-    return (parts[0], *parts[2:]) if "_" in parts else ("", *parts)
-
-
 def _marks(clause: Clause) -> list[Word]:
-    """The words before the verb and its place, for tense, modality and denial."""
+    """Return the words for tense, modality and negation, which precede the verb and its place."""
     if clause.negated:
         return _denial(clause)
     if clause.tense in ("progressive", "past progressive"):
@@ -125,7 +126,7 @@ def _passive(clause: Clause) -> list[Word]:
 
 
 def _description(clause: Clause) -> list[Word]:
-    """A predicate with an adjective: 很大, 不大, 比猫大; colours are 是黑色的."""
+    """Express a predicate with an adjective: 很大, 不大, 比猫大; colours are 是黑色的."""
     if clause.predicate is None:
         return []
     copula, quality = ((clause, "verb"), (clause, "tense")), ((clause, "predicate"),)
@@ -140,18 +141,12 @@ def _description(clause: Clause) -> list[Word]:
     return [*_denial(clause), *words] if clause.negated else words
 
 
-def _location(clause: Clause) -> list[Word]:
-    be, *words = _place(clause.place)
-    be = be._replace(role="verb", links=(*be.links, (clause, "verb"), (clause, "tense")))
-    return [*(_denial(clause) if clause.negated else []), be, *words]
-
-
 def _place(place: Place | None) -> list[Word]:
     return [] if place is None else [Word("在", "preposition", ((place, "preposition"),)), *_there(place)]
 
 
 def _there(place: Place | None) -> list[Word]:
-    """A place without 在: the noun and the word for the side."""
+    """Express a place without 在: the noun and the word for the side."""
     if place is None:
         return []
     side = place.relation.chinese
@@ -160,7 +155,7 @@ def _there(place: Place | None) -> list[Word]:
 
 
 def nominal(item: Nominal | None, role: str, denied: bool = False) -> list[Word]:
-    """Express a noun phrase in Chinese, with the role of its noun; a gap gives no words, and "a" none in a denial."""
+    """Express a noun phrase in Chinese, with the role of its noun; a gap has no words, nor has "a" in a denial."""
     if isinstance(item, Phrase):
         return _phrase(item, role, denied)
     if isinstance(item, Pronoun):

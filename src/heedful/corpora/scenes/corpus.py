@@ -1,4 +1,4 @@
-"""Files of a corpus of scenes, and the split into training, validation and test data by the English text alone."""
+"""Files of a scenes corpus, and the split into training, validation and test data by the English text alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -10,40 +10,41 @@ T = TypeVar("T")
 
 
 def divide(
-    drawn: Iterator[T],
+    items: Iterator[T],
     text: Callable[[T], str],
     sizes: Mapping[str, int],
     done: Callable[[int], object] = lambda _: None,
 ) -> dict[str, list[T]]:
-    """Split generated items of distinct text into "train", "valid" and "test", as many for each as `sizes` says.
+    """Split generated items with distinct text into "train", "valid" and "test", by a checksum of the text alone.
 
-    A checksum of the text decides: one in 16 is for validation and one for testing, whatever is drawn with it.
+    One text in 16 is for validation and one for testing, whatever the seed and the sizes: a text that is for training
+    in one corpus is not for validation or testing in any corpus.
 
     Args:
-        drawn: Generates items, as many as it takes.
-        text: Gives the English text of an item.
-        sizes: The wanted number of items for each of the three parts.
-        done: Called with the number of items that are added.
+        items: An endless generator of items.
+        text: Returns the English text of an item.
+        sizes: The number of items for each part.
+        done: Called with the number of items added.
     """
-    parts: dict[str, list[T]] = {purpose: [] for purpose in sizes}
-    seen: set[str] = set()
-    while any(len(parts[purpose]) < size for purpose, size in sizes.items()):
-        item = next(drawn)
+    parts: dict[str, list[T]] = {part: [] for part in sizes}
+    texts: set[str] = set()
+    while any(len(parts[part]) < size for part, size in sizes.items()):
+        item = next(items)
         english = text(item)
-        purpose = {0: "valid", 1: "test"}.get(crc32(english.encode()) % 16, "train")
-        if english not in seen and len(parts[purpose]) < sizes[purpose]:
-            seen.add(english)
-            parts[purpose].append(item)
+        part = {0: "valid", 1: "test"}.get(crc32(english.encode()) % 16, "train")
+        if english not in texts and len(parts[part]) < sizes[part]:
+            texts.add(english)
+            parts[part].append(item)
             done(1)
     return parts
 
 
 def corpus_files(languages: str, parts: Mapping[str, Sequence[ScenePair]]) -> dict[str, str]:
-    """Return the files of a corpus of scenes, contents by name; line i of all files of a part is about pair i.
+    """Return the files of a scenes corpus, contents by name; line i of all files of a part belongs to pair i.
 
-    For a part "train" in "en-de" these are train.en and train.de with the text, train.words.en and train.words.de with
-    its words between spaces, train.roles.en and train.roles.de with the role of each word, and train.align with the
-    alignment of the words, as "0-0 1-2".
+    For the part "train" in "en-de", these are train.en and train.de with the text, train.words.en and train.words.de
+    with its words separated by spaces, train.roles.en and train.roles.de with the role of each word, and train.align
+    with the word alignment, such as "0-0 1-2".
     """
     files = {}
     for part, pairs in parts.items():

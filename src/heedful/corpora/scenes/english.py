@@ -43,7 +43,7 @@ def _clause(clause: Clause) -> list[Word]:
 
 
 def _front(clause: Clause) -> list[Word]:
-    """The relative pronoun, or the question word that is not the subject, at the front of a clause."""
+    """Return the relative pronoun, or the question word that is not the subject, which begins a clause."""
     for slot in (clause.subject, clause.object):
         if isinstance(slot, Gap):
             human = slot is clause.subject and "person" in slot.phrase.noun.kinds
@@ -89,7 +89,7 @@ def _place(place: Place | None) -> list[Word]:
 
 
 def _times(clause: Clause) -> tuple[list[Word], list[Word]]:
-    """The adverb before the verb, and the time at the end or the front of the clause."""
+    """Return the adverb before the verb, and the time at the end or the front of the clause."""
     if clause.tense == "perfect" and clause.negated:
         return [], [Word("yet", "time", ((clause, "yet"),))]
     if clause.time is None:
@@ -99,7 +99,7 @@ def _times(clause: Clause) -> tuple[list[Word], list[Word]]:
 
 
 def _verbs(clause: Clause) -> list[Word]:
-    """The verb with its auxiliaries and its particle, the finite one first."""
+    """Return the verb with its auxiliaries and its particle, the finite one first."""
     verb = clause.verb.english
     main, tense = (clause, "verb"), (clause, "tense")
     first_person = isinstance(clause.subject, Pronoun) and clause.subject.noun is None
@@ -115,7 +115,7 @@ def _verbs(clause: Clause) -> list[Word]:
 
 
 def _auxiliaries(clause: Clause, third: bool, supported: bool) -> tuple[list[str], str]:
-    """The auxiliaries of the tense and the form of the main verb after them."""
+    """Return the auxiliaries of the tense, and the form of the main verb after them."""
     verb = clause.verb.english
     be, do = _be(clause, third), "did" if clause.tense == "past" else "does" if third else "do"
     if clause.voice == "passive":
@@ -142,7 +142,7 @@ def _be(clause: Clause, third: bool) -> str:
 
 
 def nominal(item: Nominal, role: str) -> list[Word]:
-    """Express a noun phrase in English, with the role of its noun; a gap gives no words."""
+    """Express a noun phrase in English, with the role of its noun; a gap has no words."""
     if isinstance(item, Phrase):
         return _phrase(item, role)
     if isinstance(item, Pronoun):

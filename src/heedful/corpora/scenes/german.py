@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from heedful.corpora.scenes.lexicon import GermanVerb, Noun
+from heedful.corpora.scenes.lexicon import Noun
 from heedful.corpora.scenes.sentence import Word, time_words
 from heedful.corpora.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
 
@@ -14,7 +14,7 @@ Order = Literal["second", "first", "last"]  # where the finite verb is
 
 
 def _paradigm(nominative: str, accusative: str, dative: str, genitive: str) -> dict[tuple[str, str], str]:
-    """Forms by case and by gender or plural, each row in the order of GENDERS; a dash is an empty ending."""
+    """Return the forms by case and by gender or plural, each row in the order of GENDERS; a dash is an empty ending."""
     rows = {"nominative": nominative, "accusative": accusative, "dative": dative, "genitive": genitive}
     return {
         (case, gender): form.strip("-")
@@ -23,7 +23,7 @@ def _paradigm(nominative: str, accusative: str, dative: str, genitive: str) -> d
     }
 
 
-GENDERS = "mfnp"  # masculine, feminine, neuter, plural of all
+GENDERS = "mfnp"  # masculine, feminine, neuter, plural
 DEFINITE = _paradigm("der die das die", "den die das die", "dem der dem den", "des der des der")
 RELATIVE = _paradigm("der die das die", "den die das die", "dem der dem denen", "dessen deren dessen deren")
 STRONG_ARTICLE = _paradigm("er e es e", "en e es e", "em er em en", "es er es er")  # dieser, viele, einige
@@ -103,7 +103,7 @@ def _joined(scene: Scene, second: Clause) -> list[Word]:
 
 
 def _clause(clause: Clause, order: Order) -> list[Word]:
-    """A clause in its fields: [front] [finite verb] [middle] [rest of the verb], or with the finite verb at the end."""
+    """Express a clause: [front] [finite verb] [middle] [rest of the verb], or with the finite verb at the end."""
     fields = _fields(clause)
     front = fields.pop(_front(clause, order), [])
     middle = [word for field in fields.values() for word in field]
@@ -120,7 +120,7 @@ def _clause(clause: Clause, order: Order) -> list[Word]:
 
 
 def _front(clause: Clause, order: Order) -> str:
-    """The field that comes first, or "" where the verb or the middle does."""
+    """Return the field that begins the clause, or "" if it begins with the verb or the middle."""
     for slot in ("subject", "object"):
         if isinstance(getattr(clause, slot), Gap | Question):
             return slot
@@ -134,9 +134,9 @@ def _front(clause: Clause, order: Order) -> str:
 
 
 def _fields(clause: Clause) -> dict[str, list[Word]]:
-    """The middle of the clause, in order: pronouns early, what is new late, "nicht" before places and predicates."""
+    """Return the fields of the middle in order: pronouns early, new things late, "nicht" before a predicate."""
     thing, goal, negation = clause.object, clause.goal, (clause, "negation")
-    # A denial turns an indefinite phrase into one with "kein", and is "nicht" elsewhere.
+    # A negation gives an indefinite phrase the article "kein", and is "nicht" elsewhere.
     indefinite = thing if isinstance(thing, Phrase) and thing.determiner in ("a", "") else None
     if indefinite and (indefinite.owner is not None or "name" in indefinite.noun.kinds):
         indefinite = None
@@ -180,7 +180,7 @@ def _place(place: Place | None, case: Case) -> list[Word]:
 
 
 def _prepositional(preposition: Word, words: list[Word]) -> list[Word]:
-    """A preposition before a noun phrase, in one word with its article where German has one."""
+    """Put a preposition before a noun phrase, and contract it with the article where German does."""
     fused = FUSED.get((preposition.text, words[0].text))
     if fused is None:
         return [preposition, *words]
@@ -206,22 +206,31 @@ def _relative(item: Nominal) -> list[Word]:
 
 
 def _verbs(clause: Clause) -> tuple[Word, list[Word]]:
-    """The finite verb, and the words that close the clause: a separable prefix, a participle or an infinitive."""
-    verb = clause.verb.german
+    """Return the finite verb, and the words that close the clause: separable prefix, participle or infinitive."""
+    verb, subject = clause.verb.german, clause.subject
     main, tense = (clause, "verb"), (clause, "tense")
+    is_first_person = isinstance(subject, Pronoun) and subject.noun is None
+    person = 2 if subject.plural else 0 if is_first_person else 1  # the index of a form in AUXILIARIES
     auxiliary = _auxiliary(clause)
     if auxiliary:
         form = verb.participle if auxiliary in ("have", "be", "passive") else verb.prefix + verb.infinitive
-        finite = AUXILIARIES[auxiliary][2 if clause.subject.plural else 0 if _first_person(clause.subject) else 1]
-        return Word(finite, "auxiliary", (tense,)), [Word(form, "verb", (main,))]
-    past = clause.tense in ("past", "past progressive")
-    finite = _inflected(verb, past, clause.subject)
+        return Word(AUXILIARIES[auxiliary][person], "auxiliary", (tense,)), [Word(form, "verb", (main,))]
+    if clause.tense in ("past", "past progressive"):
+        finite = verb.past + ("" if not subject.plural else "n" if verb.past.endswith("e") else "en")
+    elif verb.infinitive == "sein":
+        finite = AUXILIARIES["be"][person]
+    elif subject.plural:
+        finite = verb.infinitive
+    elif is_first_person and verb.third.endswith("t"):
+        finite = verb.infinitive.removesuffix("n").removesuffix("e") + "e"
+    else:
+        finite = verb.third
     prefix = [Word(verb.prefix, "particle", (main,))] if verb.prefix else []
     return Word(finite, "verb", (main, tense)), prefix
 
 
 def _auxiliary(clause: Clause) -> str:
-    """The key of AUXILIARIES, or "" for a verb alone."""
+    """Return the key of AUXILIARIES, or "" for a verb without an auxiliary."""
     if clause.voice == "passive":
         return "passive"
     if clause.tense == "perfect":
@@ -231,29 +240,12 @@ def _auxiliary(clause: Clause) -> str:
     return "must not" if clause.modal == "must" and clause.negated else clause.modal
 
 
-def _inflected(verb: GermanVerb, past: bool, subject: Nominal) -> str:
-    if past:
-        ending = "" if not subject.plural else "n" if verb.past.endswith("e") else "en"
-        return verb.past + ending
-    if verb.infinitive == "sein":
-        return AUXILIARIES["be"][2 if subject.plural else 0 if _first_person(subject) else 1]
-    if subject.plural:
-        return verb.infinitive
-    if _first_person(subject) and verb.third.endswith("t"):
-        return verb.infinitive.removesuffix("n").removesuffix("e") + "e"
-    return verb.third
-
-
-def _first_person(subject: Nominal) -> bool:
-    return isinstance(subject, Pronoun) and subject.noun is None
-
-
 def nominal(item: Nominal | None, case: Case, role: str) -> list[Word]:
     """Express a noun phrase in German, in a case and with the role of its noun; its relative clause is not included."""
     if isinstance(item, Phrase):
         return _phrase(item, case, role, item.determiner)
     if isinstance(item, Pronoun):
-        # People go by their sex ("das Mädchen ... sie"), everything else by the gender of its noun.
+        # Pronouns of people follow their sex ("das Mädchen ... sie"), all others the gender of the noun.
         if item.noun is None:
             row = "we" if item.plural else "I"
         else:
@@ -275,7 +267,14 @@ def _phrase(phrase: Phrase, case: Case, role: str, determiner: str) -> list[Word
     gender = "p" if phrase.plural else phrase.noun.gender
     owner = phrase.owner
     named = owner is not None and "name" in owner.noun.kinds
-    article, endings = _article("" if named else "the" if owner else determiner, case, gender)
+    # The article in its case, and the endings that adjectives have after it.
+    determiner = "" if named else "the" if owner else determiner
+    article, endings = NUMERALS.get(determiner, ""), STRONG
+    if determiner == "the":
+        article, endings = DEFINITE[case, gender], WEAK
+    elif determiner in DETERMINERS:
+        stem, forms, endings = DETERMINERS[determiner]
+        article = stem + forms[case, gender]
     words = [Word(article, "determiner", ((phrase, "determiner"),))] if article else []
     if owner is not None and named:
         words.append(Word(owner.noun.german[0] + "s", "possessor", ((owner, "noun"), (phrase, "owner"))))
@@ -286,16 +285,6 @@ def _phrase(phrase: Phrase, case: Case, role: str, determiner: str) -> list[Word
     if owner is not None and not named:
         words += nominal(owner, "genitive", "possessor")
     return words
-
-
-def _article(determiner: str, case: Case, gender: str) -> tuple[str, dict[tuple[str, str], str]]:
-    """The article in its case, and the endings that adjectives have after it."""
-    if determiner == "the":
-        return DEFINITE[case, gender], WEAK
-    if determiner in DETERMINERS:
-        stem, forms, endings = DETERMINERS[determiner]
-        return stem + forms[case, gender], endings
-    return NUMERALS.get(determiner, ""), STRONG
 
 
 def _noun(noun: Noun, plural: bool, case: Case) -> str:

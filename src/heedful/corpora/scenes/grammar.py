@@ -33,7 +33,7 @@ def event(author: Author) -> Scene:
     return Scene(author.action(negated=author.chance(0.2)))
 
 
-def known(author: Author) -> Scene:
+def identified(author: Author) -> Scene:
     """Draw a scene with a relative clause, such as: the dogs that the girl saw are sleeping in the garden."""
     clause = author.description(author.fresh(DESCRIBED)) if author.chance(0.2) else author.action()
     slots = (clause.subject, None if clause.goal else clause.object)
@@ -41,7 +41,7 @@ def known(author: Author) -> Scene:
     if phrases:
         phrase = author.one(phrases)
         author.relate(phrase, timed=clause.time is None)
-        if phrase is clause.object:  # what follows would seem to belong to the relative clause
+        if phrase is clause.object:  # a place or time at the end would seem to belong to the relative clause
             clause.place = None
             clause.time_first = clause.time is not None and "early" not in clause.time.tenses
     return Scene(clause)
@@ -62,7 +62,7 @@ def existence(author: Author) -> Scene:
 
 
 def location(author: Author) -> Scene:
-    """Draw a scene that tells, denies or asks where something is, such as: the key is on the table."""
+    """Draw a scene that states, denies or asks where something is, such as: the key is on the table."""
     thing = author.phrase(author.fresh(MOVABLE), DEFINITE)
     place = author.place() if author.chance(0.4) else author.near((*BESIDE, ON, ON))
     return Scene(Clause(BE, thing, "present", place=place, negated=author.chance(0.15), asked=author.chance(0.2)))
@@ -129,12 +129,11 @@ def reason(author: Author) -> Scene:
     someone = author.phrase(author.fresh(PEOPLE), ANY)
     main = author.clause(verb, author.one(TENSES[verb.aspect]), someone)
     main.place = None  # the pronoun "it" could mean the place
-    tense = "past" if main.tense == "past" else "present"
     reasons = [reason for reason in _reasons(author, main) if reason is not None]
     if not reasons:
         return Scene(main)
     second = author.one(reasons)
-    second.tense = tense
+    second.tense = "past" if main.tense == "past" else "present"
     link = "because" if second.predicate is None or author.chance(0.6) else "although"
     return Scene(main, link, second)
 
@@ -154,7 +153,7 @@ def _reasons(author: Author, main: Clause) -> list[Clause | None]:
 
 
 def _again(item: Nominal | None) -> Pronoun | None:
-    """The pronoun for somebody or something; None where the sex is open."""
+    """Return the pronoun for somebody or something; None if the gender is unknown."""
     if isinstance(item, Phrase) and (item.plural or item.noun.pronoun):
         return Pronoun(item.noun, item.plural)
     return None
@@ -185,15 +184,15 @@ def also(author: Author) -> Scene:
 
 def _brief(author: Author, tense: str) -> Clause:
     """Draw a clause with an action, without a separate time."""
-    drawn = {"past progressive": "progressive", "present": "past"}.get(tense, tense)
-    clause = author.action(drawn, frames=BRIEF)
+    action_tense = {"past progressive": "progressive", "present": "past"}.get(tense, tense)
+    clause = author.action(action_tense, frames=BRIEF)
     clause.tense, clause.time, clause.time_first = tense, None, False
     return clause
 
 
 KINDS: dict[Callable[[Author], Scene], int] = {
     event: 32,
-    known: 14,
+    identified: 14,
     description: 6,
     existence: 4,
     location: 3,
@@ -208,4 +207,4 @@ KINDS: dict[Callable[[Author], Scene], int] = {
     also: 3,
 }
 TOTALS = tuple(accumulate(KINDS.values()))
-NAMING_ALL = (reason, timed, also)  # kinds of scenes in which he, she and they are people that the scene names
+NAMING_ALL = (reason, timed, also)  # kinds of scenes where he, she and they are people that the scene names

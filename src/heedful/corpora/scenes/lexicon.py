@@ -1,4 +1,4 @@
-"""Lexicon of the scenes, with nouns, adjectives, verbs and times in English, German and Chinese, read from tables."""
+"""Lexicon of the scenes: nouns, adjectives, verbs and times in English, German and Chinese, read from tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ GROUPS = {
     "anything": "living goods furniture plant",
 }
 
-# The tenses that suit a verb, by its aspect: nobody "is finding" (event) or "must lose" (happening) something.
+# The tenses that suit a verb, by its aspect; repeated ones are more likely. Nobody "is finding" (event) or "must lose"
+# (happening) something.
 TENSES = {
     "activity": ("progressive", "progressive", "past", "past", "habit", "perfect", "future", "modal"),
     "process": ("progressive", "progressive", "past", "past", "habit", "future", "modal"),
@@ -34,7 +35,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Noun:
-    """A noun in English, German and Chinese; a pair of forms is singular and plural."""
+    """A noun in English, German and Chinese; pairs of forms are singular and plural."""
 
     category: str
     kinds: frozenset[str]  # its category and its tags
@@ -47,12 +48,12 @@ class Noun:
 
     @property
     def counted(self) -> bool:
-        """True if the noun has a plural: milk and Anna have none."""
+        """True if the noun has a plural, unlike milk and Anna."""
         return self.english[1] != "-"
 
     @property
     def pronoun(self) -> str:
-        """The English pronoun for the noun in the singular: "he", "she", "it", or "" for a person of open sex."""
+        """The English pronoun for the noun in the singular: "he", "she", "it", or "" for a person of unknown gender."""
         if "person" in self.kinds or "name" in self.kinds:
             return "he" if "he" in self.kinds else "she" if "she" in self.kinds else ""
         return "it"
@@ -73,7 +74,7 @@ class Adjective:
 
 
 class EnglishVerb(NamedTuple):
-    """The forms of an English verb; the particle is a part of the verb that stays after it, as in "wake up"."""
+    """The forms of an English verb; the particle follows it, as in "wake up"."""
 
     base: str
     third: str
@@ -133,7 +134,7 @@ def _rows(table: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _kinds(names: str) -> frozenset[str]:
-    """Spell out the groups among names of categories."""
+    """Replace the names of groups by their categories."""
     expanded: set[str] = set()
     for name in names.split():
         expanded |= _kinds(GROUPS[name]) if name in GROUPS else {name}
@@ -141,7 +142,7 @@ def _kinds(names: str) -> frozenset[str]:
 
 
 def nouns_of(kinds: str) -> tuple[Noun, ...]:
-    """Return all nouns of any of the given categories, groups or tags, in the order of the table of nouns."""
+    """Return all nouns of these categories, groups or tags, in the order of the table of nouns."""
     noun_kinds = _kinds(kinds)
     return tuple(noun for noun in NOUNS if noun.kinds & noun_kinds)
 

@@ -1,4 +1,4 @@
-"""Generated sentences with the role of each word, and the word alignment of two sentences on the same scene."""
+"""Generated sentences with the role of each word, and the word alignment of two sentences about the same scene."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ ROLES = (
     "punctuation",
 )
 
-Link = tuple[object, str]  # a node of the scene's tree and which part of it
+Link = tuple[object, str]  # a node of the scene's tree, and a part of it
 
 
 class Word(NamedTuple):
@@ -63,14 +63,14 @@ class ScenePair:
 
 
 def time_words(clause: object, texts: tuple[str, ...]) -> list[Word]:
-    """Express a time as one word, linked to all of the time, or as two that are each a half: tonight, heute Abend."""
+    """Express a time as one word that links to all of it, or as two that link to a half each: tonight, heute Abend."""
     links = (clause, "time first"), (clause, "time last")
     halves = (links,) if len(texts) == 1 else ((links[0],), (links[1],))
     return [Word(text, "time", half) for text, half in zip(texts, halves, strict=True)]
 
 
 def sentence(words: list[Word], space: str) -> Sentence:
-    """Join words to a sentence: a capital letter first, `space` between words but not before punctuation."""
+    """Join words to a sentence that starts with a capital letter; `space` separates words other than punctuation."""
     texts = [word.text for word in words]
     texts[0] = texts[0][0].upper() + texts[0][1:]
     text = texts[0]
@@ -80,7 +80,7 @@ def sentence(words: list[Word], space: str) -> Sentence:
 
 
 def align(source: list[Word], target: list[Word]) -> tuple[tuple[int, int], ...]:
-    """Align two sentences: pair the words that express the same part of their scene, by their numbers from 0."""
+    """Align two sentences: list the word pairs, by index, that express the same part of the scene."""
     places: dict[Link, list[int]] = defaultdict(list)
     for index, word in enumerate(target):
         for link in word.links:

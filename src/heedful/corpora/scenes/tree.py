@@ -1,13 +1,13 @@
-"""Scenes as trees, before any language: who does what to whom, where, when, and what is asked, denied or told.
+"""Scenes as trees, independent of language: who does what to whom, where and when; statement, question or negation.
 
-Nodes compare by identity. Each language notes which node a word expresses, and that is what aligns the words.
+Nodes compare by identity. Each word of a sentence refers to the nodes that it expresses, by which words are aligned.
 """
 
 from dataclasses import dataclass
 
 from heedful.corpora.scenes.lexicon import Adjective, Noun, Relation, Time, Verb
 
-Determiner = str  # "the", "a", "this", "my", "two", ...; "" is none: milk, dogs, Anna
+Determiner = str  # "the", "a", "this", "my", "two", ...; "" for none: milk, dogs, Anna
 
 
 @dataclass(eq=False, slots=True)
@@ -24,7 +24,7 @@ class Phrase:
 
 @dataclass(eq=False, slots=True)
 class Pronoun:
-    """A pronoun for people or things; without a noun it is the speaker, "I" or "we"."""
+    """A pronoun for people or things; without a noun it is "I" or "we"."""
 
     noun: Noun | None
     plural: bool
@@ -41,7 +41,7 @@ class Pair:
 
 @dataclass(eq=False, slots=True)
 class Question:
-    """A question word in the place of what is asked for: "who", "what" or "where"."""
+    """A question word in the place of a phrase: "who", "what" or "where"."""
 
     word: str
     plural = False
@@ -55,7 +55,7 @@ class Gap:
 
     @property
     def plural(self) -> bool:
-        """True if the phrase of the gap is plural: the verb after a relative pronoun agrees with the phrase."""
+        """True if the phrase is plural: the verb after a relative pronoun agrees with it."""
         return self.phrase.plural
 
 
@@ -64,7 +64,7 @@ Nominal = Phrase | Pronoun | Pair | Question | Gap
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """A place where something is or, as a goal, where it goes; the relation "to" is only a goal."""
+    """A place where something is or, as a goal, where it goes; the relation "to" occurs in goals only."""
 
     relation: Relation
     phrase: Phrase | Question
@@ -72,7 +72,7 @@ class Place:
 
 @dataclass(eq=False, slots=True)
 class Clause:
-    """A clause: a verb with subject, objects, place and time; its frame and `voice` say which slots are filled."""
+    """A clause: a verb with subject, objects, place and time; its frame and `voice` determine which of them it has."""
 
     verb: Verb
     subject: Nominal
@@ -90,14 +90,14 @@ class Clause:
     goal: Place | None = None
     time: Time | None = None
     time_first: bool = False
-    content: "Clause | None" = None  # the clause that is said, believed or hoped
+    content: "Clause | None" = None  # reported speech or thought
 
 
 @dataclass(eq=False, slots=True)
 class Scene:
-    """A scene, to be told in one sentence: one clause, or two with the word that links the second to the first."""
+    """A scene, expressed by one sentence: one clause, or two with the word that links the second to the first."""
 
     main: Clause
     link: str = ""  # "and", "but", or before a subordinate clause "because", "although", "when", "while", "if"
     second: Clause | None = None
-    second_first: bool = False  # whether the subordinate clause comes first
+    second_first: bool = False  # True if the subordinate clause comes first

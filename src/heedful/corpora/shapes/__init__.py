@@ -1,8 +1,8 @@
-"""Shapes: an endless corpus of our own of drawn pictures, with captions in three languages and a box for each word.
+"""Shapes: an endless corpus of generated images, with captions in three languages and a bounding box for each word.
 
-A picture shows one to three shapes on a light background. Each picture has exactly one right caption in English, German
-and Chinese, so that a model that has learned to see can be exact. `scene` has the shapes with their words and
-draws a scene at random, `captions` describes it, and `corpus` makes the files.
+An image shows one to three shapes on a light background. It has exactly one correct caption in English, German and
+Chinese, so that captions can be scored by exact match. `scene` has the shapes with their words and draws a scene at
+random, `captions` describes it, and `corpus` writes the files.
 """
 
 import itertools
@@ -24,11 +24,7 @@ def scene(seed: int, index: int) -> Scene:
 def split(
     train: int, valid: int, test: int, seed: int, done: Callable[[int], object] = lambda _: None
 ) -> dict[str, list[Scene]]:
-    """Draw scenes with distinct captions: the given numbers of them for training, validation and testing.
-
-    The purpose of a scene follows from its English caption, whatever the seed and the sizes: what is in one corpus for
-    training is in no corpus for validation or testing. `done` is called with the number of scenes that are added.
-    """
+    """Draw scenes with distinct captions for training, validation and testing; for `done` see `divide`."""
     scenes = (scene(seed, index) for index in itertools.count())
     sizes = {"train": train, "valid": valid, "test": test}
     return divide(scenes, lambda item: caption("en", item).text, sizes, done)

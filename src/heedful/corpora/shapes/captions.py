@@ -1,7 +1,7 @@
-"""Captions of scenes in English, German and Chinese, with the object that each word is about.
+"""Captions of scenes in English, German and Chinese, with the object that each word describes.
 
-A caption is a function of the scene's facts. For one object it says where in the picture it is, for two how the first
-is placed to the second, and a third is described by both.
+A caption is a function of the scene's facts. It states where a single object is in the image, where the first of two
+objects is relative to the second, and where a third is relative to both.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from heedful.corpora.shapes.scene import Scene
 
 
 class Word(NamedTuple):
-    """A word of a caption and the number of the object that it is about, from 0; None for a word about no object."""
+    """A word of a caption, and the index of the object that it describes or None."""
 
     text: str
     about: int | None = None
 
 
 class Span(NamedTuple):
-    """The first character of a word in a caption, the one after its last, and the number of the object."""
+    """The first character of a word in a caption, the one after its last, and the index of its object."""
 
     begin: int
     end: int
@@ -29,14 +29,14 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """A caption and its words in order: characters without a word are spaces."""
+    """A caption and its words in order; whether spaces separate the words depends on the language."""
 
     text: str
     spans: tuple[Span, ...]
 
 
 class Phrase(NamedTuple):
-    """A place or a relation in three languages, each as words between spaces."""
+    """A place or a relation in three languages, each as words separated by spaces."""
 
     english: str
     german: str
@@ -77,7 +77,7 @@ def caption(language: str, scene: Scene) -> Caption:
 def boxes(caption: Caption, scene: Scene) -> list[list[Any]]:
     """Return a list for each word of a caption: first character, the one after the last, and the box of its object.
 
-    The box is [left, top, right, bottom] in pixels, or None for a word that is about no object.
+    The box is [left, top, right, bottom] in pixels, or None for a word without an object.
     """
     places = [list(item.box) for item in scene.objects]
     return [[begin, end, None if about is None else places[about]] for begin, end, about in caption.spans]
@@ -142,7 +142,7 @@ def _about(number: int, *texts: str) -> list[Word]:
     return [Word(text, number) for text in texts]
 
 
-# How each language describes a scene, and what is between its words.
+# For each language, the function that describes a scene, and the word separator.
 LANGUAGES: dict[str, tuple[Callable[[Scene], list[Word]], str]] = {
     "en": (english, " "),
     "de": (german, " "),

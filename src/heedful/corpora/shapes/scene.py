@@ -1,4 +1,4 @@
-"""Scenes of shapes: figures, colours and sizes with their words, in random layouts with exactly one right caption."""
+"""Scenes of shapes: figures, colours and sizes with their words, in random layouts with exactly one correct caption."""
 
 import math
 import random
@@ -22,7 +22,7 @@ class Shape:
 
 
 class Colour(NamedTuple):
-    """A colour: its adjectives in three languages, and its red, green and blue."""
+    """A colour: its adjectives in three languages, and its RGB values."""
 
     english: str
     german: str  # the stem, which takes the endings
@@ -31,7 +31,7 @@ class Colour(NamedTuple):
 
 
 class Size(NamedTuple):
-    """A size: its adjectives in three languages, and the least and the largest radius, in pixels."""
+    """A size: its adjectives in three languages, and the minimum and maximum radius in pixels."""
 
     english: str
     german: str  # the stem, which takes the endings
@@ -41,7 +41,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Appearance of an object, as a caption has it: its size, its colour and its shape."""
+    """Appearance of an object in a caption: its size, its colour and its shape."""
 
     size: Size
     colour: Colour
@@ -49,19 +49,19 @@ class Figure:
 
 
 def _turns(count: int) -> list[float]:
-    """The angles of `count` points on a circle, from the top on."""
+    """Return the angles of `count` points on a circle, starting at the top."""
     return [2 * math.pi * step / count for step in range(count)]
 
 
 def _star() -> Outline:
-    """Five points, with a radius of 1.05 at the tips and 0.44 between them; the middle of its box is at (0, 0)."""
+    """Return a star with five points, with radius 1.05 at the tips and 0.44 between them, centred on its box."""
     radii = [1.05 if step % 2 == 0 else 0.44 for step in range(10)]
     corners = zip(radii, _turns(10), strict=True)
     return tuple((radius * math.sin(turn), 0.1 - radius * math.cos(turn)) for radius, turn in corners)
 
 
 def _heart() -> Outline:
-    """A heart between -1 and 1: a polynomial of sines and cosines, well known for its form."""
+    """Return the well-known heart curve of sines and cosines, scaled to -1 to 1."""
     heights = [13 * math.cos(t) - 5 * math.cos(2 * t) - 2 * math.cos(3 * t) - math.cos(4 * t) for t in _turns(60)]
     middle, half = (max(heights) + min(heights)) / 2, (max(heights) - min(heights)) / 2
     return tuple((math.sin(t) ** 3, (middle - y) / half) for t, y in zip(_turns(60), heights, strict=True))
@@ -90,15 +90,15 @@ LARGE = Size("large", "groß", "大", (10.5, 11.5))
 SIZES = (SMALL, LARGE)
 
 
-SIDE = 64  # pixels of a picture, in width and in height
-UNITS = 4  # of a pixel: a picture is drawn larger by this factor, and then reduced
+SIDE = 64  # pixels of an image, in width and in height
+UNITS = 4  # per pixel: an image is drawn larger by this factor, and then reduced
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are the first pixels outside
 
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object in a picture: a figure with the middle and the radius of its outline, in units."""
+    """An object in an image: a figure with the centre and the radius of its outline, in units."""
 
     figure: Figure
     x: int
@@ -113,49 +113,52 @@ class Object:
 
     @property
     def box(self) -> Box:
-        """The smallest box that holds all pixels with some of the object."""
+        """The smallest box with all pixels that the object touches."""
         across, down = zip(*self.outline, strict=True)
         return min(across) // UNITS, min(down) // UNITS, max(across) // UNITS + 1, max(down) // UNITS + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A picture with one to three objects, and where they are."""
+    """An image with one to three objects, and where they are."""
 
-    objects: tuple[Object, ...]  # the objects, in the order in which the English caption names them
-    # of a single object, its place: a key of PLACES in `captions`. Of two or three, the relation of the first to the
-    # second: a key of RELATIONS there.
+    objects: tuple[Object, ...]  # in the order of the English caption
+    # The place of a single object, a key of PLACES in `captions`; for two or three objects, the relation of the first
+    # to the second, a key of RELATIONS there.
     where: str
-    third: str  # the relation of the third object to the first two, a key of RELATIONS; "" if there is none
-    background: tuple[int, int, int]  # the red, green and blue around the objects
+    third: str  # the relation of the third object to the first two, a key of RELATIONS; "" without a third
+    background: tuple[int, int, int]  # RGB
 
     @property
     def facts(self) -> tuple[tuple[Figure, ...], str, str]:
-        """All that a caption says; two scenes with the same facts have the same captions."""
+        """The content of a caption; two scenes with the same facts have the same captions."""
         return tuple(item.figure for item in self.objects), self.where, self.third
 
 
 T = TypeVar("T")
-Spot = tuple[int, int, int]  # x and y of the middle of an object, and its radius, in units
+Spot = tuple[int, int, int]  # x and y of the centre of an object, and its radius, in units
 
-COUNTS = (1, 2, 2, 2, 3, 3, 3, 3)  # objects of a scene; each is as likely as it is often
-MARGIN = 2.0  # pixels between objects and the edge of the picture
-ROOM = 4.0  # pixels within which a single object is moved about in its place
-PAIR, TRIPLE = (
-    (4.0, 12.0, 5.0),
-    (6.0, 9.0, 2.0),
-)  # of two objects, in pixels: least gap, largest gap, and most shift across
+COUNTS = (1, 2, 2, 2, 3, 3, 3, 3)  # objects in a scene; repeated numbers are more likely
+MARGIN = 2.0  # pixels between objects and the edge of the image
+ROOM = 4.0  # pixels by which a single object is shifted within its place
+# For the first two of two objects, and of three, in pixels: minimum gap, maximum gap, and maximum sideways shift.
+PAIR, TRIPLE = (4.0, 12.0, 5.0), (6.0, 9.0, 2.0)
 GAP = (4.0, 8.0)  # pixels between the third object and the other two
-SHIFT = 1.0  # pixels by which the third object is off the middle between the other two, at most
-BACKGROUND = (226.0, 256.0)  # red, green and blue of a background are whole numbers in between
+SHIFT = 1.0  # pixels by which the third object may be off the middle between the other two
+BACKGROUND = (226.0, 256.0)  # range of the red, green and blue of a background
 ROWS, COLUMNS = ("top", "", "bottom"), ("left", "", "right")
 OPPOSITES = {"left": "right", "above": "below"}
-TURNED = {"left": "above", "above": "left", "below": "right", "": ""}  # relations after x and y are exchanged
+TRANSPOSED = {"left": "above", "above": "left", "below": "right", "": ""}  # relations after x and y are exchanged
 
 
 def draw(rng: random.Random) -> Scene:
     """Draw a scene; `rng.random` is the only source of randomness."""
-    figures = _figures(rng, one(rng, COUNTS))
+    count = one(rng, COUNTS)
+    figures: list[Figure] = []
+    while len(figures) < count:
+        figure = Figure(one(rng, SIZES), one(rng, COLOURS), one(rng, SHAPES))
+        if figure not in figures:  # so that each phrase of a caption is about one object
+            figures.append(figure)
     radii = [_units(uniform(rng, *figure.size.radius)) for figure in figures]
     spots, where, third = _single(rng, radii[0]) if len(radii) == 1 else _several(rng, radii)
     objects = [Object(figure, *spot) for figure, spot in zip(figures, spots, strict=True)]
@@ -177,43 +180,36 @@ def _units(pixels: float) -> int:
     return round(pixels * UNITS)
 
 
-def _figures(rng: random.Random, count: int) -> list[Figure]:
-    """Different figures, so that each phrase of a caption is about one object."""
-    figures: list[Figure] = []
-    while len(figures) < count:
-        figure = Figure(one(rng, SIZES), one(rng, COLOURS), one(rng, SHAPES))
-        if figure not in figures:
-            figures.append(figure)
-    return figures
-
-
 def _single(rng: random.Random, radius: int) -> tuple[list[Spot], str, str]:
-    """The spot of a single object and its place, one of nine."""
+    """Draw the spot of a single object and its place, one of nine."""
+
+    def coordinate(third: int) -> int:  # in the first, the second or the last third of the width or the height
+        shift = _units(uniform(rng, 0.0, ROOM))
+        edge = _units(MARGIN) + radius
+        return (edge + shift, _units(SIDE / 2 - ROOM / 2) + shift, _units(SIDE) - edge - shift)[third]
+
     row, column = one(rng, range(3)), one(rng, range(3))
-    spot = _within(rng, column, radius), _within(rng, row, radius), radius
+    spot = coordinate(column), coordinate(row), radius
     return [spot], f"{ROWS[row]} {COLUMNS[column]}".strip() or "middle", ""
 
 
-def _within(rng: random.Random, third: int, radius: int) -> int:
-    """A place in the first, the second or the last third of the width or the height of a picture."""
-    moved = _units(uniform(rng, 0.0, ROOM))
-    edge = _units(MARGIN) + radius
-    return (edge + moved, _units(SIDE / 2 - ROOM / 2) + moved, _units(SIDE) - edge - moved)[third]
-
-
 def _several(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str, str]:
-    """The spots of two or three objects, the relation of the first to the second, and that of the third to both."""
+    """Draw the spots of two or three objects, the relation of the first to the second, and of the third to both."""
     spots, third = _in_a_row(rng, radii)
     where = "left"
     if rng.random() < 0.5:
         spots = [(y, x, radius) for x, y, radius in spots]
-        where, third = TURNED[where], TURNED[third]
-    right, down = (_offset(rng, [(spot[axis], spot[2]) for spot in spots]) for axis in (0, 1))
-    return [(x + right, y + down, radius) for x, y, radius in spots], where, third
+        where, third = TRANSPOSED[where], TRANSPOSED[third]
+    offsets = []  # that move everything into the image, horizontally and vertically
+    for axis in (0, 1):
+        least = _units(MARGIN) - min(spot[axis] - spot[2] for spot in spots)
+        most = _units(SIDE - MARGIN) - max(spot[axis] + spot[2] for spot in spots)
+        offsets.append(round(uniform(rng, least, most)))
+    return [(x + offsets[0], y + offsets[1], radius) for x, y, radius in spots], where, third
 
 
 def _in_a_row(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str]:
-    """Two objects side by side, the third, if there is one, above or below both; and which of these it is."""
+    """Place two objects side by side, a third above or below both; return the spots, and the relation of the third."""
     least, most, shift = PAIR if len(radii) == 2 else TRIPLE
     gap = _units(uniform(rng, least, most))
     left, right = radii[:2]
@@ -225,10 +221,3 @@ def _in_a_row(rng: random.Random, radii: Sequence[int]) -> tuple[list[Spot], str
     if rng.random() < 0.5:
         return [*spots, (x, min(y - radius for _, y, radius in spots) - away, radii[2])], "above"
     return [*spots, (x, max(y + radius for _, y, radius in spots) + away, radii[2])], "below"
-
-
-def _offset(rng: random.Random, spans: Sequence[tuple[int, int]]) -> int:
-    """A move along one axis that brings everything into the picture, from middles and radii."""
-    least = _units(MARGIN) - min(middle - radius for middle, radius in spans)
-    most = _units(SIDE - MARGIN) - max(middle + radius for middle, radius in spans)
-    return round(uniform(rng, least, most))

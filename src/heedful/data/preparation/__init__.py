@@ -1,1 +1,1 @@
-"""Preparation of a recipe's data: read, filtered, encoded and stored once, and used again until something changes."""
+"""Preparation of a recipe's data: it is read, filtered, encoded and stored once, and reused until something changes."""

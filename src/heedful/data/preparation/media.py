@@ -1,6 +1,6 @@
-"""Preparation of images, audio clips and videos: each file is decoded once, to find bad ones, and stored as it is."""
+"""Preparation of images, audio clips and videos: each file is decoded once, to find bad ones, and stored unchanged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import chain, islice, tee
 from pathlib import Path
@@ -9,17 +9,16 @@ import torch
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.preparation.pairs import remarks
 from heedful.data.preparation.prepared_data import (
     VALID,
-    Preparation,
+    DataFolder,
     PreparedData,
     at_least_one,
     one_store_each,
-    prepare_data,
+    require_training_data,
 )
 from heedful.data.readers.corpus import corpus_files
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.media_files import MediaFile, media_files, other_files, read_content
 from heedful.data.stores import SMALL_VOCABULARY, MediaExample, MediaStore
 from heedful.errors import InputError
@@ -28,7 +27,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 from heedful.workers import map_ahead
 
-CHUNK = 8  # files that a worker is given at a time
+CHUNK = 8  # files sent to a worker at a time
 
 Target = Callable[[MediaFile, CorpusConfig, TokenizerPair], list[int]]
 
@@ -37,68 +36,62 @@ def prepare_media(
     recipe: Recipe,
     folder: Path,
     target: Target,
-    tokenizers: Callable[[], TokenizerPair],
-    load: Callable[[Path], TokenizerPair],
+    new_tokenizers: Callable[[], TokenizerPair],
+    load_tokenizers: Callable[[Path], TokenizerPair],
     report: Callable[[str], None],
-    given: TokenizerPair | None = None,
+    tokenizers: TokenizerPair | None = None,
 ) -> PreparedData[MediaStore]:
-    """Return the prepared images, audio or videos of a recipe; see `prepare_data`.
+    """Return the prepared images, audio clips or videos of a recipe; see `DataFolder` for the other arguments.
 
     Args:
-        recipe: Its data, image, video and audio tables count.
-        folder: A folder for this data alone.
-        target: Gives the targets of a file: the number of its class, or the tokens of its text.
-        tokenizers: Loads or trains the tokenizers.
-        load: Reads the tokenizers from the folder to which they were saved.
-        report: Called with sentences that say what is done.
-        given: The tokenizers of a model that is tested on `data.valid`, without training data.
+        recipe: The recipe; its data, image, video and audio tables are used.
+        folder: A folder for this data only.
+        target: Returns the targets of a file: the number of its class, or the tokens of its text.
+        new_tokenizers: Loads or trains the tokenizers.
+        load_tokenizers: Reads the tokenizers from the folder to which they were saved.
+        report: Called with progress messages.
+        tokenizers: The tokenizers of a model that is tested on `data.valid`, without training data.
     """
-    if given is None:
-        check_media(recipe)
+    if tokenizers is None:
+        require_training_data(recipe)
     writes_text = FAMILIES[recipe.model.family].pairs
-
-    def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
-        (corpus,) = corpora
-        trains = place.name != VALID
-
-        def examples() -> Iterator[MediaExample]:
-            for file, content, positions in read_files(corpus, recipe, drops, skip=skips_bad(recipe, training=trains)):
-                targets = target(file, corpus, tokenizers)
-                if trains and len(targets) > recipe.data.filters.max_tokens:
-                    drops.drop("too many tokens", file.place(corpus), None)
-                    continue
-                if writes_text:
-                    drops.count_tokens(f"target tokens of {corpus.source}", targets)
-                yield MediaExample(content, positions, targets)
-
-        files = at_least_one(examples(), corpus.source, drops, "files")
-        store = MediaStore.write(place, files, max(*tokenizers.sizes, SMALL_VOCABULARY))
-        report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
-        for sentence in remarks(drops, len(store), recipe.data.max_length):
-            report(sentence)
-        source = corpus_files(corpus, recipe.data)[0]
-        if trains and source.is_dir() and (others := other_files(source, recipe.data.modality)):
-            report(others)
-
+    # These texts become part of the digest. Newer settings add nothing by default, so older data keeps its digest.
     channel = f", channel {recipe.audio.channel}" if recipe.audio.channel else ""
     truncated = ", truncated" if recipe.data.truncated_files == "read" else ""
     reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio))) + channel + truncated
     of_whisper = recipe.task == "speech_recognition" and recipe.tokenizer.kind == "foreign"
-    prompt = f", behind the prompt for {recipe.transcribe.language}" if of_whisper else ""
-    media = Preparation(
-        parts=one_store_each(recipe.data),
-        tokenizers=tokenizers,
-        write=write,
-        open=MediaStore.open,
-        texts=lambda _: (),
-        load=load,
+    prompt = f", behind the prompt for {recipe.transcribe.language}" if of_whisper else ""  # in digests of old data
+    data = DataFolder(
+        recipe,
+        folder,
+        MediaStore.open,
+        one_store_each(recipe.data),
+        report,
+        tokenizers,
+        load_tokenizers=load_tokenizers,
         settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}{prompt}",
     )
-    prepared = prepare_data(recipe, folder, media, report, given)
+    prepared = data.stored()
+    if prepared is None:
+        with data.build(lambda _: ()):
+            tokenizers = tokenizers or new_tokenizers()
+            for place, (corpus,), drops in data.new_stores(tokenizers):
+                trains = place.name != VALID
+                examples = _examples(corpus, recipe, tokenizers, target, drops, trains=trains, writes_text=writes_text)
+                files = at_least_one(examples, corpus.source, drops, "files")
+                store = MediaStore.write(place, files, max(*tokenizers.sizes, SMALL_VOCABULARY))
+                report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
+                for line in drops.remark_lines(len(store), recipe.data.max_length):
+                    report(line)
+                source = corpus_files(corpus, recipe.data)[0]
+                if trains and source.is_dir() and (others := other_files(source, recipe.data.modality)):
+                    report(others)
+        prepared = data.built()
+
     learned = recipe.model.learned_target_positions if writes_text else None
     corpus, valid = recipe.data.valid, prepared.valid
     if corpus is not None and valid is not None and learned is not None:
-        # no text of the validation or test set is filtered out, and the decoder must have positions for each
+        # Validation and test texts are not filtered, so the decoder must have positions for each.
         tokens = valid.lengths[:, 1]
         if tokens.max() > learned:
             file = next(islice(media_files(corpus, recipe.data), int(tokens.argmax()), None))
@@ -109,9 +102,25 @@ def prepare_media(
     return prepared
 
 
-def check_media(recipe: Recipe) -> None:
-    if not recipe.data.train:
-        raise InputError("the recipe names no training data; give it a [[data.train]] with source")
+def _examples(
+    corpus: CorpusConfig,
+    recipe: Recipe,
+    tokenizers: TokenizerPair,
+    target: Target,
+    drops: DropReport,
+    *,
+    trains: bool,
+    writes_text: bool,
+) -> Iterator[MediaExample]:
+    for file, content, positions in read_files(corpus, recipe, drops, skip=skips_bad(recipe, training=trains)):
+        targets = target(file, corpus, tokenizers)
+        # Only training texts are dropped: scores on a test set are comparable only if all of it is tested.
+        if trains and len(targets) > recipe.data.filters.max_tokens:
+            drops.drop("too many tokens", file.place(corpus), None)
+            continue
+        if writes_text:
+            drops.count_tokens(f"target tokens of {corpus.source}", targets)
+        yield MediaExample(content, positions, targets)
 
 
 def skips_bad(recipe: Recipe, *, training: bool) -> bool:
@@ -124,7 +133,8 @@ def read_files(
     """Yield each file of a corpus with its bytes and its number of positions in the stack, in order."""
     modality = modality_of(recipe)
 
-    def tokens(file: MediaFile) -> tuple[int, bool] | InputError:
+    def decode(file: MediaFile) -> tuple[int, bool] | InputError:
+        """Return the number of positions, and whether the file is silent audio."""
         try:
             content = read_content(file, corpus)
         except InputError as error:
@@ -136,9 +146,9 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    # Other processes decode ahead; the bytes of a file are read again here, which is cheaper than to send them.
+    # Other processes decode ahead; the bytes of a file are read again here, which is cheaper than sending them.
     ahead, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
-    with closing(map_ahead(lambda chunk: list(map(tokens, chunk)), ahead, torch.get_num_threads())) as answers:
+    with closing(map_ahead(lambda chunk: list(map(decode, chunk)), ahead, torch.get_num_threads())) as answers:
         for file, answer in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):
             try:
                 if isinstance(answer, InputError):

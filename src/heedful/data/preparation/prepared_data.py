@@ -1,7 +1,8 @@
-"""Prepared data of a recipe: tokenizers and stores of token ids, built once for each digest of all they depend on."""
+"""Prepared data of a recipe: tokenizers and token id stores, built once for each digest of all that they depend on."""
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,27 +12,268 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe, VariantConfig
 from heedful.data.readers.documents import text_files
+from heedful.data.readers.drop_report import DropReport, left_out_line
 from heedful.data.readers.files import TABLE_ENDINGS, ending_of, open_bytes
-from heedful.data.readers.filters import DropReport, folded, left_out_line
 from heedful.data.stores import MappedStore
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
-from heedful.storage.compression import without_compression
-from heedful.storage.manifest import MANIFEST
+from heedful.storage.complete_folder import MANIFEST
+from heedful.storage.disk import without_compression
 from heedful.text.coverage import unknown_lines
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 
-Texts = Callable[[CorpusConfig], Iterable[str]]  # gives the texts of a corpus
+REPORT = "report.json"  # counts of dropped examples and unknown tokens, and the digest
+TOKENIZER = "tokenizer"
+VALID = "valid"  # name of the validation store
+FORMAT = 2  # of the stores as well
+DAMAGED = "damaged"  # stands for the digest of data whose report is damaged
+
+ALLOW_BUILD: ContextVar[bool] = ContextVar("ALLOW_BUILD", default=True)
+
+Texts = Callable[[CorpusConfig], Iterable[str]]  # reads the texts of a corpus
+S = TypeVar("S", bound=MappedStore)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PreparedData(Generic[S]):
+    """Prepared training and validation data of a recipe: token id stores with their tokenizers."""
+
+    tokenizers: TokenizerPair  # of source and target; the same one twice for a single kind of text
+    train: tuple[S, ...]
+    weights: tuple[float, ...]  # of the training corpora
+    valid: S | None
+    digest: str  # SHA-256 of all that the stores depend on
+    report: DropReport  # counts of the examples that were left out of the stores
+
+    @property
+    def stores(self) -> tuple[S, ...]:
+        """All stores, with the validation store last."""
+        return self.train if self.valid is None else (*self.train, self.valid)
+
+    def check_unchanged(self) -> None:
+        for store in self.stores:
+            for file in store.files:
+                file.check()
+
+
+@dataclass
+class DataFolder(Generic[S]):
+    """Folder for the prepared data of a recipe: opened if it is up to date, otherwise built.
+
+    A preparation calls `stored`, and if that returns None, builds the data and opens it:
+
+        with data.build(overlap_texts):
+            for store_folder, corpora, drops in data.new_stores(tokenizers):
+                ...  # write the store
+        prepared = data.built()
+    """
+
+    recipe: Recipe  # its data and tokenizer tables are used
+    # For this data only. Data prepared from something else is replaced; a run that must not resume with different data
+    # first compares `data_digest(recipe)` with the digest that it started with.
+    folder: Path
+    open_store: Callable[[Path], S]
+    corpora: Mapping[str, Sequence[CorpusConfig]]  # of each store, by folder name; the validation data last
+    report: Callable[[str], None]  # called with progress messages
+    # Those of a model to be tested: then the data is only a test set, which is stored anew and not reused later. None:
+    # the tokenizers are made from the data.
+    test_tokenizers: TokenizerPair | None = None
+    load_tokenizers: Callable[[Path], TokenizerPair] = TokenizerPair.load
+    settings: str = ""  # what the stores depend on besides `data_digest`, in words
+
+    def __post_init__(self) -> None:
+        self.drops = DropReport()
+        self._new = self.folder  # where stores are written
+        # Dates first: a file that changes while its digest is computed is detected at the end.
+        self._dates = [] if self.test_tokenizers else file_dates(self.recipe.data)
+        self.digest = "" if self.test_tokenizers else data_digest(self.recipe)
+
+    def stored(self) -> PreparedData[S] | None:
+        """Open the data of an earlier preparation; None if it must be built."""
+        if self.test_tokenizers:
+            return None
+        return load_stored(self.folder, self.digest + self.settings, self._open, self.report)
+
+    @contextmanager
+    def build(self, overlap_texts: Texts) -> Iterator[None]:
+        """Build the data within the block, in a temporary folder that gets its name at the end.
+
+        The block writes the stores. `overlap_texts` reads the texts of a corpus, to report validation and test texts
+        that are also in the training data.
+        """
+        if self.test_tokenizers:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with named_write_errors(self.folder):
+                yield
+            return
+        with new_folder(self.folder, self.digest + self.settings) as (temporary, drops):
+            self._new, self.drops = temporary, drops
+            yield
+            report_overlap(self.recipe.data, overlap_texts, self.report)
+            # Dates are cheap to compare, but an identical copy also changes them: then the digest decides.
+            if file_dates(self.recipe.data) != self._dates and data_digest(self.recipe) != self.digest:
+                raise InputError("a data file changed while it was being prepared; run the same command again")
+
+    def new_stores(self, tokenizers: TokenizerPair) -> Iterator[tuple[Path, Sequence[CorpusConfig], DropReport]]:
+        """Save the tokenizers, and yield the folder of each store to write, its corpora, and its drop counts."""
+        if self.test_tokenizers is None:
+            tokenizers.save(self._new / TOKENIZER)
+        for name, corpora in self.corpora.items():
+            drops = DropReport()
+            yield self._new / name, corpora, drops
+            self.drops.merge(drops)
+
+    def built(self) -> PreparedData[S]:
+        """Open the data that was built."""
+        return self._open(self.drops)
+
+    def _open(self, drops: DropReport) -> PreparedData[S]:
+        data = self.recipe.data
+        for line in unknown_lines(drops.tokens, self.recipe.tokenizer):
+            self.report(line)
+        stores = [self.open_store(self.folder / name) for name in self.corpora]
+        if line := left_out_line(drops, sum(map(len, stores))):
+            self.report(line)
+        return PreparedData(
+            tokenizers=self.test_tokenizers or self.load_tokenizers(self.folder / TOKENIZER),
+            train=tuple(stores[:-1] if data.valid else stores),
+            weights=tuple(corpus.weight for corpus in data.train),
+            valid=stores[-1] if data.valid else None,
+            digest=self.digest,
+            report=drops,
+        )
+
+
+@contextmanager
+def read_only() -> Iterator[None]:
+    """Context manager: prepared data is only read; data that would have to be built is an error."""
+    token = ALLOW_BUILD.set(False)
+    try:
+        yield
+    finally:
+        ALLOW_BUILD.reset(token)
+
+
+def load_or_build(
+    folder: Path,
+    digest: str,
+    build: Callable[[Path], DropReport],
+    read: Callable[[DropReport], T],
+    report: Callable[[str], None],
+) -> T:
+    """Read prepared data from a folder if its digest matches; otherwise build the data first.
+
+    Args:
+        folder: Where the data is. Data prepared from something else is replaced.
+        digest: The digest of everything that the data depends on.
+        build: Writes the data to a temporary folder, which then gets its name, and returns what it dropped.
+        read: Reads the data from `folder`; its argument is the report of what `build` dropped.
+        report: Called with progress messages.
+
+    Raises:
+        InputError: `folder` contains something else, `build` or `read` raises it, or data has to be built in
+            `read_only`.
+    """
+    data = load_stored(folder, digest, read, report)
+    if data is None:
+        with new_folder(folder, digest) as (temporary, drops):
+            drops.merge(build(temporary))
+        data = read(drops)
+    return data
+
+
+def load_stored(folder: Path, digest: str, read: Callable[[DropReport], T], report: Callable[[str], None]) -> T | None:
+    """Read the data in a folder; None if it must be built. Arguments and errors are those of `load_or_build`."""
+    stored = _stored_report(folder)
+    if stored and stored[1:] == (1, digest):
+        report(f"{folder}: prepared again (an older version of heedful prepared it)")
+    elif stored and stored[2] == DAMAGED:
+        report(f"{folder}: prepared again ({REPORT} does not match its checksum)")
+    elif stored and stored[1:] == (FORMAT, digest):
+        try:
+            data = read(stored[0])
+        except InputError as damage:
+            report(f"{folder}: prepared again ({damage})")
+        else:
+            report(f"{folder}: using the data prepared earlier")
+            return data
+    if not ALLOW_BUILD.get():
+        raise InputError(
+            f"{folder}: prepared from different data or with different settings than the recipe's, damaged, "
+            "or from an older version; train with this recipe, and give RUN/data of that run"
+        )
+    return None
+
+
+@contextmanager
+def new_folder(folder: Path, digest: str) -> Iterator[tuple[Path, DropReport]]:
+    """Write a prepared-data folder atomically: yield its temporary folder, and the report that is stored with it."""
+    with named_write_errors(folder), atomic_folder(folder) as writer:
+        drops = DropReport()
+        yield writer.path, drops
+        tokens = {name: asdict(counts) for name, counts in drops.tokens.items()}
+        document = {"format": FORMAT, "digest": digest, "dropped": drops.to_dict(), "tokens": tokens}
+        writer.write(REPORT, [json.dumps(document, indent=2).encode()])
+
+
+def _stored_report(folder: Path) -> tuple[DropReport, int, str] | None:
+    """Return the report, format and digest of the data in a folder; None for a missing or empty folder."""
+    try:
+        if not folder.exists() or not any(folder.iterdir()):
+            return None
+        stored = json.loads((folder / REPORT).read_bytes())
+        drops = DropReport.from_dict(stored["dropped"], stored.get("tokens"))
+        return drops, stored.get("format", 1), stored["digest"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        # If everything except the report and the tokenizers is a store, only the report is damaged.
+        if folder.is_dir() and (folder / REPORT).is_file():
+            others = [path for path in folder.iterdir() if path.name not in (REPORT, TOKENIZER)]
+            if others and all((path / MANIFEST).is_file() for path in others):
+                return DropReport(), FORMAT, DAMAGED
+        raise InputError(f"{folder}: not a folder with prepared data; choose another one, or delete it") from error
+
+
+def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
+    """Map store names to their corpora: train-0, train-1, ... and valid."""
+    train = {f"train-{number}": [corpus] for number, corpus in enumerate(data.train)}
+    return {**train, **({VALID: [data.valid]} if data.valid else {})}
+
+
+def one_store_for_all(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
+    """Map "train" to all training corpora and "valid" to the validation data; if there is only a test set, "test"."""
+    train = {"train": data.train} if data.train else {}
+    return {**train, **({VALID if train else "test": [data.valid]} if data.valid else {})}
+
+
+def require_training_data(recipe: Recipe, noun: str = "data", fields: str = "source") -> None:
+    if not recipe.data.train:
+        raise InputError(f"the recipe has no training {noun}; add a [[data.train]] table with {fields}")
+
+
+def at_least_one(
+    items: Iterable[T], name: str, drops: DropReport, unit: str = "examples", remedy: str = "check the file"
+) -> Iterator[T]:
+    """Yield examples or pairs unchanged, and raise an error at the end if there was none."""
+    empty = True
+    for item in items:
+        empty = False
+        yield item
+    if empty:
+        raise InputError(f"{name}: no {unit} are left ({drops}); {remedy}")
+
+
+# Digest: what prepared data depends on.
 
 DIGEST_FORMAT = 2
-UNREAD = {
+NOT_IN_DIGEST = {
     "root",
     "modality",
     "labelled",
-    "label_mean",  # the stores hold the numbers as they are
+    "label_mean",  # the stores contain the numbers unscaled
     "label_scale",
     "bad_files",
     "truncated_files",
@@ -43,48 +285,42 @@ UNREAD = {
     "max_length",
     "words",
     "cross_documents",
+    "variants",
 }
-UNNAMED = {"source", "target", "weight"}
+NOT_IN_CORPUS_DIGEST = {"source", "target", "weight"}
 
 
 def data_digest(recipe: Recipe) -> str:
-    """Return the SHA-256 of all that prepared data depends on: the files, task, filters and tokenizer settings.
+    """Return the SHA-256 of everything that prepared data depends on: files, task, filters and tokenizer settings.
 
-    Names, places, dates and compression of the files do not count, nor do the weights of corpora and BPE dropout. Of an
-    image or audio file that cannot be read, only the reason counts: `data.preparation.media` refuses or skips it.
+    Names, places, dates and compression of the files do not matter, nor do corpus weights and BPE dropout. For an image
+    or audio file that cannot be read, only the reason matters: `data.preparation.media` rejects or skips it.
     """
     data = recipe.data
+    tokenizer_path: list[str] | None = None
+    if recipe.tokenizer.path:
+        tokenizers = TokenizerPair.load(Path(recipe.tokenizer.path))
+        tokenizer_path = [tokenizers.source.digest, tokenizers.target.digest]
+    # BPE dropout takes place in training, after the stores; a tokenizer is identified by its content, not by its path.
     parts: dict[str, object] = {
         "format": DIGEST_FORMAT,
         "task": recipe.task,
-        "train": [_corpus_key(corpus, data) for corpus in data.train],
-        "valid": _corpus_key(data.valid, data) if data.valid else None,
-        "data": {key: value for key, value in asdict(data).items() if key not in UNREAD},
-        "tokenizer": asdict(recipe.tokenizer) | {"dropout": 0.0, "path": None},
+        "train": [_corpus_digest(corpus, data) for corpus in data.train],
+        "valid": _corpus_digest(data.valid, data) if data.valid else None,
+        "data": {key: value for key, value in asdict(data).items() if key not in NOT_IN_DIGEST},
+        "tokenizer": asdict(recipe.tokenizer) | {"dropout": 0.0, "path": tokenizer_path},
     }
-    if recipe.tokenizer.path:
-        tokenizers = TokenizerPair.load(Path(recipe.tokenizer.path))
-        digests = [tokenizers.source.digest, tokenizers.target.digest]
-        parts["tokenizer"] = asdict(recipe.tokenizer) | {"dropout": 0.0, "path": digests}
+    if data.variants != VariantConfig():  # otherwise the digest is that of versions without them
+        parts["variants"] = asdict(data.variants)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def file_dates(data: DataConfig) -> list[tuple[int, ...]]:
-    """Return size, dates and inode of each file of training and validation, by which most changes show."""
-    corpora = (*data.train, *([data.valid] if data.valid else []))
-    paths = [path for corpus in corpora for path in files_of(corpus, data)]
-    try:
-        states = [path.stat() for path in paths if data.modality == "text" or path.exists()]
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
-    return [(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino) for state in states]
-
-
-def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, Any]:
+def _corpus_digest(corpus: CorpusConfig, data: DataConfig) -> dict[str, Any]:
     files: list[list[str]] = []
     if data.modality == "text":
         for path in text_files(corpus, data):
-            ending = ending_of(path)  # says how the file is read; of running text it counts as it is written
+            # The extension of a table decides how the file is read; the case of other extensions matters.
+            ending = ending_of(path)
             key = ending if ending in TABLE_ENDINGS else Path(without_compression(path.name)).suffix
             files.append([key, text_digest(path)])
     else:
@@ -97,7 +333,19 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, Any]:
             except OSError as error:
                 digest = str(error.strerror)
             files.append([file.target, digest])
-    return {key: value for key, value in asdict(corpus).items() if key not in UNNAMED} | {"files": files}
+    return {key: value for key, value in asdict(corpus).items() if key not in NOT_IN_CORPUS_DIGEST} | {"files": files}
+
+
+def file_dates(data: DataConfig) -> list[tuple[int, ...]]:
+    """Return the size, dates and inode of each training and validation file, which reveal most changes."""
+    corpora = (*data.train, *([data.valid] if data.valid else []))
+    paths = [path for corpus in corpora for path in files_of(corpus, data)]
+    try:
+        # A missing image or audio file counts as a bad file, which the preparation reports or skips.
+        states = [path.stat() for path in paths if data.modality == "text" or path.exists()]
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    return [(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino) for state in states]
 
 
 def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
@@ -124,273 +372,79 @@ def files_digest(files: Sequence[Path], folder: Path) -> str:
             content = hashlib.sha256(file.read_bytes()).hexdigest()
         except OSError as error:
             raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
+        # Names matter as well: a search shows images by their paths, and a renamed one must not keep its old path.
         digest.update(json.dumps([file.relative_to(folder).as_posix(), content]).encode())
     return digest.hexdigest()
 
 
-REPORT = "report.json"  # counts of what was dropped and of unknown tokens, and the digest of all the data depends on
-FORMAT = 2  # of the stores as well
-DAMAGED = "damaged"  # in place of the digest of data whose report is damaged
-VALID = "valid"  # name of the store of the validation data
+# Overlap of held-out and training data. A held-out text is shared if the training data contains the same text,
+# character by character except for surrounding space, or a near copy: the same except for case, punctuation and space.
+# Texts with different numbers are different texts. Memory grows only with the held-out text.
 
-ALLOW_BUILD: ContextVar[bool] = ContextVar("ALLOW_BUILD", default=True)
-
-S = TypeVar("S", bound=MappedStore)
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PreparedData(Generic[S]):
-    """Prepared training and validation data of a recipe: stores of token ids, with their tokenizers."""
-
-    tokenizers: TokenizerPair  # of source and target; the same one twice, if there is one kind of text
-    train: tuple[S, ...]
-    weights: tuple[float, ...]  # of the training corpora
-    valid: S | None
-    digest: str  # SHA-256 of all that the stores depend on
-    report: DropReport  # counts of the examples that were left out when the stores were made
-
-    @property
-    def stores(self) -> tuple[S, ...]:
-        """All stores, that of the validation data last."""
-        return self.train if self.valid is None else (*self.train, self.valid)
-
-    def check_unchanged(self) -> None:
-        for store in self.stores:
-            for file in store.files:
-                file.check()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Preparation(Generic[S]):
-    """Preparation of one kind of data: how its tokenizers are made, and how its stores are written and opened."""
-
-    parts: Mapping[str, Sequence[CorpusConfig]]  # the corpora of each store by its folder; the validation data is last
-    tokenizers: Callable[[], TokenizerPair]  # loads or trains them
-    write: Callable[[Path, Sequence[CorpusConfig], TokenizerPair, DropReport], None]  # counts what is left out
-    open: Callable[[Path], S]
-    texts: Texts  # to look for in the training data
-    load: Callable[[Path], TokenizerPair] = TokenizerPair.load
-    settings: str = ""  # what the stores depend on besides `data_digest`, in words
-
-
-def prepare_data(
-    recipe: Recipe,
-    folder: Path,
-    preparation: Preparation[S],
-    report: Callable[[str], None],
-    tokenizers: TokenizerPair | None = None,
-) -> PreparedData[S]:
-    """Return the prepared data of a recipe: opened in `folder` if it is there, otherwise made there first.
-
-    Args:
-        recipe: Its data and tokenizer tables count.
-        folder: A folder for this data alone. Data prepared from something else is replaced; a run that must not resume
-            with other data first compares `data_digest(recipe)` with the digest it began with.
-        preparation: How this kind of data is prepared.
-        report: Called with sentences that say what is done.
-        tokenizers: Those of a model that is tested: then the data is a test set alone, which is stored in `folder`
-            anew and not kept for later. None: they are made from the data.
-    """
-
-    def write(place: Path, tokenizers: TokenizerPair) -> DropReport:
-        total = DropReport()
-        for name, corpora in preparation.parts.items():
-            drops = DropReport()
-            preparation.write(place / name, corpora, tokenizers, drops)
-            total.merge(drops)
-        return total
-
-    def build(temporary: Path) -> DropReport:
-        tokenizers = preparation.tokenizers()
-        tokenizers.save(temporary / "tokenizer")
-        total = write(temporary, tokenizers)
-        report_overlap(recipe.data, preparation.texts, report)
-        if file_dates(recipe.data) != dates and data_digest(recipe) != digest:
-            raise InputError("a data file was changed while it was prepared: give the same command again")
-        return total
-
-    def opened(drops: DropReport, tokenizers: TokenizerPair | None = None) -> PreparedData[S]:
-        for sentence in unknown_lines(drops.tokens, recipe.tokenizer):
-            report(sentence)
-        stores = [preparation.open(folder / name) for name in preparation.parts]
-        if line := left_out_line(drops, sum(map(len, stores))):
-            report(line)
-        return PreparedData(
-            tokenizers=preparation.load(folder / "tokenizer") if tokenizers is None else tokenizers,
-            train=tuple(stores[:-1] if recipe.data.valid else stores),
-            weights=tuple(corpus.weight for corpus in recipe.data.train),
-            valid=stores[-1] if recipe.data.valid else None,
-            digest=digest,
-            report=drops,
-        )
-
-    if tokenizers is not None:
-        digest = ""
-        folder.mkdir(parents=True, exist_ok=True)
-        with named_write_errors(folder):
-            drops = write(folder, tokenizers)
-        return opened(drops, tokenizers)
-    # Dates first: a file that changes while its digest is computed is found at the end.
-    dates, digest = file_dates(recipe.data), data_digest(recipe)
-    return load_or_build(folder, digest + preparation.settings, build, opened, report)
-
-
-@contextmanager
-def read_only() -> Iterator[None]:
-    """Context manager: prepared data is only read, and where some would have to be made, an error is raised."""
-    token = ALLOW_BUILD.set(False)
-    try:
-        yield
-    finally:
-        ALLOW_BUILD.reset(token)
-
-
-def load_or_build(
-    folder: Path,
-    digest: str,
-    build: Callable[[Path], DropReport],
-    read: Callable[[DropReport], T],
-    report: Callable[[str], None],
-) -> T:
-    """Read prepared data from a folder if its digest is the wanted one; otherwise build the data first.
-
-    Args:
-        folder: Where the data is. Data prepared from something else is replaced.
-        digest: The digest of all that the data depends on.
-        build: Writes the data to a temporary folder, which then gets its name, and returns what it dropped.
-        read: Reads the data from `folder`, given what was dropped when it was made.
-        report: Called with sentences that say what is done.
-
-    Raises:
-        InputError: `folder` holds something else, or what `build` and `read` raise, or within `read_only`.
-    """
-    stored = _stored(folder)
-    if stored and stored[1:] == (1, digest):
-        report(f"{folder}: prepared again (an older version of heedful prepared it)")
-    elif stored and stored[2] == DAMAGED:
-        report(f"{folder}: prepared again ({REPORT} does not hold what was saved)")
-    elif stored and stored[1:] == (FORMAT, digest):
-        try:
-            prepared = read(stored[0])
-        except InputError as damage:
-            report(f"{folder}: prepared again ({damage})")
-        else:
-            report(f"{folder}: prepared before, used again")
-            return prepared
-    if not ALLOW_BUILD.get():
-        raise InputError(
-            f"{folder}: prepared from other data or with other settings than the recipe's, damaged, "
-            "or of an older version; train with this recipe, and name RUN/data of that run"
-        )
-    with named_write_errors(folder), atomic_folder(folder) as writer:
-        drops = build(writer.path)
-        tokens = {name: asdict(counts) for name, counts in drops.tokens.items()}
-        document = {"format": FORMAT, "digest": digest, "dropped": drops.to_dict(), "tokens": tokens}
-        writer.write(REPORT, [json.dumps(document, indent=2).encode()])
-    return read(drops)
-
-
-made_once = load_or_build  # its former name
-
-
-def _stored(folder: Path) -> tuple[DropReport, int, str] | None:
-    """Return report, format and digest of the data in a folder; nothing where there is no folder, or an empty one."""
-    try:
-        if not folder.exists() or not any(folder.iterdir()):
-            return None
-        stored = json.loads((folder / REPORT).read_bytes())
-        drops = DropReport.from_dict(stored["dropped"], stored.get("tokens"))
-        return drops, stored.get("format", 1), stored["digest"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        # a report, stores, and nothing else but tokenizers: only the report is damaged
-        if folder.is_dir() and (folder / REPORT).is_file():
-            others = [path for path in folder.iterdir() if path.name not in (REPORT, "tokenizer")]
-            if others and all((path / MANIFEST).is_file() for path in others):
-                return DropReport(), FORMAT, DAMAGED
-        raise InputError(f"{folder}: not a folder of prepared data; name another one, or delete it") from error
-
-
-def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
-    """Map names of stores to their corpora: train-0, train-1, ... and valid."""
-    train = {f"train-{number}": [corpus] for number, corpus in enumerate(data.train)}
-    return {**train, **({VALID: [data.valid]} if data.valid else {})}
-
-
-def one_store_for_all(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
-    """Name one store for all training corpora, train, and one for the validation data; or test for a test set alone."""
-    train = {"train": data.train} if data.train else {}
-    return {**train, **({VALID if train else "test": [data.valid]} if data.valid else {})}
-
-
-def at_least_one(
-    items: Iterable[T], name: str, drops: DropReport, unit: str = "examples", remedy: str = "check the file"
-) -> Iterator[T]:
-    """Yield examples or pairs unchanged, and raise an error at the end if there was none."""
-    empty = True
-    for item in items:
-        empty = False
-        yield item
-    if empty:
-        raise InputError(f"{name}: no {unit} are left ({drops}); {remedy}")
-
-
-# Overlap of held-out and training data. A held-out text is shared if the same text is in the training data, character
-# by character but for space around it, or almost: the same but for case, punctuation and space. Texts with different
-# numbers are different texts. Memory grows with the held-out text only.
-
-LOOKED_UP = 200_000  # held-out texts
-SHOWN = 3  # examples in a message
-SHOWN_CHARACTERS = 60
-MIN_LINE_CHARACTERS = 40  # characters of a line of running text: shorter ones recur by chance
+MAX_HELD_OUT = 200_000  # held-out texts that are looked up
+MAX_EXAMPLES = 3  # in a message
+MAX_EXAMPLE_CHARACTERS = 60
+NO_LETTER = re.compile(r"[\W_]+")
+MIN_LINE_CHARACTERS = 40  # in a line of running text: shorter ones recur by chance
 
 
 @dataclass
 class Overlap:
-    """Counts of held-out texts that are in the training data as well, exactly or nearly, with a few examples."""
+    """Counts of held-out texts that are also in the training data, exactly or nearly, with a few examples."""
 
     texts: int  # held-out texts that were looked up
     exact: int = 0
-    near: int = 0  # near copies, exact ones left out
+    near: int = 0  # near copies, exact ones excluded
     examples: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        shared = self.exact + self.near
-        examples = "; ".join(
-            repr(text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...")
-            for text in self.examples
-        )
+        shared, limit = self.exact + self.near, MAX_EXAMPLE_CHARACTERS
+        short = (text if len(text) <= limit else text[: limit - 3] + "..." for text in self.examples)
         return (
             f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) also in the training data, "
-            f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {examples}. "
-            "They make its scores better than they would be on new text"
+            f"{self.exact:,} word for word and {self.near:,} except for case and punctuation: "
+            f"{'; '.join(map(repr, short))}. They inflate its scores"
         )
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Yield the lines of running text that are long enough to be looked up elsewhere: shorter ones recur by chance."""
+    """Yield the lines of running text that are long enough to be looked up in other text."""
     return (line for line in text.split("\n") if len(line) >= MIN_LINE_CHARACTERS)
 
 
+def folded(text: str) -> str:
+    """Fold a text to find near duplicates: without case, punctuation and space."""
+    return NO_LETTER.sub("", text.casefold())
+
+
 def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
-    """Count the held-out texts that are in the training data, too, exactly or nearly; both are read once."""
-    texts = [text.strip() for text in islice(held_out, LOOKED_UP) if text.strip()]
-    exact, near = {_key(text) for text in texts}, {_near_key(text) for text in texts}
+    """Count the held-out texts that are also in the training data, exactly or nearly; both are read once."""
+
+    def hash_of(text: str) -> int:
+        return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
+
+    def near_hash_of(text: str) -> int:
+        # A text that consists only of punctuation folds to an empty text, and would be a near copy of all others like
+        # it.
+        return hash_of(folded(text) or text)
+
+    texts = [text.strip() for text in islice(held_out, MAX_HELD_OUT) if text.strip()]
+    exact, near = set(map(hash_of, texts)), set(map(near_hash_of, texts))
     shared_exact: set[int] = set()
     shared_near: set[int] = set()
     for text in training:
-        # An exact copy is a near copy, too, so that one look-up is enough for most texts.
-        if (key := _near_key(text.strip())) in near:
+        # An exact copy is also a near copy, so one lookup is enough for most texts.
+        if (key := near_hash_of(text.strip())) in near:
             shared_near.add(key)
-            if (key := _key(text.strip())) in exact:
+            if (key := hash_of(text.strip())) in exact:
                 shared_exact.add(key)
     total = Overlap(len(texts))
     for text in texts:
-        is_exact = _key(text) in shared_exact
-        is_near = not is_exact and _near_key(text) in shared_near
+        is_exact = hash_of(text) in shared_exact
+        is_near = not is_exact and near_hash_of(text) in shared_near
         total.exact += is_exact
         total.near += is_near
-        if (is_exact or is_near) and len(total.examples) < SHOWN:
+        if (is_exact or is_near) and len(total.examples) < MAX_EXAMPLES:
             total.examples.append(text)
     return total
 
@@ -400,17 +454,10 @@ def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]
         if corpus is None:
             continue
         try:
+            # Only a report: a test set that cannot be read must not stop training.
             shared = overlap(texts(corpus), (text for part in data.train for text in texts(part)))
         except InputError as error:
             report(f"{name} data: not compared with the training data: {error}")
             continue
         if shared.examples:
             report(f"{name} data: {shared}")
-
-
-def _key(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
-
-
-def _near_key(text: str) -> int:
-    return _key(folded(text) or text)

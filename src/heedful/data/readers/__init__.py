@@ -1,1 +1,1 @@
-"""Readers of texts: files and tables as lines, pairs, documents, labelled or tagged texts, and filters of them."""
+"""Readers of text files and tables: as lines, pairs, documents, or labelled or tagged texts."""

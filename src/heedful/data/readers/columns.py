@@ -1,4 +1,4 @@
-"""Columns of a table and keys of JSON objects: whether there is a header, and what each column holds."""
+"""Columns of a table and keys of JSON objects: whether there is a header, and what each column contains."""
 
 import json
 import math
@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from operator import eq
 from pathlib import Path
 from typing import Literal
 
 from heedful.config.schema import DataConfig
 from heedful.data.readers.chat_messages import is_dialogue
-from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
-from heedful.data.readers.rows import cells_of, check_objects, is_missing, parse_object
+from heedful.data.readers.files import BadUtf8, ending_of
+from heedful.data.readers.rows import cells_of, check_objects, is_missing, objects_of
 from heedful.errors import InputError
 
 
@@ -20,7 +21,7 @@ def _named(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Usual names of columns, in lower case. A row of such names, all of them different, is hardly ever data.
+# Usual column names, in lower case. A row of such names, all of them different, is hardly ever data.
 TEXT_NAMES = _named(
     "source src text texts sentence sentence1 sentence_1 text_a document article review reviews comment content body"
     " message tweet question query premise input prompt instruction title headline caption transcript transcription"
@@ -48,20 +49,20 @@ NAMES = TEXT_NAMES | PAIR_NAMES | LABEL_NAMES | LANGUAGE_NAMES | FILE_NAMES | OT
 
 MAX_NAME = 40  # characters
 NAME = re.compile(r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}")  # "label", "text_a", "#1 String"; no sentence or number
-WHOLE_NUMBER = re.compile(r"(0|-?[1-9][0-9]*)([.]0+)?")  # tables write 2.0 where a value of the column is missing
+WHOLE_NUMBER = re.compile(r"(0|-?[1-9][0-9]*)([.]0+)?")  # tables write 2.0 if a value in the column is missing
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+")  # 4,37 or 1.234,5
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")  # 38,000 or 1,234.5
-MIN_ROWS = 10  # rows that show which labels there are
-MAX_LABELS = 1000  # different values in a column of labels
+MIN_ROWS = 10  # from which on repeated values show that a column contains labels
+MAX_LABELS = 1000  # different values in a label column; more suggest ids or text
 
 
 def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> bool:
-    """True if the first row of a table is a header, which names the columns.
+    """Return True if the first row of a table is a header with the column names.
 
     Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. Then
-    all names must be well-known names of columns; or none may come again below, and a column below must hold nothing
-    but numbers, or a few labels, each of them more than once. `others` are the same cells of the rows below, None where
-    bad UTF-8 is to be skipped; they are read only where names are not well known.
+    either all names are well-known column names, or none of them occurs again in its column and some column contains
+    only numbers, or few labels, each of them more than once. `others` are the same cells of the other rows, None
+    for skipped bad UTF-8; they are read only if the names are not well known.
     """
     cells = [cell.strip() for cell in first]
     names = cells[1:] if cells[:1] == [""] else cells
@@ -71,13 +72,16 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
         return False
     if all(name.lower() in NAMES for name in names):
         return True
-    columns = [_Column(cell) for cell in cells]
+    columns = [_ValueCounts() for _ in cells]
     for row in others:
-        for column, cell in zip(columns, row, strict=True):
-            column.add((cell or "").strip())
-        if any(column.comes_again for column in columns) or not any(c.all_numbers or c.few for c in columns):
+        values = [(value or "").strip() for value in row]
+        for column, value in zip(columns, values, strict=True):
+            column.add(value)
+        # The answer is certain before the end of a long table if a name is data, or if no column can confirm the
+        # header.
+        if any(map(eq, cells, values)) or not any(column.all_numbers or column.few for column in columns):
             return False
-    return any(column.is_named for column in columns)
+    return any(column.are_numbers_or_labels for column in columns)
 
 
 def is_number(text: str) -> bool:
@@ -88,25 +92,22 @@ def is_number(text: str) -> bool:
 
 
 def whole_number(text: str) -> str | None:
-    """Write a whole number without a fraction, so that 2.0 is 2; None for other texts, and for codes such as 007."""
+    """Write a whole number without a fraction, so that 2.0 is 2; None for other texts and for codes such as 007."""
     match = WHOLE_NUMBER.fullmatch(text)
     return None if match is None else match[1]
 
 
-class _Column:
-    """The values of a column below its first cell, as long as they may show if the cell is its name."""
+class _ValueCounts:
+    """Counts of a column's values, while they may be numbers or labels."""
 
-    def __init__(self, first: str) -> None:
-        self.first = first
+    def __init__(self) -> None:
         self.rows = 0
-        self.comes_again = False  # True if the first cell is among the values, as of data and not of names
         self.all_numbers = True
-        self.few = True  # whether there are so few different values that they may be labels
+        self.few = True  # so few different values that they may be labels
         self.counts: dict[str, int] = {}
 
     def add(self, value: str) -> None:
         self.rows += 1
-        self.comes_again = value == self.first
         self.all_numbers = self.all_numbers and (
             is_number(value) or any(notation.fullmatch(value) for notation in (DECIMAL_COMMA, GROUPED))
         )
@@ -115,20 +116,18 @@ class _Column:
             self.few = len(self.counts) <= MAX_LABELS
 
     @property
-    def is_named(self) -> bool:
-        """True if the first cell is the name of the column: the values are numbers, or labels that come again."""
-        # Each label more than once, and enough rows to see that.
+    def are_numbers_or_labels(self) -> bool:
         are_labels = self.few and self.rows >= MIN_ROWS and min(self.counts.values()) > 1
         return self.rows > 0 and (self.all_numbers or are_labels)
 
 
-MAX_VALUES = 20_000  # different values that are remembered of a column
-MAX_VALUE = 256  # characters of a value that is remembered as it is
+MAX_VALUES = 20_000  # different values of a column that are stored
+MAX_VALUE = 256  # characters of a stored value; longer ones are hashed
 MAX_DISTINCT_LABELS = 100
 LABEL_CHARACTERS = 40  # on average
-TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its name is
-MAX_CLASS_NUMBERS = 20  # different whole numbers that are classes, even if they do not count from 0 or 1
-NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # begins addresses and notes of a licence
+TEXT_CHARACTERS = 8  # on average, from which on a column can be text, whatever its name
+MAX_CLASS_NUMBERS = 20  # different whole numbers that are classes, even if they do not start at 0 or 1
+NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # begins addresses and licence notes
 
 Notation = Literal["point", "comma", "unclear"]
 
@@ -145,16 +144,16 @@ class Column:
     lists: int = 0  # cells that are lists, in JSON
     dialogues: int = 0  # cells that are lists of turns or messages
     messages: int = 0  # cells that are lists of objects
-    repeats: bool = False  # whether a value is in the column more than once
-    values: set[str] = field(default_factory=set)  # of long ones the hash
-    notes: int = 0  # cells that are addresses, or notes of a licence
+    repeats: bool = False  # whether a value occurs more than once
+    values: set[str] = field(default_factory=set)  # or their hashes
+    notes: int = 0  # cells that are addresses or licence notes
     has_fractions: bool = False  # whether a number is not whole
-    decimal_commas: int = 0  # numbers such as 4,37, which a thousand separator cannot explain
+    decimal_commas: int = 0  # numbers such as 4,37, which a thousands separator cannot explain
     grouped: int = 0  # numbers such as 1,234,567, which a decimal comma cannot explain
     unclear: int = 0  # numbers such as 38,000
 
     def add(self, cell: str) -> None:
-        """Add one cell of the column to its statistics; an empty one does not show what the others hold."""
+        """Add one cell of the column to its statistics; empty ones count only as rows."""
         self.rows += 1
         if not cell.strip():
             return
@@ -162,13 +161,14 @@ class Column:
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
         self.all_numbers = self.all_numbers and self._add_number(cell.strip())
         self.notes += NOTE.match(cell) is not None
+        # Values are only compared, so a hash is enough; thousands of long documents would not fit into memory.
         value = cell if len(cell) <= MAX_VALUE else f"#{blake2b(cell.encode(errors='surrogatepass')).hexdigest()}"
         self.repeats = self.repeats or value in self.values
         if len(self.values) < MAX_VALUES:
             self.values.add(value)
 
     def _add_number(self, cell: str) -> bool:
-        """Note how a number is written, and whether it is whole; False for other cells."""
+        """Count the notation of a number, and whether it is whole; return False for other cells."""
         if is_number(cell):
             self.has_fractions = self.has_fractions or not float(cell).is_integer()
             return True
@@ -188,7 +188,7 @@ class Column:
 
     @property
     def is_score(self) -> bool:
-        """True if the column seems to hold numbers to predict, not classes: fractions, or many different numbers."""
+        """True if the column seems to contain numbers to predict, not classes: fractions, or many different numbers."""
         if not self.all_numbers or self.is_id or len(self.values) < 2:
             return False
         if self.has_fractions:
@@ -204,12 +204,12 @@ class Column:
 
     @property
     def is_note(self) -> bool:
-        """True if the column seems to hold addresses or notes of a licence, which are no text to learn from."""
+        """True if the column seems to contain addresses or licence notes, which are not text to learn from."""
         return 0 < self.rows == self.notes
 
     @property
     def is_text(self) -> bool:
-        """True if the column seems to hold text: different values, most of several words, or a name that says so."""
+        """True if the column seems to contain text: different values, most with several words, or a usual name."""
         if self.all_numbers or self.lists:
             return False
         named = self.name.strip().lower() in TEXT_NAMES | PAIR_NAMES | LANGUAGE_NAMES
@@ -218,20 +218,21 @@ class Column:
 
     @property
     def is_dialogue(self) -> bool:
-        """True if the column seems to hold dialogues: all cells are lists, most of turns or messages."""
+        """True if the column seems to contain dialogues: all cells are lists, mostly of turns or messages."""
         return self.lists == self.rows and 2 * self.dialogues > self.rows
 
     @property
     def is_label(self) -> bool:
-        """True if the column seems to hold labels of classes: few different values, short on average."""
+        """True if the column seems to contain class labels: few different values, short on average."""
+        # A label occurs three times or more on average; other short values, such as names, rarely do.
         few = 2 <= len(self.values) <= max(2, min(MAX_DISTINCT_LABELS, self.rows // 3))
         return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
 
     @property
     def is_id(self) -> bool:
-        """True if the column seems to hold ids or row numbers: whole numbers that are called so, or no two equal."""
-        is_called = re.split(r"[\W_]+", self.name.strip().lower())[-1] in ("id", "idx", "index")
-        return not self.is_called_label and (is_called or not self.repeats) and self._are_whole
+        """True if the column seems to contain ids or row numbers: whole numbers with such a name, or no two equal."""
+        is_named = self._last_word in ("id", "idx", "index")
+        return not self.is_called_label and (is_named or not self.repeats) and self._are_whole
 
     @property
     def _are_whole(self) -> bool:
@@ -244,8 +245,12 @@ class Column:
 
     @property
     def ends_like_label(self) -> bool:
-        """True if the name of the column ends as those of labels do, such as "gold_label" or "relatedness_score"."""
-        return re.split(r"[\W_]+", self.name.strip().lower())[-1] in LABEL_ENDS
+        """True if the column name ends like that of labels, such as "gold_label" or "relatedness_score"."""
+        return self._last_word in LABEL_ENDS
+
+    @property
+    def _last_word(self) -> str:
+        return re.split(r"[\W_]+", self.name.strip().lower())[-1]
 
     def __str__(self) -> str:
         kinds = {
@@ -258,53 +263,54 @@ class Column:
         }
         kind = next((kind for kind, holds in kinds.items() if holds), "other values")
         count = f"{len(self.values):,}" + "+" * (len(self.values) == MAX_VALUES)
-        return f"{self.name!r} ({kind}, {count} different)"
+        return f"{self.name!r} ({kind}, {count} distinct)"
 
 
 def columns_of(path: Path, data: DataConfig) -> list[Column]:
     """Read a table (.tsv, .csv) or a .jsonl file and return the statistics of each column or key.
 
-    Without a header, the names of columns are their numbers, from 1, and so is that of a column whose name is empty.
+    Without a header, or with an empty name, a column is named by its number, from 1.
     """
-    suffix = ending_of(path)
+    # A line of a CSV file cannot be skipped, since its row may span lines; for statistics, U+FFFD is just as good.
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
-    columns = _of_objects(path, policy) if suffix == ".jsonl" else _of_table(path, policy)
+    columns = _columns_of_objects(path, policy) if ending_of(path) == ".jsonl" else _columns_of_table(path, policy)
     if not columns or not columns[0].rows:
-        raise InputError(f"{path}: there are no rows in it; check the file")
+        raise InputError(f"{path}: it has no rows; check the file")
     return columns
 
 
 def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
     first = next(_rows(path, bad_utf8), [])
+    # `is_header` compares cell by cell. Malformed rows, which are too short, are reported when the data is read.
     others = (row[: len(first)] for row in _rows(path, bad_utf8) if len(row) >= len(first))
     next(others, None)
     return is_header(first, others)
 
 
-def _rows(path: Path, policy: BadUtf8) -> Iterator[Sequence[str]]:
-    return (cells for _, cells in cells_of(path, policy) if cells is not None)
+def _rows(path: Path, bad_utf8: BadUtf8) -> Iterator[Sequence[str]]:
+    return (cells for _, cells in cells_of(path, bad_utf8) if cells is not None)
 
 
-def _of_table(path: Path, policy: BadUtf8) -> list[Column]:
-    first = next(_rows(path, policy), [])
-    has_names = has_header(path, policy)
+def _columns_of_table(path: Path, bad_utf8: BadUtf8) -> list[Column]:
+    first = next(_rows(path, bad_utf8), [])
+    has_names = has_header(path, bad_utf8)
     columns = [Column(name if has_names and name.strip() else str(n)) for n, name in enumerate(first, start=1)]
-    for number, row in enumerate(_rows(path, policy)):
+    for number, row in enumerate(_rows(path, bad_utf8)):
         if number or not has_names:
             for column, cell in zip(columns, row, strict=False):
                 column.add(cell)
     return columns
 
 
-def _of_objects(path: Path, policy: BadUtf8) -> list[Column]:
-    check_objects(path, policy)
+def _columns_of_objects(path: Path, bad_utf8: BadUtf8) -> list[Column]:
+    check_objects(path, bad_utf8)
     columns: dict[str, Column] = {}
-    with open_bytes(path) as stream:
-        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=policy), start=1):
-            for key, value in parse_object(line or "", f"{path}, line {number}").items():
-                column = columns.setdefault(key, Column(key))
-                column.lists += isinstance(value, list)
-                column.dialogues += is_dialogue(value)
-                column.messages += isinstance(value, list) and any(isinstance(item, dict) for item in value)
-                column.add(value if isinstance(value, str) else "" if is_missing(value) else json.dumps(value))
+    for _, values in objects_of(path, bad_utf8):
+        for key, value in (values or {}).items():
+            column = columns.setdefault(key, Column(key))
+            # Counted here, because `add` receives lists as JSON text.
+            column.lists += isinstance(value, list)
+            column.dialogues += is_dialogue(value)
+            column.messages += isinstance(value, list) and any(isinstance(item, dict) for item in value)
+            column.add(value if isinstance(value, str) else "" if is_missing(value) else json.dumps(value))
     return list(columns.values())

@@ -1,4 +1,4 @@
-"""Documents: text files, texts of a table, or a folder of them, and the sentences of a document."""
+"""Documents: text files, texts in a table, or a folder of them, and the sentences of a document."""
 
 import os
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.files import (
     TABLE_ENDINGS,
     WHOLE,
@@ -17,25 +18,27 @@ from heedful.data.readers.files import (
     NoItems,
     check_text,
     corpus_files,
-    decode_text,
     ending_of,
-    open_bytes,
+    made_folders,
+    numbered_lines,
+    visible_files,
 )
-from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
+from heedful.storage.paths import near_paths
+from heedful.wording import either
 
 CLOSING = "\"'”’»)\\]」』）》】〉"
 OPENING = "\"'“‘«(\\[「『（《【〈¿¡*_—–-"
 
-# A Western mark ends a sentence before a space only; a Chinese one anywhere.
+# A Western mark ends a sentence only before a space; a Chinese one anywhere.
 MARK = re.compile(
     rf"(?<![.!?…])(?P<western>[.!?…]+)[{CLOSING}]*(?=\s)"
     r"|[。！？；][。！？；.!?…]*[”’」』）》】〉)\]]*"
 )
-NEXT = re.compile(rf"[\s{OPENING}]*(.?)", re.DOTALL)  # the first character of what comes, quotes and dashes left out
+NEXT = re.compile(rf"[\s{OPENING}]*(.?)", re.DOTALL)  # the first character that follows, after quotes and dashes
 NO_BEGINNING = ".,;:!?…&)]}，、：；。！？"
 
-CHINESE = "\u3000-\u303f\u3400-\u9fff\uf900-\ufaff\uff01-\uff5e"  # letters and marks, which need no space at a line end
+CHINESE = "\u3000-\u303f\u3400-\u9fff\uf900-\ufaff\uff01-\uff5e"  # between these, a line break is not a space
 CHINESE_BREAK = re.compile(rf"(?<=[{CHINESE}])\n(?=[{CHINESE}])")
 BLANK_LINE = re.compile(r"\n\s*\n")
 
@@ -50,10 +53,10 @@ BEFORE_NUMBERS = re.compile(r"nos?|vol|ch|chap|pp?|figs?|art|sec|ver", re.IGNORE
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into its sentences, in order; together they hold each character of the text that is no space.
+    """Split a text into its sentences, in order; together they contain every character of the text except spaces.
 
     A blank line always ends a sentence. A single line break is a space, or nothing between two Chinese characters, so
-    that hard-wrapped books read like others.
+    that hard-wrapped books read like any others.
     """
     sentences = []
     for wrapped in BLANK_LINE.split(text):
@@ -63,7 +66,7 @@ def split_sentences(text: str) -> list[str]:
         for mark in MARK.finditer(paragraph):
             if mark["western"] is None or _ends(paragraph, begin, mark):
                 end = mark.end()
-                # an ASCII quote closes one of this sentence; after a Chinese mark it could open the next one
+                # an ASCII quote may close this sentence or, after a Chinese mark, open the next one
                 if paragraph.startswith('"', end) and paragraph.count('"', begin, end) % 2 == 1:
                     end += 1
                 sentences.append(paragraph[begin:end].strip())
@@ -74,10 +77,10 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
-    """True if a Western mark ends the sentence that begins at `begin`."""
+    """Return True if a Western mark ends the sentence that begins at `begin`."""
     following = NEXT.match(paragraph, mark.end())
     first = following[1] if following else ""
-    # A sentence does not begin with a small letter or a mark.
+    # A sentence does not begin with a lower-case letter or a mark.
     if first.islower() or first in NO_BEGINNING:
         return False
     if mark["western"] != "." or mark.end() > mark.end("western"):
@@ -93,13 +96,10 @@ def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
     return not (ABBREVIATION.fullmatch(word) or INITIAL.fullmatch(word))
 
 
-Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
+Text = tuple[int, str]  # the line where a decoded text begins, from 1, and the text
 
 SECTION_BREAK = 2  # blank lines
 ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of files that are read in a folder; .gz, .bz2 or .xz may follow
-
-
-Line = tuple[int, str | None]  # its number, from 1, and its text with its line feed; None: bad UTF-8 to be skipped
 
 
 class Document(NamedTuple):
@@ -113,19 +113,21 @@ class Document(NamedTuple):
 def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
     r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
 
-    `data.documents` says what a document of plain text is: "file", with its text exact but for byte order marks and
-    for "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are;
-    "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row
-    has a document under `source_field`. Of a folder every .txt, .text, .md and .jsonl file below it is read. One
+    `data.documents` decides how plain text is split: "file", with the exact text except for byte order marks and for
+    "\r\n", which becomes "\n"; "section", between two or more blank lines, like chapters of plain-text books;
+    "paragraph", between blank lines; or "line", without blank ones. In a table (.tsv, .csv) or .jsonl file, each row
+    has a document under `source_field`. In a folder, every .txt, .text, .md and .jsonl file below it is read. One
     document is in memory at a time.
 
-    `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
-    int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
+    `part = (a, b)` applies to every file separately: it selects, among its n rows or, in plain text, its n characters,
+    those from int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then
+    read twice.
     """
-    report = DropReport() if report is None else report
+    report = report or DropReport()
     files = document_files(corpus, data)
     drop_made_folders(corpus_files(corpus, data)[0], report)
     for path in files:
+        # A part of a short file may be empty; that is an error only if all files are empty.
         with suppress(NoItems) if len(files) > 1 else nullcontext():
             for number, text in _texts(path, corpus, data, report):
                 if text.strip():
@@ -135,17 +137,13 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
 
 def drop_made_folders(path: Path, report: DropReport) -> None:
-    """Count the folders below a folder that are left out because heedful made them; a file has none."""
-    if not path.is_dir():
-        return
-    from heedful.data.readers.files import made_folders
-
-    for folder in made_folders(path):
+    """Count the folders below `path` that are left out because heedful made them; none if it is a file."""
+    for folder in made_folders(path) if path.is_dir() else ():
         report.drop("being a run, model or recipe folder", str(folder), None)
 
 
 def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:
-    """Yield each line with text of a corpus of documents, or each text of its tables, as a document of its own."""
+    """Yield each line with text of a corpus of documents, or each text of its tables, as a separate document."""
     return read_documents(corpus, replace(data, documents="line"))
 
 
@@ -153,12 +151,10 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
-    from heedful.data.readers.files import visible_files
-
     files = [file for file in visible_files(path) if ending_of(file) in ENDINGS]
     if not files:
         raise InputError(
-            f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz, .bz2 or .xz"
+            f"{path}: no {either(ENDINGS)} files (plain or compressed) found in this folder; give another folder"
         )
     return sorted(files, key=lambda file: file.relative_to(path).as_posix())
 
@@ -169,98 +165,106 @@ def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
     """Check that all files of a corpus exist and begin like text; only their first lines are read."""
-    files = text_files(corpus, data)
-    if missing := [path for path in files if not path.exists()]:
-        from heedful.storage.paths import near_paths
-
-        near = [place for path in missing for place in near_paths(path, os.path.isfile)[:1]]
-        meant = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
-        raise InputError(
-            f"in {data.root} there is no {', no '.join(os.path.relpath(path, data.root) for path in missing)}; "
-            f"{meant or 'correct the names, or give --data FOLDER'}"
-        )
-    for path in files:
+    places = zip(("source", "target"), corpus_files(corpus, data), strict=False)
+    if missing := {field: path for field, path in places if not path.exists()}:
+        near = [place for path in missing.values() for place in near_paths(path, os.path.isfile)[:1]]
+        hint = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
+        table = _key_of(corpus, data)
+        names = ", ".join(f'{table}{field} = "{getattr(corpus, field)}"' for field in missing)
+        files, what = ("files", "the names") if len(missing) > 1 else ("file", "the name")
+        raise InputError(f"{names}: no such {files} in {data.root}; {hint or f'correct {what}, or give --data FOLDER'}")
+    for path in text_files(corpus, data):
         check_text(path)
 
 
-def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
+def _key_of(corpus: CorpusConfig, data: DataConfig) -> str:
+    """Return the key of a corpus in a recipe, such as "data.train.0.", or an empty string for any other corpus."""
+    corpora = {f"data.train.{number}.": one for number, one in enumerate(data.train)}
+    corpora |= {"data.valid.": data.valid, "data.test.": data.test}
+    return next((key for key, one in corpora.items() if one == corpus), "")
+
+
+def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Text]:
     if ending_of(path) in TABLE_ENDINGS:
         from heedful.data.readers.corpus import read_rows
 
+        # `read_rows` resolves a relative name against `data.root`, which `path` already contains.
         rows = read_rows(replace(corpus, source=str(path.absolute())), data, (corpus.source_field,), report)
         return ((row.line, row.texts[0]) for row in rows)
 
-    def sound() -> Iterator[Sound]:
+    def decoded_lines() -> Iterator[Text]:
         for number, text in _lines(path, corpus.part, data.bad_utf8):
             if text is None:
                 report.drop("bad UTF-8", str(path), number)
             else:
                 yield number, text
 
-    return CUTTERS[data.documents](sound())
+    return SPLITTERS[data.documents](decoded_lines())
 
 
-def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[Line]:
-    """Yield the lines of a part of a file; a line cut by the limits of the part is yielded with what lies inside."""
-    with open_bytes(path) as stream:
-        lines = enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1)
-        if part == WHOLE:
-            yield from lines
+def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[tuple[int, str | None]]:
+    """Yield the lines of a part of a file with their line feeds; None for bad UTF-8 to be skipped.
+
+    A line that crosses a boundary of the part is cut there.
+    """
+    lines = numbered_lines(path, bad_utf8, ends="fold")
+    if part == WHOLE:
+        yield from lines
+        return
+    # In characters of decoded text, not in bytes, so that a boundary does not split a character.
+    size = sum(len(line or "") for _, line in numbered_lines(path, bad_utf8, ends="fold"))
+    begin, end = (int(size * share) for share in part)
+    if part[1] == 1:
+        end = size + 1  # after the last character, so that a skipped last line is reported
+    place = 0
+    for number, line in lines:
+        if place >= end:
             return
-        with open_bytes(path) as again:
-            size = sum(len(line or "") for line in decode_text(again, str(path), bad_utf8=bad_utf8))
-        begin, end = (int(size * share) for share in part)
-        if part[1] == 1:
-            end = size + 1  # one character more than there are, so that a last line which is to be skipped is reported
-        place = 0
-        for number, line in lines:
-            if place >= end:
-                return
-            text = line or ""
-            if line is None and place >= begin:
-                yield number, None
-            elif inside := text[max(0, begin - place) : end - place]:
-                yield number, inside
-            place += len(text)
+        text = line or ""
+        if line is None and place >= begin:
+            yield number, None
+        elif inside := text[max(0, begin - place) : end - place]:
+            yield number, inside
+        place += len(text)
 
 
-def _whole(lines: Iterator[Sound]) -> Iterator[Sound]:
+def _whole(lines: Iterator[Text]) -> Iterator[Text]:
     number, first = next(lines, (1, ""))
     yield number, "".join(chain([first], (text for _, text in lines)))
 
 
-def _paragraphs(lines: Iterator[Sound]) -> Iterator[Sound]:
+def _paragraphs(lines: Iterator[Text]) -> Iterator[Text]:
     for has_text, paragraph in groupby(lines, key=lambda line: bool(line[1].strip())):
         if has_text:
             for number, text in _whole(paragraph):
                 yield number, text.removesuffix("\n")
 
 
-def _sections(lines: Iterator[Sound]) -> Iterator[Sound]:
-    section: list[Sound] = []
+def _sections(lines: Iterator[Text]) -> Iterator[Text]:
+    def section(lines: list[Text]) -> Iterator[Text]:
+        """Join lines into one text without the blank lines around it; nothing if all lines are blank."""
+        for number, text in _whole(iter(lines)):
+            if text.strip():
+                # Blank lines before the text are not part of it: its line number is that of the first line after them.
+                before = len(text) - len(text.lstrip("\r\n"))
+                yield number + text[:before].count("\n"), text.strip("\r\n")
+
+    current: list[Text] = []
     for has_text, group in groupby(lines, key=lambda line: bool(line[1].strip())):
         run = list(group)
         if has_text or len(run) < SECTION_BREAK:
-            section += run
-        elif section:
-            yield from _trimmed(section)
-            section = []
-    yield from _trimmed(section)
+            current += run
+        else:
+            yield from section(current)
+            current = []
+    yield from section(current)
 
 
-def _trimmed(lines: list[Sound]) -> Iterator[Sound]:
-    """Yield lines as one text without the blank lines around it; nothing, if all lines are blank."""
-    for number, text in _whole(iter(lines)):
-        if text.strip():
-            before = len(text) - len(text.lstrip("\r\n"))
-            yield number + text[:before].count("\n"), text.strip("\r\n")
-
-
-def _single_lines(lines: Iterator[Sound]) -> Iterator[Sound]:
+def _single_lines(lines: Iterator[Text]) -> Iterator[Text]:
     return ((number, text.removesuffix("\n")) for number, text in lines if text.strip())
 
 
-CUTTERS: dict[str, Callable[[Iterator[Sound]], Iterator[Sound]]] = {
+SPLITTERS: dict[str, Callable[[Iterator[Text]], Iterator[Text]]] = {
     "file": _whole,
     "section": _sections,
     "paragraph": _paragraphs,

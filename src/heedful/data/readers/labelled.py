@@ -1,28 +1,28 @@
-"""Texts, or pairs of texts, in the columns of a table: with labels or numbers for training, without for prediction."""
+"""Texts, or text pairs, in the columns of a table: with labels or numbers for training, without them for prediction."""
 
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.columns import has_header, whole_number
+from heedful.data.readers.columns import MAX_LABELS, has_header, is_number, whole_number
 from heedful.data.readers.corpus import TableRow, read_rows
-from heedful.data.readers.files import decode_lines, ending_of, open_bytes
-from heedful.data.readers.filters import DropReport
-from heedful.data.readers.rows import MISSING, NAMED, READERS, cells_of, parse_object
+from heedful.data.readers.drop_report import DropReport
+from heedful.data.readers.files import ending_of
+from heedful.data.readers.rows import MISSING, READERS, USUAL_SEPARATORS, cells_of, objects_of
 from heedful.errors import InputError
 
-LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
-MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
-DOMINANT = 0.75  # the share of the largest class from which it is pointed out
+LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would split a result line
+DOMINANT_SHARE = 0.75  # the share of the largest class from which on a warning is shown
 MAX_SCORE = 1e15  # the squares of many of them are summed in float32
 
 
 class Example(NamedTuple):
-    """A labelled text, or pair of texts: its label, and the line of the file at which the example begins, from 1."""
+    """A labelled text or text pair: its label, and the line of the file where the example begins, from 1."""
 
     line: int
     text: str
@@ -31,7 +31,7 @@ class Example(NamedTuple):
 
 
 class ScoredText(NamedTuple):
-    """A text, or pair of texts, with a number to predict, and the line of the file at which it begins, from 1."""
+    """A text or text pair with a number to predict, and the line of the file where it begins, from 1."""
 
     line: int
     text: str
@@ -42,11 +42,11 @@ class ScoredText(NamedTuple):
 def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
     """Yield the labelled examples of a corpus, or of its `part`, in file order; each label becomes one line.
 
-    The text is in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`. Where
-    the classes are known, a label is written as its class, as in `class_of`. Rows with an empty label are left out, and
+    The text is in `source_field`, a second one in `pair_field` if that is set, and the label in `target_field`. If the
+    classes are known, a label is written as its class, as in `class_of`. Rows with an empty label are left out, and
     `report` counts them.
     """
-    report = DropReport() if report is None else report
+    report = report or DropReport()
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
     fields = (corpus.source_field, *pair_field, corpus.target_field)
     rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
@@ -61,97 +61,89 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
 def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[ScoredText]:
     """Yield the examples of a corpus whose labels are numbers, in file order, for regression."""
     for line, text, pair, label in read_labelled(corpus, data, report):
-        number = _number(label)
-        if number is None:
+        if not is_number(label):
             raise InputError(
-                f"{_place(corpus, line)}: {label!r} is not a finite number, as regression needs; is "
+                f"{_place(corpus, line)}: {label!r} is not a finite number, which regression needs; is "
                 f"target_field = {corpus.target_field!r} the right one?"
             )
+        number = float(label)
         if abs(number) > MAX_SCORE:
             raise InputError(
-                f"{_place(corpus, line)}: {label} is too large for regression, whose loss is a square in float32; "
+                f"{_place(corpus, line)}: {label} is too large for regression, whose loss is squared in float32; "
                 f"give numbers up to {MAX_SCORE:.0e}, in a larger unit"
             )
         yield ScoredText(line, text, pair, number)
 
 
 def labels_of(data: DataConfig) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, sorted.
+    """Return the classes of a recipe: `data.labels`, or all labels of the training corpora, sorted.
 
-    Where all are numbers, they are sorted as numbers: 2 comes before 10.
+    If all are numbers, they are sorted as numbers: 2 comes before 10.
     """
     return classes(data, lambda corpus: ((x.label, _place(corpus, x.line)) for x in read_labelled(corpus, data)))
 
 
-def classes(data: DataConfig, labels_of_corpus: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, in order.
+def classes(data: DataConfig, read_labels: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or all labels of the training corpora, in order.
 
-    `labels_of_corpus` gives the label of each example of a corpus, and its place for messages.
+    `read_labels` yields the label of each example of a corpus, and its place for messages.
     """
     distinct, labels = set[str](), set[str]()
     for corpus in () if data.labels else data.train:
-        of_corpus = set[str]()
-        for label, place in labels_of_corpus(corpus):
-            of_corpus.add(label)
+        corpus_labels = set[str]()
+        for label, place in read_labels(corpus):
+            corpus_labels.add(label)
             distinct.add(label)
-            if len(distinct) > MOST_LABELS:
+            if len(distinct) > MAX_LABELS:
                 raise InputError(
-                    f"{place}: more than {MOST_LABELS:,} different labels, the last one {label[:40]!r}; is "
+                    f"{place}: more than {MAX_LABELS:,} distinct labels, the last one {label[:40]!r}; is "
                     f"target_field = {corpus.target_field!r} the right one?"
                 )
-        labels |= whole_labels(of_corpus)
+        # By corpus, because one file may write 1 and another 1.0 for the same class.
+        labels |= whole_labels(corpus_labels)
     names = data.labels or in_order(labels)
     if len(names) < 2:
         sources = ", ".join(corpus.source for corpus in data.train)
-        raise InputError(f"{sources}: classification needs two classes or more, not {list(names)}; check target_field")
+        raise InputError(f"{sources}: classification needs at least two classes, not {list(names)}; check target_field")
     return names
 
 
 def whole_labels(labels: Iterable[str]) -> set[str]:
     """Write the labels of a column without fractions if all are whole numbers: 1 and 2 for 1.0 and 2.0.
 
-    Tables write them with a fraction where a label is missing. Labels stay as they are if two are the same number.
+    Tables write fractions if a label is missing. Labels stay unchanged if two of them are the same number.
     """
     distinct = set(labels)
     numbers = {number for label in distinct if (number := whole_number(label)) is not None}
     return numbers if len(numbers) == len(distinct) else distinct
 
 
-def class_of(label: str, known: Collection[str]) -> str:
-    """Return the class of a label: the label or, if it is not known, the class that is the same whole number."""
-    number = None if label in known else whole_number(label)
-    return label if number is None else next((one for one in known if whole_number(one) == number), label)
+def class_of(label: str, classes: Collection[str]) -> str:
+    """Return the label or, if it is not a class, the class that is the same whole number."""
+    number = None if label in classes else whole_number(label)
+    return label if number is None else next((name for name in classes if whole_number(name) == number), label)
 
 
 def dominance_line(counts: Mapping[str, float]) -> str | None:
-    """Say with the remedy that most examples are of one class, given the counts of classes; None where it is not so."""
+    """Return a warning with the remedy if most examples belong to one class, given the class counts; else None."""
     if len(counts) < 2 or not (total := sum(counts.values())):
         return None
     label = max(counts, key=lambda label: counts[label])
     share = counts[label] / total
-    if share < DOMINANT:
+    if share < DOMINANT_SHARE:
         return None
     return (
-        f"{share:.0%} of the examples are of the class {label!r}, so a model that always says it has an accuracy of "
-        f'{share:.0%}: look at macro_f1 and select by it, train.best = "macro_f1"; where other classes are not found, '
-        'set train.class_weights = "balanced"'
+        f"{share:.0%} of the examples belong to class {label!r}, so a model that always predicts it has an accuracy "
+        f'of {share:.0%}: use macro_f1 and select checkpoints by it (train.best = "macro_f1"); if the model never '
+        'predicts the other classes, set train.class_weights = "balanced"'
     )
 
 
 def in_order(labels: Collection[str]) -> tuple[str, ...]:
-    """Sort the labels of classes: as numbers where all are numbers, so that 2 comes before 10, else as texts."""
-    numbers = {label: _number(label) for label in labels}
-    if None in numbers.values():
-        return tuple(sorted(labels))
-    return tuple(sorted(labels, key=lambda label: (numbers[label], label)))
-
-
-def _number(label: str) -> float | None:
-    try:
-        number = float(label)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    """Sort class labels: as numbers if all are numbers, so that 2 comes before 10, otherwise as strings."""
+    if all(map(is_number, labels)):
+        return tuple(sorted(labels, key=lambda label: (float(label), label)))
+    return tuple(sorted(labels))
 
 
 def _place(corpus: CorpusConfig, line: int) -> str:
@@ -159,16 +151,17 @@ def _place(corpus: CorpusConfig, line: int) -> str:
 
 
 def is_table(path: Path) -> bool:
-    """True if a file has columns or keys by its name, which ends in .tsv, .csv or .jsonl, or then in .gz."""
+    """Return True if a file name ends in .tsv, .csv or .jsonl, or one of them and .gz, .bz2 or .xz."""
     return ending_of(path) in READERS
 
 
 def read_texts(
     path: Path, fields: Sequence[str], report: DropReport | None = None, *, turns: bool = False
 ) -> Iterator[TableRow]:
-    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names."""
-    report = DropReport() if report is None else report
-    names_columns = ending_of(path) in NAMED and has_header(path)
+    """Yield some fields of each row of a table in file order; a header is not a row, whatever columns it names."""
+    report = report or DropReport()
+    # `read_rows` looks for a header only in the chosen columns; here all columns help to recognise it.
+    names_columns = ending_of(path) in USUAL_SEPARATORS and has_header(path)
     header = next(cells_of(path, "error"))[0] if names_columns else 0
     for row in read_rows(CorpusConfig(source=str(path)), DataConfig(), fields, report, turns=turns):
         if row.line == header:
@@ -178,17 +171,17 @@ def read_texts(
 
 
 class WholeRow(NamedTuple):
-    """A row of input; a cell of a .jsonl file is the value of its key, of any kind, or `MISSING`."""
+    """A row of input; a cell of a .jsonl file is the value of its key, of any type, or `MISSING`."""
 
     line: int  # where it begins, from 1
-    texts: tuple[str, ...]  # that are wanted
-    cells: tuple[object, ...]  # all, in their order
+    texts: tuple[str, ...]  # the fields to read
+    cells: tuple[object, ...]  # all cells in order
 
 
 def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
-    """Return the names of all columns, numbers from 1 where there is no header, or the keys of all objects."""
+    """Return the names of all columns, numbers from 1 without a header, or the keys of all objects."""
     if ending_of(path) == ".jsonl":
-        return tuple(dict.fromkeys(key for _, values in objects_of(path) for key in values))
+        return tuple(dict.fromkeys(key for _, values in objects_of(path, "error") for key in values or ()))
     line, cells = next(cells_of(path, "error"), (0, None))
     cells = cells or []
     return tuple(str(number) for number, _ in enumerate(cells, start=1)) if line == first else tuple(cells)
@@ -197,24 +190,56 @@ def names_of_cells(path: Path, first: int | None) -> tuple[str, ...]:
 def read_whole_rows(
     path: Path, fields: Sequence[str], columns: Sequence[str], *, turns: bool = False
 ) -> Iterator[WholeRow]:
-    """Yield the rows that `read_texts` yields for some fields, with all their cells."""
-    # Both readers go through the file in step, so that no row is kept.
+    """Yield the rows of `read_texts` with all their cells."""
+    # Both readers go through the file in step, so that no row is stored.
     every = every_row(path, columns)
     for row in read_texts(path, fields, turns=turns):
         yield WholeRow(row.line, row.texts, next(cells for line, cells in every if line == row.line))
 
 
 def every_row(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[object, ...]]]:
-    """Yield the line and the cells of each row of a table; cells that a row lacks at its end are empty."""
+    """Yield the line and the cells of each row of a table; cells missing at the end of a row are empty."""
     if ending_of(path) == ".jsonl":
-        for line, values in objects_of(path):
-            yield line, tuple(values.get(key, MISSING) for key in columns)
+        for line, values in objects_of(path, "error"):
+            yield line, tuple((values or {}).get(key, MISSING) for key in columns)
         return
     for line, cells in cells_of(path, "error"):
         yield line, tuple(islice([*(cells or ()), *[""] * len(columns)], len(columns)))
 
 
-def objects_of(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    with open_bytes(path) as stream:
-        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8="error"), start=1):
-            yield number, parse_object(line or "", f"{path}, line {number}")
+@dataclass(frozen=True)
+class Standardisation:
+    """Labels of a regression as the model learns them: (label - mean) / scale, which is the same in every unit.
+
+    Attributes:
+        mean: the mean of the training labels; 0 if the labels are learned unchanged.
+        scale: their standard deviation; 1 if the labels are learned unchanged.
+    """
+
+    mean: float = 0.0
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, data: DataConfig) -> "Standardisation":
+        if data.label_mean is None or data.label_scale is None:
+            return cls()
+        return cls(data.label_mean, data.label_scale)
+
+    @classmethod
+    def of_labels(cls, labels: Sequence[float]) -> "Standardisation":
+        """Compute mean and standard deviation of labels in float32, as they are stored; their order does not matter."""
+        import numpy as np  # commands without torch do not need it, and it takes a tenth of their start-up time
+
+        # `fsum` is exact up to the last rounding, so that the order of the corpora does not change the result.
+        stored = np.asarray(labels, np.float32).tolist()
+        mean = float(np.float32(math.fsum(stored) / len(stored)))  # so that `standardised` subtracts it exactly
+        deviation = math.sqrt(math.fsum((label - mean) ** 2 for label in stored) / len(stored))
+        return cls(mean, deviation or 1.0)  # if all labels are equal, the deviation is 0
+
+    def standardised(self, labels: Any) -> Any:
+        """Standardise a number, an array or a tensor."""
+        return (labels - self.mean) / self.scale
+
+    def restored(self, outputs: Any) -> Any:
+        """Convert standardised numbers to the unit of the labels."""
+        return outputs * self.scale + self.mean

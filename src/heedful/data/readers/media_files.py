@@ -1,4 +1,4 @@
-"""Files of images, audio clips or videos, each with its class, by its folder, its text, by a table, or nothing."""
+"""Image, audio and video files, with their classes from folders, or their classes or texts from a table."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from typing import NamedTuple
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
 from heedful.data.readers.documents import drop_made_folders
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.files import ending_of, visible_files, visible_folders
-from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import class_of, classes, in_order
 from heedful.errors import InputError
 from heedful.media import audio, images, videos
@@ -17,35 +17,35 @@ from heedful.storage.paths import likely
 from heedful.wording import counted
 
 ENDINGS = {"image": images.ENDINGS, "audio": audio.ENDINGS, "video": videos.ENDINGS}
-MAX_KINDS = 5  # of files that are left out, by name
-NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
+MAX_KINDS = 5  # kinds of unread files in a message
+NOUNS = {"image": "images", "audio": "audio files", "video": "videos"}
 
 
 class MediaFile(NamedTuple):
-    """A file of an image, audio or video with its class or its text."""
+    """An image, audio or video file with its class or its text."""
 
     path: Path
-    target: str  # empty where `data.labelled` is False
-    line: int | None  # of the table that names it, from 1
+    target: str  # empty if `data.labelled` is False
+    line: int | None  # of the table that lists it, from 1
 
     def place(self, corpus: CorpusConfig) -> str:
-        """Return the place of the file for messages: its path, and the line of the table that names it."""
+        """Return the place of the file for messages: its path, and the line of the table that lists it."""
         return str(self.path) if self.line is None else f"{corpus.source}, line {self.line}: {self.path}"
 
 
 def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[MediaFile]:
-    """Yield the files of a corpus: of a folder by class and name, of a table (.csv, .tsv, .jsonl) in its order.
+    """Yield the files of a corpus: from a folder by class and name, from a table (.csv, .tsv, .jsonl) in its order.
 
-    In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
-    class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
-    text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
-    too, and of a table the column of files only. Rows with an empty class or text are left out.
+    In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` applies to each
+    class. In a table, `source_field` contains the path of a file, relative to the table, and `target_field` its class
+    or text; `part` applies to its rows. With `data.labelled` = False only files are read: also those directly in the
+    folder, and only the file column of a table. Rows with an empty class or text are left out.
     """
-    report = DropReport() if report is None else report
+    report = report or DropReport()
     place = corpus_files(corpus, data)[0]
     if not place.exists():
         remedy = likely(place, "correct the name, or give --data FOLDER")
-        raise InputError(f"{place}: there is no such folder or table; {remedy}")
+        raise InputError(f"{place}: no such folder or table; {remedy}")
     if place.is_dir():
         drop_made_folders(place, report)
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
@@ -53,7 +53,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if ending_of(place) not in TABLES or corpus.target is not None:
         raise InputError(
             f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
-            f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
+            f"({', '.join(TABLES)}) that gives a file in each row; see docs/how-to/images-and-audio.md"
         )
     if not data.labelled:
         for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
@@ -71,10 +71,11 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
     count = 0
     for label in in_order([path.name for path in visible_folders(folder)]):
         try:
+            # Linux allows any bytes in a name, but the classes are stored in a recipe, which is UTF-8.
             label.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"{folder}: the folder {label!a} is a class, and its name has bytes that are no UTF-8; rename it"
+                f"{folder}: the folder {label!a} is a class, but its name has bytes that are not UTF-8; rename it"
             ) from error
         files = files_below(folder / label, data)
         name = class_of(label, data.labels)
@@ -82,43 +83,40 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
         count += len(files)
     if not count:
         raise InputError(
-            f"{folder}: holds no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put those "
-            "of each class into a folder of its own, or name a table of files"
+            f"{folder}: contains no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put "
+            "those of each class into a separate folder, or give a table of files"
         )
 
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    """Yield the files in a folder, and those below each of its folders; `part` is taken of each of these."""
-    # By the first folder on the way to each file; () for those in the folder itself.
+    """Yield the files in a folder, and those below each of its folders; `part` applies to each of these groups."""
+    # By the first folder on the way to each file; () for files directly in the folder.
     groups: dict[tuple[str, ...], list[Path]] = {}
     for path in files_below(folder, data):
         groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
     if not groups:
         raise InputError(
-            f"{folder}: holds no {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); name another folder"
+            f"{folder}: contains no {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); give another folder"
         )
     for name, files in groups.items():
         yield from (MediaFile(path, "", None) for path in _part(files, corpus, f"files of {folder.joinpath(*name)}"))
 
 
 def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
-    """Take `corpus.part` of some files; `unit` names them in messages."""
-    if corpus.part == WHOLE or not files:
-        return files
-    begin, end = part_of(corpus, len(files), unit)
-    return files[begin:end]
+    return files[slice(*part_of(corpus, len(files), unit))] if files and corpus.part != WHOLE else files
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the images, audio clips or videos anywhere below a folder, by name; hidden ones are left out."""
+    """List the images, audio clips or videos anywhere below a folder, by name, without hidden ones."""
     files = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
+    # By the whole path: `part` splits this list, and the split must be the same on every system.
     return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def other_files(folder: Path, modality: str) -> str:
-    """Say how many files below a folder are of kinds that a model does not read, by their endings; "" if none are."""
+    """Return a message with the number of files of other kinds below a folder, by extension; "" if there are none."""
     others = Counter(
-        path.suffix.lower() or "without an ending"
+        path.suffix.lower() or "without an extension"
         for path in visible_files(folder)
         if not path.name.lower().endswith(ENDINGS[modality])
     )
@@ -135,14 +133,14 @@ def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
     try:
         content = file.path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError(f"{file.place(corpus)}: there is no such file; {likely(file.path)}") from error
+        raise InputError(f"{file.place(corpus)}: no such file; {likely(file.path)}") from error
     except OSError as error:
         raise InputError(f"{file.place(corpus)}: cannot be read ({error.strerror or error})") from error
     if not content:
-        raise InputError(f"{file.place(corpus)}: the file is empty; take it out, or save it again")
+        raise InputError(f"{file.place(corpus)}: the file is empty; remove it, or save it again")
     return content
 
 
 def media_labels(data: DataConfig) -> tuple[str, ...]:
-    """Return the classes of a recipe: `data.labels`, or else all classes of the training files, sorted."""
+    """Return the classes of a recipe: `data.labels`, or all classes of the training files, sorted."""
     return classes(data, lambda corpus: ((file.target, file.place(corpus)) for file in media_files(corpus, data)))

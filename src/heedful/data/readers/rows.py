@@ -1,4 +1,4 @@
-"""Rows of a table (.tsv or .csv) or of JSON objects (.jsonl), their separators, and names as people write them."""
+"""Rows of a table (.tsv or .csv) or of JSON objects (.jsonl), their separators, and column names."""
 
 import csv
 import json
@@ -11,49 +11,49 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.readers.chat_messages import context_of
-from heedful.data.readers.files import BadUtf8, decode_lines, decode_unfolded, decode_utf8, ending_of, open_bytes
+from heedful.data.readers.files import BadUtf8, decode_utf8, ending_of, numbered_lines
 from heedful.errors import InputError
-from heedful.wording import counted
+from heedful.wording import counted, either
 
 
 class Missing:
-    """Type of `MISSING`, which stands for the value of a key that a JSON object lacks."""
+    """Type of `MISSING`, the value of a key that a JSON object lacks."""
 
 
 MISSING = Missing()
 
 
-def find_name(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name that is meant: an equal one, or the only one that differs in case or outer spaces alone."""
-    if name in known:
+def find_name(name: str, names: Sequence[str]) -> str | None:
+    """Return the equal name, or the only one that differs from `name` only in case or outer spaces; else None."""
+    if name in names:
         return name
-    meant = {other for other in known if folded(other) == folded(name)}
-    return meant.pop() if len(meant) == 1 else None
+    alike = {other for other in names if folded(other) == folded(name)}
+    return alike.pop() if len(alike) == 1 else None
 
 
-def hint_of_name(name: str, known: Sequence[str]) -> str:
-    """Return " (did you mean ...?)" with the known names that are near a name, or an empty text if there are none."""
-    names = {folded(other): other for other in known}
-    near = get_close_matches(folded(name), names, n=2, cutoff=0.6)
-    return f" (did you mean {' or '.join(repr(names[match]) for match in near)}?)" if near else ""
+def hint_of_name(name: str, names: Sequence[str]) -> str:
+    """Return " (did you mean ...?)" with the names that are similar to `name`, or an empty string if there are none."""
+    by_folded = {folded(other): other for other in names}
+    near = get_close_matches(folded(name), by_folded, n=2, cutoff=0.6)
+    return f" (did you mean {either(repr(by_folded[match]) for match in near)}?)" if near else ""
 
 
 def folded(name: str) -> str:
-    """Return a name as names are compared: without regard to case and outer spaces."""
+    """Return a name for comparisons, without case and outer spaces."""
     return name.strip().casefold()
 
 
 FIRST_LINES = 1000
 SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";"}
 CHARACTERS = {**SEPARATORS, "pipes": "|"}
-NAMED = {".tsv": "tabs", ".csv": "commas"}
-OBJECTS = "a JSON object a line"
-AGREEING = 0.9  # the share of the rows that are as wide as the first one, where that many columns are meant
-DECLARED = re.compile(r'"?sep=([\t,;|])"?', re.IGNORECASE)  # the first line of a table from Excel may say so
+USUAL_SEPARATORS = {".tsv": "tabs", ".csv": "commas"}
+OBJECTS = "one JSON object per line"
+MIN_AGREEMENT = 0.9  # the share of rows that must be as wide as the first one
+DECLARED = re.compile(r'"?sep=([\t,;|])"?', re.IGNORECASE)  # Excel may write this first line
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 SEPARATOR_REMEDIES = {
     "tabs": "give it a name that ends in .tsv",
-    "commas": "give it a name that ends in .csv or, if it has one text a line and no columns, in .txt",
+    "commas": "give it a name that ends in .csv or, if it has one text per line and no columns, in .txt",
     "semicolons": "give it a name that ends in .csv",
     "pipes": "give it a name that ends in .csv",
 }
@@ -62,21 +62,22 @@ SEPARATOR_REMEDIES = {
 def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
     """Return what separates the columns of a table, a key of `CHARACTERS`.
 
-    It is what the ending of the name says or, where that does not cut the first lines into columns, what does: many
-    programs write semicolons or tabs into .csv files. A .txt file has tabs.
+    The file extension decides or, if that separator does not split the first lines into columns, one that does: many
+    programs write semicolons or tabs to .csv files. A .txt file has tabs.
     """
-    named = NAMED.get(ending_of(path))
+    named = USUAL_SEPARATORS.get(ending_of(path))
     if named is None:
         return "tabs"
     lines = first_lines(path, bad_utf8)
     if lines and _holds_object(lines[0]):
         raise InputError(
-            f"{path}: it seems to hold {OBJECTS}, where a {ending_of(path)} file has {named} between its columns; give "
-            "it a name that ends in .jsonl"
+            f"{path}: it seems to contain {OBJECTS}, but {named} separate the columns of a {ending_of(path)} file; "
+            "give it a name that ends in .jsonl"
         )
     if lines and (declared := DECLARED.fullmatch(lines[0].strip(" "))):
         return next(name for name, character in CHARACTERS.items() if character == declared[1])
-    names = dict.fromkeys((named, *CHARACTERS)) if len(lines) > 1 else [named]  # one line alone shows too little
+    # The extension's separator comes first: it wins if others split the lines as well.
+    names = dict.fromkeys((named, *CHARACTERS)) if len(lines) > 1 else [named]  # a single line shows too little
     cutting = [name for name in names if width(lines, name) > 1]
     if len(cutting) > 1 and "commas" in cutting and not any("," in DECIMAL_COMMA.sub("", line) for line in lines):
         cutting.remove("commas")  # they are inside numbers, as in 4,37
@@ -84,21 +85,20 @@ def separator_of(path: Path, bad_utf8: BadUtf8) -> str:
 
 
 def check_objects(path: Path, bad_utf8: BadUtf8) -> None:
-    """Refuse a file of JSON objects by its name that is a table by its contents."""
+    """Reject a .jsonl file that contains a table."""
     lines = first_lines(path, bad_utf8)
     if lines and lines[0].lstrip().startswith(("{", "[")):
-        return  # if it is broken, the reader says how
+        return  # the reader reports invalid JSON
     for separator in CHARACTERS:
         if (columns := width(lines, separator)) > 1:
             raise InputError(
-                f"{path}: it seems to have {columns} columns with {separator} between them, where a "
+                f"{path}: it seems to have {columns} columns separated by {separator}, but a "
                 f"{ending_of(path)} file has {OBJECTS}; {SEPARATOR_REMEDIES[separator]}"
             )
 
 
 def first_lines(path: Path, bad_utf8: BadUtf8) -> list[str]:
-    with open_bytes(path) as stream:
-        return [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), FIRST_LINES) if line]
+    return [line for _, line in islice(numbered_lines(path, bad_utf8), FIRST_LINES) if line]
 
 
 def _holds_object(line: str) -> bool:
@@ -109,26 +109,27 @@ def _holds_object(line: str) -> bool:
 
 
 def width(lines: Iterable[str], separator: str) -> int:
-    """Return the number of cells in the first row of a table; 1 where other rows differ, but for a few broken ones.
+    """Return the number of cells in the first row of a table, or 1 if too many rows have a different number.
 
-    The last row may be cut off and is ignored.
+    The last row may be incomplete and is ignored.
     """
+    # Between tabs, a quote is usually a character of the text; read as CSV, a single one would join all lines after it.
     quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
     try:
         rows = list(csv.reader((f"{line}\n" for line in lines), delimiter=CHARACTERS[separator], quoting=quoting))
     except csv.Error:
         return 1
     widths = [len(row) for row in rows[:-1] or rows]
-    return widths[0] if widths and widths.count(widths[0]) >= AGREEING * len(widths) else 1
+    return widths[0] if widths and widths.count(widths[0]) >= MIN_AGREEMENT * len(widths) else 1
 
 
-# The names that mean the first columns of a table without a header.
+# In a table without a header, these names mean the first columns.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
-OPTIONS = "(commands that read tables have options for that, such as --column)"
+OPTIONS = "(in a command: --column and similar options)"
 
 JSON_KINDS = {
-    bool: "truth value",
+    bool: "boolean",
     int: "number",
     float: "number",
     str: "text",
@@ -138,24 +139,24 @@ JSON_KINDS = {
 }
 
 WIDTH_REMEDIES = {  # for a row that is shorter or longer than others
-    ".csv": "fix it or take it out. A text that holds {separator} or line ends is written in quotes",
-    ".tsv": "fix it or take it out. Texts that hold {separator} or line ends fit into .csv, in quotes, or into .jsonl",
+    ".csv": "fix or remove it. Quote text that contains {separator} or line breaks",
+    ".tsv": "fix or remove it. For text that contains {separator} or line breaks, use .csv with quotes, or .jsonl",
 }
 
-Cells = tuple[int, list[str] | None]  # the line at which a row of a table begins, and its cells; None: to be skipped
+Cells = tuple[int, list[str] | None]  # the line where a row of a table begins, and its cells; None for a skipped row
 
 
 class RawRow(NamedTuple):
-    """A row of a table or .jsonl file: the line where it begins, from 1, and its fields, None for bad UTF-8 to skip."""
+    """A row of a table or .jsonl file: the line where it begins, from 1, and its fields, None for skipped bad UTF-8."""
 
     line: int
     texts: tuple[str | None, ...]
 
 
 class Fields(NamedTuple):
-    """The wanted fields of a row, in order.
+    """The fields of a row to read, in order.
 
-    In JSON the value of `label` may also be a number, true, false or null, and with `turns` a text may be a list of
+    In JSON, the value of `label` may also be a number, true, false or null, and with `turns` a text may be a list of
     turns, which are joined with tabs.
     """
 
@@ -167,11 +168,10 @@ class Fields(NamedTuple):
 def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
     r"""Yield the rows of a table, whatever separates its columns.
 
-    Between the tabs of a .tsv file a quote is a character like any other. Elsewhere a quoted text may hold separators
-    and line ends, a blank line is not a row, and a line end inside a text stays as it is; a line of bad UTF-8 cannot be
-    skipped, since it may end a quotation.
+    Between the tabs of a .tsv file, a quote is a character like any other. In other tables, quoted text may contain
+    separators and line breaks, which are kept, a blank line is not a row, and a line with bad UTF-8 cannot be skipped,
+    since it may end a quoted text.
     """
-    separators = separator_of(path, bad_utf8)
     columns: list[int] | None = None
     width = 0  # of the first row
     for line, cells in cells_of(path, bad_utf8):
@@ -183,78 +183,84 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
             columns, is_header = _columns(cells, fields.names, path)
             if is_header:
                 continue
-        # A column that the first row lacks is a wrong name; one that this row alone lacks is a broken row.
+        # A column that the first row lacks is a wrong name; one that only this row lacks is a malformed row.
         if max(columns) >= width:
             raise InputError(
-                f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
-                f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
-                f"{OPTIONS}"
+                f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is needed; "
+                f"columns are separated by {separator_of(path, bad_utf8)}. Set source_field and target_field to "
+                f"existing columns {OPTIONS}"
             )
         if not max(columns) < len(cells) <= width:
-            remedy = WIDTH_REMEDIES.get(ending_of(path), WIDTH_REMEDIES[".tsv"]).format(separator=separators)
+            remedy = WIDTH_REMEDIES.get(ending_of(path), WIDTH_REMEDIES[".tsv"])
             raise InputError(
-                f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
-                f"has {width:,}; {remedy}"
+                f"{path}, line {line}: malformed row: {counted(len(cells), 'columns')}, but the first row "
+                f"has {width:,}; {remedy.format(separator=separator_of(path, bad_utf8))}"
             )
         yield RawRow(line, tuple(cells[column] for column in columns))
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    """Yield the rows of a .jsonl file, one JSON object a line; a label that is no text is kept as its JSON.
+    """Yield the rows of a .jsonl file, one JSON object per line; a label that is not text is kept as JSON.
 
     A label that is null becomes an empty text, like a missing label in a table.
     """
     check_objects(path, bad_utf8)
-    with open_bytes(path) as stream:
-        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
-            if line is None:
-                yield RawRow(number, (None,) * len(fields.names))
-                continue
-            values = parse_object(line, f"{path}, line {number}")
-            raw = [_text_of(values, name, fields, f"{path}, line {number}") for name in fields.names]
-            yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
+    for number, values in objects_of(path, bad_utf8):
+        if values is None:
+            yield RawRow(number, (None,) * len(fields.names))
+            continue
+        raw = [_text_of(values, name, fields, f"{path}, line {number}") for name in fields.names]
+        yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
+
+
+def objects_of(path: Path, bad_utf8: BadUtf8) -> Iterator[tuple[int, dict[str, object] | None]]:
+    """Yield the line number and the JSON object of each line in a .jsonl file; None for skipped bad UTF-8."""
+    for number, line in numbered_lines(path, bad_utf8):
+        yield number, None if line is None else parse_object(line, f"{path}, line {number}")
 
 
 def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
     """Yield the line number and the cells of each row of a table, whatever separates its columns."""
     name = separator_of(path, bad_utf8)
     separator = CHARACTERS[name]
-    with open_bytes(path) as stream:
-        if name == "tabs" and ending_of(path) != ".csv":
-            for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
-                yield number, None if line is None else line.split("\t")
-            return
+    # Programs that write tabs to a .csv file still quote as in CSV; a .tsv file has no quoting.
+    if name == "tabs" and ending_of(path) != ".csv":
+        for number, line in numbered_lines(path, bad_utf8):
+            yield number, None if line is None else line.split("\t")
+        return
 
-        def whole_lines() -> Iterator[str]:
-            for number, line in enumerate(decode_unfolded(stream, str(path), bad_utf8=bad_utf8), start=1):
-                if line is None:
-                    raise InputError(
-                        f"{path}, line {number}: not valid UTF-8; a row of CSV may span lines, so one line cannot be "
-                        "skipped: convert the file, or have what is lost marked, with `heedful init --bad-utf8 "
-                        'replace` or with data.bad_utf8 = "replace" in a recipe'
-                    )
-                yield line
-
-        reader = csv.reader(whole_lines(), strict=True, delimiter=separator)
-        while True:
-            line = reader.line_num + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
+    def csv_lines() -> Iterator[str]:
+        # With line breaks, because they belong to the text inside quotes.
+        for number, line in numbered_lines(path, bad_utf8, ends="keep"):
+            if line is None:
                 raise InputError(
-                    f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, "
-                    "with its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
-                ) from error
-            if cells and not (line == 1 and DECLARED.fullmatch(separator.join(cells))):  # `sep=;` is not a row
-                yield line, cells
+                    f"{path}, line {number}: not valid UTF-8; a CSV row may span lines, so one line cannot be "
+                    "skipped: convert the file, or replace the invalid bytes, with `heedful init --bad-utf8 "
+                    'replace` or with data.bad_utf8 = "replace" in a recipe'
+                )
+            yield line
+
+    reader = csv.reader(csv_lines(), strict=True, delimiter=separator)
+    while True:
+        # The line where the next row begins: a row may span lines, and `line_num` counts those read so far.
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, line {line}: not valid CSV ({error}); a field that contains quotes must be in quotes, "
+                "and its quotes doubled. Use .tsv for tables without quotes, and .jsonl for very long texts"
+            ) from error
+        if cells and not (line == 1 and DECLARED.fullmatch(separator.join(cells))):  # `sep=;` is not a row
+            yield line, cells
 
 
 def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
     """Return the columns of the fields, from 0, and whether the first row is a header.
 
-    A number is a place and no name: the first row of unnamed data may hold a label that is the same number.
+    A number is a position, not a name: the first row of unnamed data may contain a label that is the same number.
     """
     is_header = names_columns(names, first_row)
     if not is_header and tuple(names) in USUAL_FIELDS:
@@ -263,22 +269,22 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
     for name in names:
         if name.isdecimal() and int(name) > 0:
             columns.append(int(name) - 1)
-        elif (meant := find_name(name, first_row)) is not None:
-            columns.append(first_row.index(meant))
+        elif (column := find_name(name, first_row)) is not None:
+            columns.append(first_row.index(column))
         else:
             raise InputError(
                 f"{path}: no column is named {name!r}{hint_of_name(name, first_row)}; the first line has "
-                f"{', '.join(map(repr, first_row[:20]))}. Set source_field and target_field (and pair_field) to names "
-                f"in it, or to column numbers from 1 {OPTIONS}"
+                f"{', '.join(map(repr, first_row[:20]))}. Set source_field and target_field (and pair_field) to these "
+                f"names, or to column numbers from 1 {OPTIONS}"
             )
     return columns, is_header
 
 
 def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
-    """True if a first row has one of some names of columns.
+    """Return True if a first row contains one of some column names.
 
-    Where the names are the usual ones, which a recipe has by default, other letters count only if all of them are
-    there: the first row of a dictionary may hold "Source", and a table of reviews a column "Source" of their origin.
+    For the usual names, which a recipe has by default, names in a different case count only if all of them are there:
+    the first row of a dictionary may contain "Source", and a table of reviews a column "Source" for their origin.
     """
     words = [name for name in names if not name.isdecimal()]
     if any(name in first_row for name in words):
@@ -299,29 +305,29 @@ def parse_object(line: str, place: str) -> dict[str, object]:
 
 
 def is_missing(value: object) -> bool:
-    """True for null, and for NaN, with which Python and pandas write a missing value."""
+    """Return True for null, and for NaN, with which Python and pandas write a missing value."""
     return value is None or (isinstance(value, float) and isnan(value))
 
 
 def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) -> bytes:
-    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8."""
-    meant = find_name(key, list(values))
-    if meant is None:
+    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text in JSON but not in UTF-8."""
+    name = find_name(key, list(values))
+    if name is None:
         keys = ", ".join(map(repr, list(values)[:20])) or "none"
         raise InputError(
             f"{place}: no key {key!r}{hint_of_name(key, list(values))}; it has {keys}. Set source_field and "
-            f"target_field (and pair_field) to its keys {OPTIONS}"
+            f"target_field (and pair_field) to these keys {OPTIONS}"
         )
-    value = values[meant]
-    value = None if is_missing(value) else value
+    # pandas writes NaN for a missing text, which `json.loads` reads as a number.
+    value = None if is_missing(values[name]) else values[name]
     if fields.turns and isinstance(value, list):
         value = context_of(value) or value
     if key == fields.label and isinstance(value, int | float | None):
         value = "" if value is None else json.dumps(value)
     if value is None:
-        raise InputError(f"{place}: the value of {key!r} is null, which is no text; fill it in, or take the line out")
+        raise InputError(f"{place}: the value of {key!r} is null, not text; fill it in, or remove the line")
     if not isinstance(value, str):
-        remedy = "name another key" if isinstance(value, list | dict) else "put it in quotes"
+        remedy = "choose another key" if isinstance(value, list | dict) else "put it in quotes"
         raise InputError(f"{place}: the value of {key!r} is a JSON {JSON_KINDS[type(value)]}, not text; {remedy}")
     return value.encode("utf-8", "surrogatepass")
 

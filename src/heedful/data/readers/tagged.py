@@ -1,4 +1,4 @@
-"""Sentences whose words are given, with tags as in the CoNLL tasks or without, and the spans that tags describe."""
+"""Sentences split into words, with tags as in the CoNLL tasks or without, and the spans that tags describe."""
 
 import json
 import re
@@ -9,25 +9,25 @@ from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import WHOLE, TableRow, corpus_files, part_of
-from heedful.data.readers.files import decode_lines, ending_of, open_bytes, read_lines
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.drop_report import DropReport
+from heedful.data.readers.files import ending_of, numbered_lines, read_lines
 from heedful.errors import InputError
 from heedful.text.words import CutText
 
-# O, or what kind of span a word is in, and where: B beginning, I inside, E or L end, S or U alone (IO, BIO, IOBES,
-# BILOU).
+# O, or the kind of span that a word is in and its place there: B beginning, I inside, E or L end, S or U single (IO,
+# BIO, IOBES, BILOU).
 TAG = re.compile(r"O|[BIELSU]-\S.*")
 INSIDE = "IEL"  # prefixes of tags that may continue a span
 OPEN = "BI"  # prefixes of tags after which a span may continue
-BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each that may continue one
+BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each one that may continue a span
 
-ALONE = "S-"  # the prefix of a tag of single words, such as a part of speech, which files may leave out
-TREEBANK = 10  # columns of CoNLL-U, in which the word is the second one and its part of speech the fourth
-NUMBER = re.compile(r"\d+")  # of a word of CoNLL-U; 1-2 and 1.1 are not words of a sentence
+SINGLE = "S-"  # the prefix of a single-word tag, such as a part of speech, which files may omit
+TREEBANK = 10  # columns of CoNLL-U: the second is the word, the fourth its part of speech
+NUMBER = re.compile(r"\d+")  # the number of a word in CoNLL-U; 1-2 and 1.1 are not words of a sentence
 
 NO_TAG = (
-    "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U. "
-    "A tag of single words, such as a part of speech, is written with S:"
+    "is neither O nor a kind with a prefix, such as B-person and I-person; the prefixes are B, I, E, S, L and U. "
+    "A single-word tag, such as a part of speech, is written with S:"
 )
 
 Word = tuple[int, str, str]  # the line of a word, the word, its tag
@@ -42,7 +42,7 @@ class Tagged(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A span of words of one kind, such as the name of a person: words `begin` to `end` - 1, from 0."""
+    """A span of words of one kind, such as a person's name: words `begin` to `end` - 1, from 0."""
 
     begin: int
     end: int
@@ -50,10 +50,10 @@ class Span(NamedTuple):
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
-    """Return the spans that the tags of a sentence describe, in order, as the CoNLL-2000 script conlleval cuts them.
+    """Return the spans that the tags of a sentence describe, in order, as found by the CoNLL-2000 script conlleval.
 
-    A span continues at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
-    sequence of tags has a meaning: I- after O, after an end, or of another kind is a beginning too.
+    A span continues at I-, E- or L- after B- or I- of the same kind. Any other tag except O begins one, so that every
+    sequence of tags has a meaning: I- after O, after an end, or of another kind also begins a span.
     """
     spans: list[Span] = []
     before = "O"
@@ -66,51 +66,51 @@ def spans(tags: Sequence[str]) -> list[Span]:
     return spans
 
 
-def with_beginnings(tags: Sequence[str], known: Collection[str]) -> list[str]:
-    """Rewrite tags so that each span begins with B-, S- or U-, where such a tag is known: IOB1 becomes BIO."""
+def with_beginnings(tags: Sequence[str], scheme: Collection[str]) -> list[str]:
+    """Rewrite tags so that each span begins with B-, S- or U-, if `scheme` has that tag: IOB1 becomes BIO."""
     pairs = pairwise(["O", *tags])
-    return [tag if _continues(before, tag) else _beginning(tag, known) for before, tag in pairs]
+    return [tag if _continues(before, tag) else _beginning(tag, scheme) for before, tag in pairs]
 
 
-def may_follow(before: str, tag: str, known: Collection[str]) -> bool:
-    """True if one tag may come after another in the tagging scheme, such as BIO, that the known tags belong to.
+def may_follow(before: str, tag: str, scheme: Collection[str]) -> bool:
+    """Return True if one tag may follow another in the tagging scheme that has the tags `scheme`.
 
-    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" means what is
-    before the first word, and after the last one.
+    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" stands before the first
+    word and after the last one.
     """
     if _continues(before, tag):
         return True
     # In a scheme that marks ends, a span without its end must continue.
-    must_continue = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
-    return not must_continue and _beginning(tag, known) == tag
+    must_continue = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(scheme)
+    return not must_continue and _beginning(tag, scheme) == tag
 
 
 def _continues(before: str, tag: str) -> bool:
     return tag[0] in INSIDE and before[0] in OPEN and tag[1:] == before[1:]
 
 
-def _beginning(tag: str, known: Collection[str]) -> str:
+def _beginning(tag: str, scheme: Collection[str]) -> str:
     beginning = BEGINS.get(tag[0], tag[0]) + tag[1:]
-    return beginning if beginning in known else tag
+    return beginning if beginning in scheme else tag
 
 
 def tags_of(data: DataConfig) -> tuple[str, ...]:
-    """Return the tags of a recipe: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
+    """Return the tags of a recipe: `data.labels`, or all tags of the training corpora, "O" first, then kind by kind.
 
-    Where no entry of `data.labels` has a prefix, they are tags of single words, as in `read_tagged`: DET is S-DET.
+    If no entry of `data.labels` has a prefix, they are single-word tags, as in `read_tagged`: DET is S-DET.
     """
     tags = data.labels
     if not tags:
         distinct = {tag for corpus in data.train for sentence in read_tagged(corpus, data) for tag in sentence.tags}
         tags = tuple(sorted(distinct, key=lambda tag: (tag != "O", tag[2:], tag)))
     if not any(map(TAG.fullmatch, tags)):
-        tags = tuple(f"{ALONE}{tag}" for tag in tags)
+        tags = tuple(f"{SINGLE}{tag}" for tag in tags)
     if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
         raise InputError(f"data.labels: {wrong[0]!r} {NO_TAG} S-{wrong[0]}")
     if len(tags) < 2:
         names = ", ".join(corpus.source for corpus in data.train)
         raise InputError(
-            f"{names}: tagging needs two tags or more, not {list(tags)}; is the last column the right one?"
+            f"{names}: tagging needs at least two tags, but found {list(tags)}; is the last column the right one?"
         )
     return tags
 
@@ -118,13 +118,13 @@ def tags_of(data: DataConfig) -> tuple[str, ...]:
 def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Tagged]:
     """Yield the tagged sentences of a corpus, or of its `part`, in file order.
 
-    A line holds a word in its first column and its tag in the last one, separated by tabs or, where a line has none,
-    by spaces; of CoNLL-U the form and the universal part of speech are read. A file whose first tag is neither O nor
-    has a prefix holds tags of single words, such as parts of speech: DET is read as S-DET. An empty line ends a
-    sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do not end in a tag are comments.
-    Where bad UTF-8 is skipped, the whole sentence is, and `report` counts it.
+    A line has a word in its first column and its tag in the last one, separated by tabs or, without any, by spaces; in
+    CoNLL-U, the form and the universal part of speech are read. If the first tag of a file is neither O nor has a
+    prefix, all are single-word tags, such as parts of speech: DET is read as S-DET. An empty line ends a sentence,
+    and so does -DOCSTART-. Lines before a sentence that begin with # and do not end in a tag are comments. If bad UTF-8
+    is skipped, the whole sentence is, and `report` counts it.
     """
-    report = DropReport() if report is None else report
+    report = report or DropReport()
     sentences = _sentences(corpus, data)
     if corpus.part != WHOLE:
         begin, end = part_of(corpus, sum(1 for _ in sentences), "sentences")
@@ -138,45 +138,47 @@ def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
 
 
 def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
-    """Yield sentences, in which an empty word stands for a line of bad UTF-8 that is to be skipped."""
+    """Yield sentences; an empty word is a line with bad UTF-8 to be skipped."""
     path = corpus_files(corpus, data)[0]
     sentence: list[Word] = []
-    bare = ""  # the first tag of the file, if it has no prefix, so that no tag has one
+    bare = ""  # the first tag of the file if it has no prefix; then no tag has one
     is_first = True
-    with open_bytes(path) as stream:
-        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=data.bad_utf8), start=1):
-            if line is None:
-                sentence.append((number, "", "O"))
-            elif not line.strip(" \t") or line.startswith("-DOCSTART-"):
-                if sentence:
-                    yield sentence
-                sentence = []
-            elif (sentence or not _is_comment(line, bare)) and (columns := _columns(line)):
-                place = f"{path}, line {number}"
-                word, *others = columns
-                if not word or not others:
-                    raise InputError(
-                        f"{place}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
-                        "and an empty line ends a sentence"
-                    )
-                bare = others[-1] if is_first and TAG.fullmatch(others[-1]) is None else bare
-                is_first = False
-                sentence.append((number, word, _with_prefix(others[-1], bare, place)))
+    for number, line in numbered_lines(path, data.bad_utf8):
+        if line is None:
+            sentence.append((number, "", "O"))
+        elif not line.strip(" \t") or line.startswith("-DOCSTART-"):
+            if sentence:
+                yield sentence
+            sentence = []
+        # Comments are only between sentences: within one, a line that begins with # has a word.
+        elif (sentence or not _is_comment(line, bare)) and (columns := _columns(line)):
+            place = f"{path}, line {number}"
+            word, *others = columns
+            if not word or not others:
+                raise InputError(
+                    f"{place}: {line[:40]!r} is not a word with a tag; they must be separated by a tab or by spaces, "
+                    "and an empty line ends a sentence"
+                )
+            bare = others[-1] if is_first and TAG.fullmatch(others[-1]) is None else bare
+            is_first = False
+            sentence.append((number, word, _with_prefix(others[-1], bare, place)))
     if sentence:
         yield sentence
 
 
 def _is_comment(line: str, bare: str) -> bool:
+    # Bare tags have no prefix that identifies a word: there, only "# " without a tab begins a comment.
     is_word = bare and ("\t" in line or not line.startswith("# "))
     return line.startswith("#") and not is_word and TAG.fullmatch((_columns(line) or [""])[-1]) is None
 
 
 def _columns(line: str) -> list[str]:
-    """The columns of a line, of a word of CoNLL-U its form and its part of speech; none of what is not a word there."""
+    """Return the columns of a line; in CoNLL-U the form and part of speech of a word, and none for other lines."""
     line = line.rstrip(" ")
     if "\t" not in line:
         return re.split(" +", line.strip(" \t"))
     columns = line.split("\t")
+    # Ten columns after a number are CoNLL-U; 1-2, a contraction, and 1.1, an empty node, are not words.
     if len(columns) == TREEBANK and columns[0].replace("-", "").replace(".", "").isdecimal():
         return [columns[1], columns[3]] if NUMBER.fullmatch(columns[0]) else []
     return line.rstrip(" \t").split("\t")
@@ -186,63 +188,60 @@ def _with_prefix(tag: str, bare: str, place: str) -> str:
     is_known = TAG.fullmatch(tag) is not None
     if bare and is_known and tag != "O":
         raise InputError(
-            f"{place}: the tag {tag[:40]!r} has a prefix, and the first tag of the file, {bare[:40]!r}, has none; "
-            f"correct one of them: {bare[:40]!r} {NO_TAG} {ALONE}{bare[:40]}"
+            f"{place}: the tag {tag[:40]!r} has a prefix, but the first tag of the file, {bare[:40]!r}, has none; "
+            f"correct one of them: {bare[:40]!r} {NO_TAG} {SINGLE}{bare[:40]}"
         )
     if not bare and not is_known:
-        raise InputError(f"{place}: the tag {tag[:40]!r} {NO_TAG} {ALONE}{tag[:40]}")
-    return f"{ALONE}{tag}" if bare else tag
+        raise InputError(f"{place}: the tag {tag[:40]!r} {NO_TAG} {SINGLE}{tag[:40]}")
+    return f"{SINGLE}{tag}" if bare else tag
 
 
 USUAL_KEYS = ("words", "tokens")
-TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # of what a tagger learns from
+TAGGED_FILES = (".conll", ".conllu", ".bio", ".bio2", ".iob", ".iob2")  # training data for taggers
 
 
 def words_in(line: str, place: str) -> CutText:
-    """Read the words of a line: a JSON array of strings, or else what spaces separate."""
-    values = _json(line)
-    return _checked(values if isinstance(values, list) else line.split(), place)
+    """Read the words of a line: a JSON array of strings, or words separated by spaces."""
+    words = _words_of_line(line, ())
+    return _cut_text(line.split() if words is None else words, place)
 
 
 def has_word_lists(path: Path, key: str | None) -> bool:
-    """True for a file of tagged words, and if the first line of a .jsonl file is or holds an array of words."""
+    """Return True for a file of tagged words, and for a .jsonl file whose first line is or has an array of words."""
     if ending_of(path) != ".jsonl":
         return ending_of(path) in TAGGED_FILES
-    values = _json(next(iter(read_lines(path)), ""))
-    return isinstance(values, list) or (isinstance(values, dict) and isinstance(_words(values, key), list))
+    return _words_of_line(next(read_lines(path), ""), [key] if key else USUAL_KEYS) is not None
 
 
 def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
-    """Yield the words of each line of a .jsonl file, or sentence of tagged words, each as a row of one `CutText`."""
+    """Yield the words of each line of a .jsonl file, or of each tagged sentence, as a row of one `CutText`."""
     if ending_of(path) in TAGGED_FILES:
         tagged = read_tagged(CorpusConfig(source=str(path.absolute())), DataConfig())
         yield from (TableRow(sentence.line, (CutText(sentence.words),)) for sentence in tagged)
         return
+    keys = [key] if key else USUAL_KEYS
     for number, line in enumerate(read_lines(path), start=1):
-        values = _json(line)
-        words = _words(values, key) if isinstance(values, dict) else values
-        place = f"{path}, line {number}"
-        if not isinstance(words, list):
-            keys = f"{key!r}" if key else " or ".join(map(repr, USUAL_KEYS))
+        words, place = _words_of_line(line, keys), f"{path}, line {number}"
+        if words is None:
             raise InputError(
-                f"{place}: there is no list of words, although the first line has one; each line is an array of "
-                f"words, or an object with an array under {keys} (--source-field names another key)"
+                f"{place}: a list of words is missing, but the first line has one; each line is an array of words, or "
+                f"an object with an array under {' or '.join(map(repr, keys))} (--source-field sets another key)"
             )
-        yield TableRow(number, (_checked(words, place),))
+        yield TableRow(number, (_cut_text(words, place),))
 
 
-def _json(line: str) -> object:
+def _words_of_line(line: str, keys: Sequence[str]) -> list[object] | None:
+    """Return the array that a line of JSON is, or that it has under the first of some keys; None otherwise."""
     try:
-        return json.loads(line)
+        values = json.loads(line)
     except (ValueError, RecursionError):
         return None
+    if isinstance(values, dict):
+        values = next((values[name] for name in keys if name in values), None)
+    return values if isinstance(values, list) else None
 
 
-def _words(values: dict[str, object], key: str | None) -> object:
-    return next((values[name] for name in ([key] if key else USUAL_KEYS) if name in values), None)
-
-
-def _checked(words: list[object] | list[str], place: str) -> CutText:
+def _cut_text(words: list[object] | list[str], place: str) -> CutText:
     try:
         return CutText(words)
     except InputError as error:

@@ -1,7 +1,7 @@
 """Record or edit the tensors of a model's forward pass with PyTorch hooks at named taps.
 
-The hooks exist only inside `recording`; outside of it the model runs unchanged. Attention heads are switched off by
-edits (`switched_off`).
+The hooks exist only inside `recording`; outside it, the model runs unchanged. Attention heads are switched off by edits
+(`switched_off`).
 
 B batch, H heads, T queries, S keys.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from heedful.errors import InputError
 from heedful.inspector.capture.taps import KERNEL, taps
 from heedful.nn.attention import MASKED_SCORE, Attention, mix, scaled_scores, softmax
 from heedful.nn.dropout import dropout
+from heedful.wording import counted
 
 Edit = Callable[[Tensor], Tensor]  # of a tensor with the batch dimension first
 
@@ -32,11 +33,11 @@ WILD = set("*?[")  # characters that turn the name of a tap into a pattern
 def recording(
     model: Model, keep: str | Collection[str] = (), edits: Mapping[str, Edit] | None = None
 ) -> Iterator[dict[str, Tensor]]:
-    """Context manager that records and edits tensors of a model's forward passes at named taps.
+    """Context manager that records and edits the tensors of a model's forward passes at named taps.
 
     Attention whose inner tensors are recorded or edited runs with the plain formula instead of a fused kernel. The
-    model is restored at the end, also after an exception. Inside another recording, both hold: the edits of the outer
-    one come first.
+    model is restored at the end, also after an exception. Recordings can be nested: the edits of the outer one are
+    applied first.
 
     Args:
         model: any of heedful's models, in evaluation mode.
@@ -44,11 +45,8 @@ def recording(
         edits: name or pattern of taps -> function that replaces the tensor.
 
     Yields:
-        The recorded tensors by name, (B, ...), from the last forward pass. What a recurrent model computes one step
-        after another is joined, so that recording is for one pass.
-
-    Raises:
-        InputError: the model has no such tap.
+        The recorded tensors by name, (B, ...), from the last forward pass. The steps of a recurrent model are
+        concatenated, so record a single pass.
     """
     model_taps = taps(model)
     names = set(matching(keep, model_taps))
@@ -60,6 +58,7 @@ def recording(
         x = view.batched(x)
         x = edited[name](x) if name in edited else x
         if name in names:
+            # A recurrent decoder calls a module once for each token; its tensors are joined to one.
             if view.joined is not None and name in tensors:
                 tensors[name] = torch.cat([tensors[name], x.detach()], view.joined)
             else:
@@ -73,6 +72,7 @@ def recording(
         return passing(name, output)
 
     inside: dict[Attention, dict[str, str]] = {}
+    # Each change of the model registers its removal at once, so that none is left after an exception.
     with ExitStack() as undo:
         for name, tap in model_taps.items():
             if name not in names and name not in edited:
@@ -84,7 +84,7 @@ def recording(
             else:
                 undo.callback(tap.module.register_forward_hook(partial(after, name)).remove)
 
-        # No module computes scores or weights by itself: the kernel of the attention is replaced.
+        # Scores and weights are not outputs of a module, so the attention kernel is replaced.
         for attention, places in inside.items():
             undo.callback(setattr, attention, "attention_fn", attention.attention_fn)
             outer = attention.attention_fn if isinstance(attention.attention_fn, WatchedKernel) else None
@@ -93,30 +93,31 @@ def recording(
 
 
 def matching(patterns: str | Collection[str], names: Iterable[str]) -> list[str]:
-    """Names of taps or tensors that match a pattern such as "dec.*.cross.attn", or one of several."""
+    """Return the names of taps or tensors that match a pattern such as "dec.*.cross.attn", or one of several."""
     matches = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         fitting = [name for name in names if fnmatchcase(name, pattern)]
         if not fitting:
-            raise InputError(f"there is no tensor {pattern}; there are {', '.join(names)}")
+            raise InputError(f"the tensor {pattern} does not exist; choose one of {', '.join(names)}")
         matches += fitting
     return matches
 
 
 @dataclass(frozen=True)
 class WatchedKernel:
-    """Attention kernel (formula 1 of Vaswani et al. 2017) that sends its inner tensors through a function by name."""
+    """Attention kernel (formula 1 of Vaswani et al. 2017) that passes its inner tensors, by name, to a function."""
 
-    names: Mapping[str, str]  # of the taps by place, such as "score"
-    passing: Callable[[str, Tensor], Tensor]  # name of the tap, tensor -> the tensor to compute with
-    outer: "WatchedKernel | None"  # the kernel of a recording around this one, whose function comes first
+    names: Mapping[str, str]  # names of the taps by place, such as "score"
+    passing: Callable[[str, Tensor], Tensor]  # name of the tap, tensor -> the tensor to use
+    outer: "WatchedKernel | None"  # the kernel of the outer recording, whose function is applied first
 
     def at(self, place: str, x: Tensor) -> Tensor:
+        # This kernel replaces that of an outer `recording`, so it calls the outer function as well.
         x = self.outer.at(place, x) if self.outer else x
         return self.passing(self.names[place], x) if place in self.names else x
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, p: float) -> Tensor:
-        """Attend as `heedful.nn.attention.attend` does, with the tensors that the functions return."""
+        """Compute attention as `heedful.nn.attention.attend` does, with the tensors that the functions return."""
         scores = self.at("score", scaled_scores(self.at("q", q), self.at("k", k)))
         weights = self.at("attn", softmax(scores + self.at("bias", bias)))
         return self.at("z", mix(dropout(weights, p), self.at("v", v)))
@@ -129,9 +130,6 @@ class Head:
     Attributes:
         block: name of the attention sublayer, as in the names of taps, such as "dec.1.cross".
         number: index of the head in the sublayer, from 0.
-
-    Raises:
-        InputError: the block is a pattern such as "dec.*.cross", which names several sublayers.
     """
 
     block: str
@@ -140,8 +138,8 @@ class Head:
     def __post_init__(self) -> None:
         if WILD & set(self.block):
             raise InputError(
-                f'"{self.block}" is a pattern of blocks, and a head stands in one; name it, such as dec.1.cross: '
-                "several heads are given one by one"
+                f'"{self.block}" is a pattern, but a head belongs to a single block; give that block, such as '
+                "dec.1.cross, and list several heads one by one"
             )
 
 
@@ -156,11 +154,11 @@ def heads(model: Model) -> list[Head]:
 
 
 def zeroed(number: int) -> Edit:
-    """Edit that sets the values of one attention head to zero in a tensor (B, H, ...)."""
+    """Return an edit that sets one attention head to zero in a tensor (B, H, ...)."""
 
     def edit(x: Tensor) -> Tensor:
         if not 0 <= number < x.size(1):
-            raise InputError(f"head {number}: the block has {x.size(1)}, counted from 0")
+            raise InputError(f"head {number}: the block has {counted(x.size(1), 'heads')}, counted from 0")
         x = x.clone()
         x[:, number] = 0
         return x
@@ -169,12 +167,14 @@ def zeroed(number: int) -> Edit:
 
 
 def mask_alone(number: int) -> Edit:
-    """Edit that keeps only the attention mask in one head of an attention bias (B H T S), without position biases.
+    """Return an edit that keeps only the mask in one head of an attention bias (B H T S), without position biases.
 
-    A bias (B 1 T S), which all heads share, holds no position biases.
+    A bias (B 1 T S) that all heads share does not contain position biases.
     """
 
     def edit(bias: Tensor) -> Tensor:
+        # Position biases such as ALiBi add to the mask, so a masked key has a value near MASKED_SCORE. A bias that all
+        # heads share has only one index.
         bias, head = bias.clone(), min(number, bias.size(1) - 1)
         bias[:, head] = torch.zeros_like(bias[:, head]).masked_fill(bias[:, head] < MASKED_SCORE / 2, MASKED_SCORE)
         return bias
@@ -182,38 +182,29 @@ def mask_alone(number: int) -> Edit:
     return edit
 
 
-# Way of switching a head off -> the tensors of its sublayer to edit, and the edit for the number of a head.
+# For each way to switch off a head: the tensors of its sublayer to edit, and the edit for a head number.
 WAYS: dict[str, dict[str, Callable[[int], Edit]]] = {
     "silent": {"z": zeroed},  # its output is zero
-    "even": {"score": zeroed, "bias": mask_alone},  # equal weights on all keys that the mask leaves visible
+    "even": {"score": zeroed, "bias": mask_alone},  # equal weights on all visible keys
 }
 
 
 def switched_off(off: Iterable[Head], way: str = "silent") -> dict[str, Edit]:
-    """Edits for `recording` that switch off attention heads.
+    """Return the edits for `recording` that switch off attention heads.
 
     Args:
         off: the attention heads.
-        way: one of `WAYS`: "silent" for no output, "even" for uniform attention.
-
-    Raises:
-        InputError: `way` is not in `WAYS`.
+        way: one of `WAYS`: "silent" for zero output, "even" for uniform attention.
     """
     if way not in WAYS:
-        raise InputError(f"heads are switched off in one of these ways: {', '.join(WAYS)}; not {way}")
+        raise InputError(f'unknown way "{way}" to switch off heads; choose one of {", ".join(WAYS)}')
     edits: dict[str, list[Edit]] = defaultdict(list)
     for head in off:
         for place, edit_of in WAYS[way].items():
             edits[f"{head.block}.{place}"].append(edit_of(head.number))
-    return {name: in_turn(of_heads) for name, of_heads in edits.items()}
 
+    def applied(x: Tensor, edit: Edit) -> Tensor:
+        return edit(x)
 
-def in_turn(edits: Iterable[Edit]) -> Edit:
-    """One edit that makes several edits of a tensor, one after another."""
-
-    def edit(x: Tensor) -> Tensor:
-        for each in edits:
-            x = each(x)
-        return x
-
-    return edit
+    # Several heads of a sublayer: one edit of its tensor, which applies theirs in turn.
+    return {name: partial(reduce, applied, of_heads) for name, of_heads in edits.items()}

@@ -6,10 +6,8 @@ T frames, M mel bands, Q queries.
 
 import base64
 import unicodedata
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from torch import Tensor
 from heedful.architectures.model import DecodingState, SourceToTarget, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
-from heedful.media.images import pillow
+from heedful.media.images import png
 from heedful.media.log_mel import hertz, log_mel, mel
 from heedful.media.modality import AudioClips, Images, Modality, Videos
 from heedful.predictors.captioner import Captioner
@@ -36,16 +34,16 @@ CLASS = "<class>"  # label of the class token
 # Prefixes of the Unicode names of letters in scripts without spaces between words.
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
-Input = str | bytes | Path | np.ndarray  # a text; an image or audio as the bytes of a file, its path, or an array
+Input = str | bytes | Path | np.ndarray  # a text; or an image or audio as the bytes of a file, its path, or an array
 Writer = Translator | Captioner | Transcriber  # a predictor that reads a source and writes tokens
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Token ids of a text with labels for pieces and words; in scripts without spaces each piece is a word."""
+    """Token ids with labels for pieces and words; in scripts without spaces each piece is a word."""
 
     ids: list[int]
-    labels: list[str]  # one for each piece
+    labels: list[str]  # of pieces
     words: list[str]
     word_of_piece: list[int]  # index into words
 
@@ -61,7 +59,7 @@ class Pieces:
         words: list[list[int]] = []
         numbers = tokenizer.word_of_piece(ids)
         for i, number, before in zip(ids, numbers, [None, *numbers], strict=False):
-            # Scripts such as Chinese and Thai have no spaces, so that each of their pieces begins a word.
+            # In scripts without spaces, such as Chinese and Thai, each piece begins a word.
             letter = unicodedata.name(tokenizer.decode([i])[:1] or " ", "")
             if number != before or letter.startswith(UNSPACED):
                 words.append([])
@@ -74,36 +72,18 @@ class Pieces:
         )
 
 
-class MediaInput(ABC):
-    """Image, audio or video as the model reads it: labels of the positions in the encoder, and its form for a page."""
-
-    @property
-    @abstractmethod
-    def labels(self) -> list[str]:
-        """Label of each position of the encoder."""
-
-    @property
-    @abstractmethod
-    def places(self) -> Float32[np.ndarray, "S P"]:
-        """Place of each position of the encoder: row and column in patches, or seconds; NaN for a class token."""
-
-    @abstractmethod
-    def described(self) -> dict[str, Any]:
-        """JSON values for the page; "kind" distinguishes images and audio."""
-
-
 @dataclass(frozen=True)
-class PictureInput(MediaInput):
-    """Image at the size at which a model reads it, and the patches into which the model cuts it."""
+class ImageInput:
+    """Image at the size that a model reads, and its grid of patches."""
 
     pixels: UInt8[np.ndarray, "H W C"]
     grid: tuple[int, int]  # rows and columns of patches
     before: int  # positions of the encoder before the patches: 1 for a class token, or 0
-    frames: int = 1  # frames of a video, one below the other
+    frames: int = 1  # frames of a video, stacked vertically
 
     @property
     def labels(self) -> list[str]:
-        """Row and column of each patch, from 1, such as "2,7"; and the class token."""
+        """Row and column of each patch, from 1, such as "2,7", after the class token."""
         rows, columns = self.grid
         patches = [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
         return [CLASS] * self.before + patches
@@ -112,58 +92,56 @@ class PictureInput(MediaInput):
     def places(self) -> Float32[np.ndarray, "S 2"]:
         """Row and column of each patch in its frame, in patches; NaN for a class token."""
         rows, columns = self.grid
+        # Frames are stacked to one tall image, but a place counts within its frame.
         patches = np.mgrid[: rows // self.frames, :columns].reshape(2, -1).T
         token = np.full((self.before, 2), np.nan)
         return np.concatenate([token, np.tile(patches, (self.frames, 1))]).astype(np.float32)
 
-    def laid(self, weights: Float32[np.ndarray, "Q S"]) -> Float32[np.ndarray, "Q R P"]:
-        """Lay the weights of Q queries on the patches, R rows of P; those of a class token are left out."""
+    def on_patches(self, weights: Float32[np.ndarray, "Q S"]) -> Float32[np.ndarray, "Q R P"]:
+        """Arrange the weights of Q queries in the grid of patches, R rows of P, without those of a class token."""
         return weights[:, self.before :].reshape(-1, *self.grid)
 
     def shares(self, box: Sequence[int | float]) -> Float32[np.ndarray, " S"]:
-        """Share of the area of each patch that is inside a box (left, top, right, bottom); 0 for a class token.
+        """Return the share of each patch's area inside a box (left, top, right, bottom); 0 for a class token.
 
-        The box is in pixels of the image as the model reads it; right and bottom are the first pixels outside.
+        The box is in pixels of the resized image; right and bottom are the first pixels outside.
         """
         left, top, right, bottom = box
         height, width, _ = self.pixels.shape
         rows, columns = self.grid
+        # The share of a patch in a rectangle is the share of its rows times that of its columns: (R,), (P,) -> (R, P).
         shares = np.outer(overlaps(top, bottom, rows, height / rows), overlaps(left, right, columns, width / columns))
         return np.concatenate([np.zeros(self.before), shares.ravel()]).astype(np.float32)
 
     def described(self) -> dict[str, Any]:
-        height, width, channels = self.pixels.shape
+        """Return JSON values for the page; "kind" distinguishes images and audio."""
+        height, width, _ = self.pixels.shape
         rows, columns = self.grid
-        png = BytesIO()
-        pillow().fromarray(self.pixels[:, :, 0] if channels == 1 else self.pixels).save(png, "PNG")
         return {
-            "kind": "picture",
+            "kind": "image",
             "height": height,
             "width": width,
             "rows": rows,
             "columns": columns,
             "before": self.before,
-            "png": base64.b64encode(png.getvalue()).decode(),
+            "png": base64.b64encode(png(self.pixels)).decode(),
         }
 
 
 def overlaps(begin: int | float, end: int | float, count: int, step: float) -> np.ndarray:
-    """Share of each of `count` intervals of length `step`, from 0, that lies between `begin` and `end`."""
+    """Return the share of each of `count` intervals of length `step`, from 0, that lies between `begin` and `end`."""
     starts = np.arange(count) * step
     return np.clip(np.minimum(end, starts + step) - np.maximum(begin, starts), 0, None) / step
 
 
 @dataclass(frozen=True)
-class SoundInput(MediaInput):
-    """Log-mel spectrum of audio, and the frames that a model makes of it.
-
-    A model that reads samples does not read the spectrum, but a page draws it all the same.
-    """
+class AudioInput:
+    """Log-mel spectrum of audio, and the frames of the encoder; drawn also for a model that reads samples."""
 
     spectrum: Float32[np.ndarray, "T M"]
-    bands: list[float]  # middle of each mel band, in Hz
+    bands: list[float]  # centre of each mel band, in Hz
     hop: float  # seconds from one row of the spectrum to the next
-    stride: int  # rows for each position of the encoder
+    stride: int  # rows per encoder position
     positions: int
 
     @property
@@ -180,11 +158,11 @@ class SoundInput(MediaInput):
 
     def described(self) -> dict[str, Any]:
         frames, mels = self.spectrum.shape
-        # One byte a value is enough for a drawing.
+        # One byte per value is enough for a drawing.
         low, high = float(self.spectrum.min()), float(self.spectrum.max())
         shades = np.rint((self.spectrum - low) / ((high - low) or 1.0) * 255).astype(np.uint8)
         return {
-            "kind": "sound",
+            "kind": "audio",
             "frames": frames,
             "mels": mels,
             "hop": self.hop,
@@ -194,49 +172,54 @@ class SoundInput(MediaInput):
         }
 
 
-def media_input(medium: Modality, values: np.ndarray) -> MediaInput:
-    """What the inspector shows of decoded pixels, samples or frames."""
-    match medium:
+# Both have `labels` and `places` of the positions of the encoder, and `described()`, JSON values for the page.
+MediaInput = ImageInput | AudioInput
+
+
+def media_input(modality: Modality, values: np.ndarray) -> MediaInput:
+    """Return what the inspector shows of decoded pixels, samples or frames."""
+    match modality:
         case Videos(config=config):
-            # The first frame of each tubelet, one below the other: tubelets become patches of one tall image.
-            frames = values[:: medium.video.tubelet]
+            # The first frame of each tubelet, stacked vertically: tubelets become patches of one tall image.
+            frames = values[:: modality.video.tubelet]
             rows, columns = config.grid
             grid = len(frames) * rows, columns
-            return PictureInput(np.concatenate(frames), grid, int(config.class_token), frames=len(frames))
+            return ImageInput(np.concatenate(frames), grid, int(config.class_token), frames=len(frames))
         case Images(config=config):
-            return PictureInput(values, config.grid, config.tokens - config.grid[0] * config.grid[1])
+            return ImageInput(values, config.grid, config.tokens - config.grid[0] * config.grid[1])
         case AudioClips(config=config):
+            # Band m rises from edge m to edge m + 1 and falls to edge m + 2 (`mel_bands`), so edge m + 1 is its centre.
             edges = hertz(torch.linspace(0, float(mel(torch.tensor(config.rate / 2))), config.mels + 2))
-            return SoundInput(
+            return AudioInput(
                 spectrum=log_mel(torch.tensor(values), config).numpy(),
                 bands=edges[1:-1].tolist(),
                 hop=config.hop / config.rate,
                 stride=config.stride,
-                positions=medium.tokens(values),
+                positions=modality.tokens(values),
             )
-    raise TypeError(f"the inspector shows no {type(medium).__name__}")
+    raise TypeError(f"the inspector does not support {type(modality).__name__}")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Source of a forward pass: the text, image or audio that the model reads, without padding."""
+    """Source of a forward pass: a text, an image or audio, without padding."""
 
     inputs: Shaped[Tensor, "B N *F"]
     padding_mask: Bool[Tensor, "B N"]
-    read: Pieces  # labels of the positions that the input layer makes of the inputs
+    read: Pieces  # labels of the positions after the input layer
     media: MediaInput | None = None
 
 
 @dataclass(frozen=True)
 class Writing:
-    """Start of a search by an encoder-decoder: the source, the settings, and the tokens that the output begins with."""
+    """Start of a search by an encoder-decoder: the source, the settings, and the first tokens of the output."""
 
     model: SourceToTarget
     tokenizer: Tokenizer  # of the output
     config: DecodeConfig
     source: Source
-    limit: int  # the most tokens that a search writes, <eos> counted
-    longest: int  # an output that the user gives has fewer tokens than this, without <eos>
+    limit: int  # maximum number of tokens of a search, <eos> included
+    longest: int  # a given output has fewer tokens than this, without <eos>
     rules: SpeechRules | None = None  # for the tokens of a transcript
     prompt: tuple[int, ...] = ()  # tokens after <bos> that the decoder reads before it writes, such as a language
 
@@ -254,7 +237,7 @@ class Writing:
 
 
 def writing(subject: Any, value: Input) -> Writing:
-    """Prepare what a translator, captioner or transcriber reads and writes."""
+    """Prepare the source and the search of a translator, captioner or transcriber."""
     match subject:
         case Translator():
             tokenizers = subject.tokenizers
@@ -270,43 +253,44 @@ def writing(subject: Any, value: Input) -> Writing:
             return Writing(subject.model, subject.tokenizers.target, subject.config, source, limit, limit + 1)
         case Transcriber():
             return transcript_writing(subject, media_source(subject, value))
-    raise InputError(f"a {type(subject).__name__} writes nothing about a source, such as {described(value)}")
+    raise InputError(f"a {type(subject).__name__} does not generate text from a source, such as {described(value)}")
 
 
 @torch.no_grad()
 def transcript_writing(subject: Transcriber, source: Source) -> Writing:
-    """Prepare a transcript without time stamps; the language is detected if the settings name none."""
+    """Prepare a transcript without timestamps; the language is detected unless the settings give one."""
     model, tokens, settings = subject.model, subject.tokens, subject.settings
     rules = SpeechRules.of(tokens, settings.transcribe, range(0), len(subject.tokenizer)).to(subject.device)
     codes, spoken = settings.transcribe.languages, []
     if codes:
         with evaluating(model):
             state = SpeechState(model.start(source.inputs, source.padding_mask), rules)
+            # The first token after <bos> is the language (Radford et al. 2022, section 2.3).
             logits = state.prompt()[0, [tokens.languages[code] for code in codes]]
         language = settings.transcribe.language or codes[int(logits.argmax())]
         spoken = [tokens.languages[language], tokens.transcribe]
     prompt = tuple(token for token in (*spoken, tokens.without_times) if token is not None)
     limit = len(source.read.ids) + settings.decode.extra
     if (room := model.max_target_positions()) is not None:
+        # <bos> and the prompt take positions of the decoder as well.
         limit = min(limit, room - 1 - len(prompt))
     return Writing(model, subject.tokenizer, settings.decode, source, limit, limit + 1, rules, prompt)
 
 
 def media_source(subject: Any, value: Input) -> Source:
-    """Prepare what a predictor of images, audio or videos reads."""
     (inputs, padding_mask), values = subject.reader.model_inputs(value)
-    media = media_input(subject.reader.medium, values)
+    media = media_input(subject.reader.modality, values)
     return Source(inputs, padding_mask, Pieces.numbered(media.labels), media)
 
 
 def as_text(value: Input) -> str:
-    """Refuse a file where the model reads text."""
+    """Reject a file for a text model."""
     if not isinstance(value, str):
-        raise InputError("the model reads text, and no file; give a text")
+        raise InputError("the model reads text, not files; give a text")
     return value
 
 
-def check_length(ids: list[int], limit: int, what: str = "a text") -> None:
-    """Refuse token ids that do not fit into the model together with <eos>; `what` names the text in the message."""
+def check_length(ids: list[int], limit: int, name: str = "the text") -> None:
+    """Reject token ids that do not fit into the model together with <eos>."""
     if len(ids) >= limit:
-        raise InputError(f"{what} of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
+        raise InputError(f"{name} has {len(ids)} tokens, but the model takes at most {limit - 1}; give one sentence")

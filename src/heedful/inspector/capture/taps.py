@@ -12,15 +12,15 @@ A recurrent model has instead
     enc.0.in enc.0.hidden                    the input of a layer; its hidden states
     enc.0.input_gate .forget_gate ...        gates of an LSTM; of a GRU .reset_gate .update_gate
     dec.0.start                              the first state: hidden, and the memory cell of an LSTM
-    dec.1.cross.attn                         attention weights, where a decoder has attention: one head
-    enc.out dec.out                          what the stack gives out
+    dec.1.cross.attn                         attention weights, if a decoder has attention: one head
+    enc.out dec.out                          the output of the stack
 
 and a convolutional model
 
     src.in                                   embeddings with positions
     enc.0.hidden                             the outputs of a layer's gated linear units
     dec.0.cross.attn                         attention weights of each decoder layer: one head
-    enc.out dec.out                          what the stack gives out
+    enc.out dec.out                          the output of the stack
 
 A decoder is `dec`, its input `tgt`, and its cross-attention to `src` is `dec.0.cross`. Layers count from 0, as in the
 model's module list. `src.tok` includes segment embeddings. Beam search, which feeds one token at a time, does not pass
@@ -55,24 +55,25 @@ SUBLAYERS = {
 
 
 class View(NamedTuple):
-    """Form in which a module passes a tensor on."""
+    """Layout of a tensor inside a module."""
 
-    batched: Callable[[Tensor], Tensor]  # gives the tensor a batch dimension, or puts it where it belongs
-    plain: Callable[[Tensor], Tensor]  # back to the form of the module
-    joined: int | None  # dimension along which several calls, one for each step, are joined; None: there is one call
+    batched: Callable[[Tensor], Tensor]  # to a tensor with the batch dimension first
+    plain: Callable[[Tensor], Tensor]  # back to the layout of the module
+    joined: int | None  # dimension along which several calls, one per step, are concatenated; None: a single call
 
 
 WHOLE = View(lambda x: x, lambda x: x, None)
-PACKED = View(lambda x: x[None], lambda x: x[0], 1)  # the tokens of one row, all at once or one at each step
+PACKED = View(lambda x: x[None], lambda x: x[0], 1)  # the tokens of one row, in one call or one per call
+# (B, T, S) -> (B, 1, T, S), the layout of attention with heads; (M, 1, B, D) -> (B, M, D), for a state of M vectors.
 ONE_HEAD = View(lambda x: x[:, None], lambda x: x[:, 0], 2)
-STATE = View(lambda x: x[:, 0].transpose(0, 1), lambda x: x.transpose(0, 1)[:, None], None)  # of one direction
+STATE = View(lambda x: x[:, 0].transpose(0, 1), lambda x: x.transpose(0, 1)[:, None], None)  # for one direction
 
 
 class Axis(NamedTuple):
     """Named dimension of a recorded tensor, such as "head" or "key".
 
     `line` names the tokens that label the positions, such as "src.read" or "tgt.said" (attributes of `TokenLine`);
-    None: the positions have only numbers.
+    None: the positions are numbered.
     """
 
     name: str
@@ -83,14 +84,14 @@ class Axis(NamedTuple):
 class Tap:
     """Place in a model where a tensor of the forward pass can be recorded or edited."""
 
-    module: nn.Module  # whose input or output the tensor is, or the attention whose kernel computes it
+    module: nn.Module  # the module whose input or output it is, or the attention whose kernel computes it
     place: str  # "input", "output" or a name in `KERNEL`
     axes: tuple[Axis, ...]  # dimensions of the tensor, without the batch dimension
     view: View = WHOLE
 
 
 def taps(model: Model) -> dict[str, Tap]:
-    """All taps of a model by name, in the order in which the forward pass computes the tensors."""
+    """Return all taps of a model by name, in the order in which the forward pass computes the tensors."""
     all_taps: dict[str, Tap] = {}
     for stack in model.named_stacks():
         all_taps.update(_of_stack(stack))
@@ -99,7 +100,7 @@ def taps(model: Model) -> dict[str, Tap]:
     for stack in model.convolutional_stacks():
         all_taps.update(_of_convolutional_stack(stack))
 
-    # Models without stacks, such as word2vec, have their embeddings and logits all the same.
+    # Models without stacks, such as word2vec, still have embeddings and logits.
     for line in model.lines:
         table = model.embedding_of(line)
         if f"{line}.tok" not in all_taps and isinstance(table, nn.Module):
@@ -117,6 +118,7 @@ def _axes(names: tuple[str, ...], lines: dict[str, str]) -> tuple[Axis, ...]:
 def _of_stack(side: NamedStack) -> Iterator[tuple[str, Tap]]:
     stack, sequence = side.stack, side.sequence
     own = f"{sequence}.read"
+    # A cross-attention query belongs to the token that its position predicts, and has that token's label.
     lines = {
         "self": {"token": own, "query": own, "key": own},
         "cross": {"token": own, "query": f"{sequence}.said", "key": "src.read"},
@@ -129,9 +131,19 @@ def _of_stack(side: NamedStack) -> Iterator[tuple[str, Tap]]:
     for number, block in enumerate(stack.blocks):
         parts = dict(block.named_children())
         for short, (sublayer, residual) in SUBLAYERS.items():
-            if sublayer in parts:
-                name = f"{side.name}.{number}.{short}"
-                yield from _of_sublayer(name, parts[sublayer], parts[residual], lines[short])
+            if sublayer not in parts:
+                continue
+            name, module, line = f"{side.name}.{number}.{short}", parts[sublayer], lines[short]
+            yield f"{name}.in", Tap(parts[residual], "input", stream)
+            yield f"{name}.norm", Tap(parts[residual].get_submodule("norm"), "output", stream)
+            if isinstance(module, Attention):
+                yield from (
+                    (f"{name}.{place}", Tap(module, place, _axes(axes, line))) for place, axes in KERNEL.items()
+                )
+            else:
+                yield f"{name}.h", Tap(module.get_submodule("down"), "input", _axes(("token", "d_ff"), line))
+            yield f"{name}.out", Tap(module, "output", stream)
+            yield f"{name}.resid", Tap(parts[residual], "output", stream)
     yield f"{side.name}.norm", Tap(stack.norm, "output", stream)
 
 
@@ -162,17 +174,3 @@ def _of_convolutional_stack(side: NamedConvolutionalStack) -> Iterator[tuple[str
         lines = {"query": f"{side.sequence}.said", "key": "src.read"}
         yield f"{side.name}.{number}.cross.attn", Tap(alignment, "output", _axes(KERNEL["attn"], lines), ONE_HEAD)
     yield f"{side.name}.out", Tap(side.stack.leave, "output", stream)
-
-
-def _of_sublayer(
-    name: str, sublayer: nn.Module, residual: nn.Module, lines: dict[str, str]
-) -> Iterator[tuple[str, Tap]]:
-    stream = _axes(STREAM, lines)
-    yield f"{name}.in", Tap(residual, "input", stream)
-    yield f"{name}.norm", Tap(residual.get_submodule("norm"), "output", stream)
-    if isinstance(sublayer, Attention):
-        yield from ((f"{name}.{place}", Tap(sublayer, place, _axes(axes, lines))) for place, axes in KERNEL.items())
-    else:
-        yield f"{name}.h", Tap(sublayer.get_submodule("down"), "input", _axes(("token", "d_ff"), lines))
-    yield f"{name}.out", Tap(sublayer, "output", stream)
-    yield f"{name}.resid", Tap(residual, "output", stream)

@@ -19,7 +19,6 @@ from heedful.predictors.translator import Translator
 def translations_without(
     translator: Translator, off: Iterable[Head], sources: Sequence[str], way: str = "silent"
 ) -> list[str]:
-    """Translate sentences with some attention heads switched off."""
     with recording(translator.model, edits=switched_off(off, way)):
         return translator.translate(sources)
 
@@ -34,7 +33,7 @@ def cost(
     whole: Sequence[str] | None = None,
     language: str = "",
 ) -> Comparison:
-    """Compare BLEU with all attention heads and without some, with the interval of a paired bootstrap.
+    """Compare BLEU with all attention heads and without some, with the interval from a paired bootstrap.
 
     Args:
         translator: the translator, with model, tokenizers and search settings.
@@ -42,11 +41,8 @@ def cost(
         sources: source sentences.
         references: reference translations of the sources.
         way: how heads are switched off, one of `WAYS` in `heedful.inspector.capture.recorder`.
-        whole: the model's translations of the sources with all heads, if there are any already.
-        language: language of the references, such as "zh"; selects BLEU's word tokenizer.
-
-    Raises:
-        InputError: there are no sentences, or not as many references as sentences.
+        whole: translations of the sources with all heads, if already computed.
+        language: language of the references, such as "zh"; it selects BLEU's word tokenizer.
     """
     if whole is None:
         whole = translator.translate(sources)
@@ -72,7 +68,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class Choice:
-    """Option that a model chooses from, a word for a gap or a class, with its probabilities."""
+    """One of a model's options, a word for a gap or a class, with its probabilities."""
 
     text: str
     whole: float  # with all heads
@@ -84,23 +80,20 @@ class Effect:
     """Comparison of a model's output on one text with all attention heads and without some."""
 
     answers: list[Answer]  # without the heads
-    pieces: list[str]  # target tokens of the look; empty if the model generates nothing
+    pieces: list[str]  # target tokens of the inspection; empty if the model does not generate
     whole: list[float]  # log P of each target token given the tokens before it, with all heads
     without: list[float]  # the same, without the heads
-    choices: list[list[Choice]]  # for each gap, or for the whole text, the options, likeliest first
+    choices: list[list[Choice]]  # for each gap, or for the whole text, the options, most probable first
 
 
 def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str = "silent") -> Effect:
-    """Compute the effect on a look of switching off some attention heads.
+    """Compute the effect of switching off some attention heads on an inspection.
 
     Args:
-        subject: the predictor that the look is from.
-        inspection: the look; heads that its question switches off are off on both sides of the comparison.
+        subject: the predictor of the inspection.
+        inspection: the inspection; heads that its question switches off are off on both sides of the comparison.
         off: the attention heads to switch off.
         way: how heads are switched off, one of `heedful.inspector.capture.recorder.WAYS`.
-
-    Raises:
-        InputError: the model has no such heads, or `way` is unknown.
     """
     model, question, forward = model_of(subject), inspection.question, inspection.forward
     target = forward.target
@@ -109,28 +102,29 @@ def effect(subject: Any, inspection: Inspection, off: Iterable[Head], way: str =
         whole = log_probs(forward) if target else []
         whole_probabilities = probabilities(subject, forward, question)
 
-    # An edit replaces the earlier one of its tensor, so that heads of one way have to be switched off together.
+    # An edit replaces the earlier one of its tensor, so heads of one way are switched off together.
     same_way = question.off if question.way == way else ()
     with recording(model, edits=edits | switched_off([*same_way, *off], way)):
         answers = ask(subject, question).answers
         without = log_probs(forward) if target else []
         probabilities_without = probabilities(subject, forward, question)
-    choices = list(starmap(likeliest_choices, zip(whole_probabilities, probabilities_without, strict=True)))
+    choices = list(starmap(top_choices, zip(whole_probabilities, probabilities_without, strict=True)))
     return Effect(answers, target.labels if target else [], whole, without, choices)
 
 
-def likeliest_choices(whole: Mapping[str, float], without: Mapping[str, float]) -> list[Choice]:
-    """Options that are among the likeliest with all attention heads or without some, likeliest first."""
-    likely = {
+def top_choices(whole: Mapping[str, float], without: Mapping[str, float]) -> list[Choice]:
+    """Return the most probable options with all attention heads or without some, most probable first."""
+    # The best options of both sides, so that one that gains probability without the heads is listed as well.
+    top = {
         text
         for probabilities in (whole, without)
         for text in sorted(probabilities, key=lambda text: -probabilities[text])[:MAX_OPTIONS]
     }
-    return [Choice(text, whole[text], without[text]) for text in sorted(likely, key=lambda text: -whole[text])]
+    return [Choice(text, whole[text], without[text]) for text in sorted(top, key=lambda text: -whole[text])]
 
 
 def probabilities(subject: Any, forward: ForwardPass, question: Question) -> Sequence[Mapping[str, float]]:
-    """Probabilities of a filler's words for each gap, or of a classifier's classes; empty for other predictors."""
+    """Return the probabilities of a filler's words for each gap, or of a classifier's classes; else an empty list."""
     match subject:
         case Classifier() | MediaClassifier():
             [answer] = subject.ranked_options(question.input, question.target)

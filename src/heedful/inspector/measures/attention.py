@@ -1,4 +1,4 @@
-"""Attention heads and cross-attention: entropy, distance, weight on pieces and words, alignment error, gold boxes.
+"""Measures of attention heads and of cross-attention: entropy, distance, weights by word, alignment error, boxes.
 
 L layers, H heads, T queries or target pieces, S keys or source pieces, P coordinates or pieces, W words.
 """
@@ -10,67 +10,57 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import output, reading
 from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.sources import Input, MediaInput, PictureInput, Pieces, Writer
-from heedful.text.tokenizer import Tokenizer
+from heedful.inspector.capture.sources import ImageInput, Input, MediaInput, Pieces, Writer
 from heedful.wording import counted
 
 Measure = Callable[[Tensor], Tensor]
 
 
-def entropy(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """Mean entropy of the attention weights of a query, in nats: 0 for one key, log S for uniform attention."""
-    return torch.special.entr(weights).sum(-1).mean(-1)
-
-
 def offset(weights: Float[Tensor, "H T S"], distance: int) -> Float[Tensor, " H"]:
-    """Mean attention weight on the key `distance` positions after the query; negative distances look back.
+    """Compute the mean attention weight on the key `distance` positions after the query (before, if negative).
 
-    The mean is over the queries that have such a key; 0 if no query has one.
+    The mean is over the queries that have such a key; 0 if there are none.
     """
+    # (H, T, S) -> the weights of query t on key t + distance, (H, queries with such a key)
     shifted = weights.diagonal(distance, -2, -1)
     return shifted.sum(-1) / max(1, shifted.size(-1))
 
 
-def first(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """Mean attention weight on the first key, which often serves as an attention sink (Xiao et al. 2024)."""
-    return weights[..., 0].mean(-1)
-
-
-def last(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """Mean attention weight on the last key, which is <eos> if the sequence has one."""
-    return weights[..., -1].mean(-1)
-
-
 def distance(weights: Float[Tensor, "H S S"], places: Float[Tensor, "S P"]) -> Float[Tensor, " H"]:
-    """Mean distance from a query to what it attends to, as a share of that of even attention.
+    """Compute the mean distance from a query to its keys, weighted by attention, relative to uniform attention.
 
-    Near 0 for a head that looks at the surroundings of each patch or frame, 1 for one that looks at the whole; in
-    pixels, this is figure 7 of Dosovitskiy et al. 2021. Class tokens count neither as queries nor as keys: their place
-    is NaN. It is 0 where there is one place alone.
+    It is near 0 for a head that attends locally, 1 for one that attends everywhere; in pixels, this is figure 7 of
+    Dosovitskiy et al. 2021. Class tokens, whose place is NaN, are left out. It is 0 if there is a single place.
     """
     real = ~places.isnan().any(-1)
     apart = torch.cdist(places[real], places[real])
     weights = weights[:, real][..., real]
     reached = (weights * apart).sum((-2, -1)) / weights.sum((-2, -1)).clamp(min=torch.finfo(weights.dtype).tiny)
+    # For uniform attention it is the mean of all distances.
     return reached / apart.mean().clamp(min=torch.finfo(apart.dtype).tiny)
 
 
-ANYWHERE: dict[str, Measure] = {"entropy": entropy, "first": first, "last": last}
+# Measures of weights (H T S), one number per head, as means over the queries.
+COMMON: dict[str, Measure] = {
+    "entropy": lambda weights: torch.special.entr(weights).sum(-1).mean(-1),  # nats; log S for uniform attention
+    "first": lambda weights: weights[..., 0].mean(-1),  # often an attention sink (Xiao et al. 2024)
+    "last": lambda weights: weights[..., -1].mean(-1),  # <eos> if the sequence has one
+}
 MEASURES: dict[str, dict[str, Measure]] = {
-    "self": ANYWHERE
+    "self": COMMON
     | {
         "itself": partial(offset, distance=0),
         "previous": partial(offset, distance=-1),
         "following": partial(offset, distance=1),  # 0 under a causal mask
     },
-    "cross": ANYWHERE,
+    "cross": COMMON,
 }
 
 
@@ -81,36 +71,32 @@ class AlignedAttention:
     Row t of `weights` belongs to the prediction of target piece t, and sums to 1.
     """
 
-    layers: list[int]  # from 1; a recurrent decoder has cross-attention in its last layer alone
-    source: Pieces  # or the patches or frames of the source
+    layers: list[int]  # from 1; a recurrent decoder has cross-attention only in its last layer
+    source: Pieces  # tokens, patches or frames
     target: Pieces
     weights: Float[Tensor, "L H T S"]
     media: MediaInput | None = None
 
     def by_word(self) -> Float[Tensor, "L H T2 S2"]:
-        """Cross-attention weights between words: summed over source pieces, averaged over target pieces of a word."""
-        columns, rows = (_membership(pieces).to(self.weights) for pieces in (self.source, self.target))
+        """Return the weights between words: summed over source pieces, averaged over target pieces of a word."""
+        columns, rows = (  # pieces x words: 1 where the piece is part of the word
+            one_hot(torch.tensor(pieces.word_of_piece), len(pieces.words)).to(self.weights)
+            for pieces in (self.source, self.target)
+        )
+        # (words, T) @ (L, H, T, S) @ (S, words) -> (L, H, words, words)
         return (rows / rows.sum(0)).T @ self.weights @ columns
-
-
-def _membership(pieces: Pieces) -> Int[Tensor, "P W"]:
-    """1 for each piece and the word that it is part of."""
-    return one_hot(torch.tensor(pieces.word_of_piece), len(pieces.words))
 
 
 def cross_attention(subject: Writer, source: Input, target: str | None = None) -> AlignedAttention:
     """Record the cross-attention weights of all decoder layers and heads for a translation or caption.
 
-    The decoder reads the whole output in one forward pass (teacher forcing), with the same weights as in
-    generation token by token.
+    The decoder reads the whole output in one forward pass (teacher forcing); the weights are the same as in generation
+    token by token.
 
     Args:
-        subject: The translator or captioner.
-        source: One sentence; or for a captioner the bytes of a file, its path, or an array.
-        target: Translation or caption; None: the model's own output.
-
-    Raises:
-        InputError: The source is empty, source or target is too long for the model, or a file cannot be read.
+        subject: the translator or captioner.
+        source: one sentence; or for a captioner, the bytes of a file, its path, or an array.
+        target: translation or caption; None: the model's own output.
     """
     forward = reading(subject, source, target)
     with recording(forward.model, ["dec.*.cross.attn"]) as recorded:
@@ -123,35 +109,35 @@ def cross_attention(subject: Writer, source: Input, target: str | None = None) -
 def view(
     weights: Float[Tensor, "L H T S"], layers: list[int], layer: int | None = None, head: int | None = None
 ) -> tuple[Float[Tensor, "T S"], str]:
-    """Choose the cross-attention matrix of one layer and head, or the mean of a layer, and a title for it."""
+    """Select the cross-attention of one layer and head, or the mean of a layer's heads; return it with a title.
+
+    Without a layer it is the one with the lowest mean entropy.
+    """
     heads = weights.size(1)
     if layer is not None and layer not in layers:
-        there = f"{counted(len(layers), 'layers')}: {', '.join(map(str, layers))}"
-        raise InputError(f"layer {layer}: the decoder has cross-attention in {there}")
+        available = f"{counted(len(layers), 'layers')}: {', '.join(map(str, layers))}"
+        raise InputError(f"layer {layer}: the decoder has cross-attention in {available}")
     if head is not None and not 1 <= head <= heads:
         raise InputError(f"head {head}: the decoder has {counted(heads, 'heads')}, counted from 1")
-    place = sharpest(weights) if layer is None else layers.index(layer)
+    entropy = torch.special.entr(weights).sum(-1).mean((1, 2))
+    place = int(entropy.argmin()) if layer is None else layers.index(layer)
     name = f"Cross-attention, layer {layers[place]}"
     if head is None:
         return weights[place].mean(0), f"{name}, mean of {counted(heads, 'heads')}"
     return weights[place, head - 1], f"{name}, head {head}"
 
 
-def sharpest(weights: Float[Tensor, "L H T S"]) -> int:
-    """Index of the layer, from 0, whose attention has the lowest mean entropy over heads and targets."""
-    return int(torch.special.entr(weights).sum(-1).mean((1, 2)).argmin())
-
-
 def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[int, int]]) -> Float[Tensor, "L H"]:
-    """Alignment error rate of each attention head against a gold word alignment (Och & Ney 2003).
+    """Compute the alignment error rate of each attention head against a gold word alignment (Och & Ney 2003).
 
-    Each target word is aligned to the source word with the largest weight. All gold links count as sure links: the rate
-    is 1 - 2 |A & G| / (|A| + |G|) for the links A of a head and G of the gold alignment; 0 is perfect.
+    Each target word is aligned to the source word with the largest weight. All gold links are sure links: the rate is
+    1 - 2 |A & G| / (|A| + |G|) for the links A of a head and G of the gold alignment; 0 is perfect.
     """
     links = torch.zeros(weights.shape[2:], dtype=torch.bool)
     for source, target in gold:
         links[target, source] = True
     targets = torch.arange(len(links))
+    # One link per target word, so that |A| is their number.
     common = links[targets, weights.argmax(-1)].sum(-1)
     return 1 - 2 * common / (len(links) + links.sum())
 
@@ -166,9 +152,8 @@ class BoxMass:
     Attributes:
         word: the word.
         mass: attention weight inside the box for each layer and head, from 0 to 1: the mean over the pieces of the
-            word. A patch that is partly in the box counts with that share of its weight.
-        chance: what even attention over all positions of the encoder would have inside the box; without a class token
-            the share of the image that the box covers.
+            word. A patch that is partly inside contributes that share of its weight.
+        chance: weight of uniform attention inside the box; without a class token, the box's share of the image.
     """
 
     word: str
@@ -176,40 +161,33 @@ class BoxMass:
     chance: float
 
 
-def box_masses(subject: Writer, picture: Input, caption: str, boxes: Sequence[WordBox]) -> list[BoxMass]:
-    """Measure for each word with a box how much of the cross-attention that predicts it lies inside its box.
+def box_masses(subject: Writer, image: Input, caption: str, boxes: Sequence[WordBox]) -> list[BoxMass]:
+    """Measure, for each word with a box, the share of its cross-attention that lies inside the box.
 
-    The decoder is given the caption (teacher forcing). `heedful shapes` writes captions and boxes, under "boxes".
+    The decoder reads the caption (teacher forcing). `heedful shapes` writes captions and boxes, under "boxes".
 
     Args:
         subject: the captioner of images.
-        picture: the bytes of a file, its path, or pixels; of the size at which the model reads images.
+        image: the bytes of a file, its path, or pixels; in the size that the model reads.
         caption: the text about the image.
-        boxes: first character of a word, the character after its last, and the box of the object or None; the words
-            without a box are left out.
-
-    Raises:
-        InputError: the file cannot be read or is not an image, or the caption cannot be written in the model's tokens.
+        boxes: first character of a word, the character after its last, and the box of the object or None; words without
+            a box are left out.
     """
-    attention = cross_attention(subject, picture, caption)
-    if not isinstance(attention.media, PictureInput):
-        raise InputError("boxes are of pictures, and the model reads sound")
+    attention = cross_attention(subject, image, caption)
+    if not isinstance(attention.media, ImageInput):
+        raise InputError("boxes are for images, but the model reads audio")
     # A token covers the characters from the end of the one before it to its own.
-    ends = piece_ends(subject.tokenizers.target, attention.target.ids[:-1], caption)
-    spans = list(pairwise([0, *ends]))
+    tokenizer, ids = subject.tokenizers.target, attention.target.ids[:-1]
+    if (decoded := tokenizer.decode(ids)) != caption:
+        raise InputError(f"the model writes {caption!r} as {decoded!r}, so its words cannot be located")
+    spans = list(pairwise([0, *(len(tokenizer.decode(ids[: count + 1])) for count in range(len(ids)))]))
     masses = []
     for begin, end, box in boxes:
         pieces = [i for i, (first, last) in enumerate(spans) if first < end and begin < last]
         if box is None or not pieces:
             continue
         shares = torch.from_numpy(attention.media.shares(box))
+        # (L, H, pieces, S) @ (S,) -> (L, H, pieces) -> (L, H)
         mass = (attention.weights[:, :, pieces] @ shares).mean(-1)
         masses.append(BoxMass(caption[begin:end], mass, float(shares.mean())))
     return masses
-
-
-def piece_ends(tokenizer: Tokenizer, ids: list[int], text: str) -> list[int]:
-    """Number of characters of a text up to the end of each of its tokens."""
-    if (spelled := tokenizer.decode(ids)) != text:
-        raise InputError(f"the model spells {text!r} as {spelled!r}, so that its words have no place there")
-    return [len(tokenizer.decode(ids[: count + 1])) for count in range(len(ids))]

@@ -1,7 +1,7 @@
 """Log of a beam search: all candidates of each step, why each was kept or dropped, and the path of a reference.
 
-The log is made from the callback of beam search (`heedful.search.beam.Watch`). It is complete: the hypotheses can be
-found again from the log without the model.
+The callback of beam search (`heedful.search.beam.Watch`) writes the log. It is complete: the hypotheses can be rebuilt
+from it without the model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,16 @@ from heedful.architectures.model import DecodingState, evaluating
 from heedful.config.schema import DecodeConfig
 from heedful.errors import InputError
 from heedful.inspector.capture.sources import Input, Writer, Writing, writing
-from heedful.search.beam import Candidates, Live, beam_search
-from heedful.search.hypothesis import PENALTIES, Hypothesis, hypothesis
+from heedful.search.beam import Beam, Candidates, beam_search
+from heedful.search.hypothesis import Hypothesis
+from heedful.search.length_penalty import length_penalty
 from heedful.text.tokenizer import EOS
 
 
 class Fate(StrEnum):
     """Outcome of a candidate in beam search: kept, finished, or the reason why it was dropped."""
 
-    FORCED = "forced"  # part of the given prefix, not searched for
+    FORCED = "forced"  # part of the given prefix
     KEPT = "kept"  # in the beam of the next step
     CUT = "cut"  # the beam is full of better candidates
     FINISHED = "finished"  # ended, and is one of the n best hypotheses
@@ -32,7 +33,7 @@ class Fate(StrEnum):
     FORBIDDEN = "forbidden"  # has probability 0
 
 
-GOING = (Fate.FORCED, Fate.KEPT, Fate.STOPPED)
+IN_BEAM = (Fate.FORCED, Fate.KEPT, Fate.STOPPED)
 ENDED = (Fate.FINISHED, Fate.BEATEN)
 
 
@@ -67,16 +68,17 @@ class BeamLog:
     def hypothesis(self, number: int) -> Hypothesis:
         """Build the hypothesis that ends with a candidate of the beam search."""
         nodes = list(self.path(number))[::-1]
-        return hypothesis([node.token for node in nodes], [node.log_prob for node in nodes], self.config)
+        return Hypothesis.scored([node.token for node in nodes], [node.log_prob for node in nodes], self.config)
 
     def replay(self) -> list[Hypothesis]:
-        """Hypotheses that the beam search found, rebuilt from its log without the model, best first."""
+        """Rebuild the hypotheses of the beam search from its log without the model, best first."""
         finished = [self.hypothesis(number) for number, node in enumerate(self.nodes) if node.fate is Fate.FINISHED]
+        # The sort is stable, so equal scores stay in the order in which they finished, as in the search.
         return sorted(finished, key=lambda h: -h.score)
 
     def threshold(self, step: int) -> float:
-        """Lowest log-probability among the candidates of a step that stayed in the beam; -inf if none did."""
-        return min((n.total for n in self.nodes if n.step == step and n.fate in GOING), default=-torch.inf)
+        """Return the lowest log-probability among the candidates of a step that stayed in the beam; -inf if none."""
+        return min((n.total for n in self.nodes if n.step == step and n.fate in IN_BEAM), default=-torch.inf)
 
 
 def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Sequence[int] = ()) -> BeamLog:
@@ -85,57 +87,73 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
     Args:
         state: decoding state of the model with one row, before the first step.
         limit: maximum number of output tokens.
-        config: settings of the search; beam size 1 finds the output of greedy search.
-        prefix: token ids that the output has to begin with.
+        config: search settings; beam size 1 finds the output of greedy search.
+        prefix: token ids of the required beginning of the output.
     """
-    live = after_prefix(state, prefix, limit, config)
-    nodes = forced_nodes(prefix, live.scores[0, 0].tolist(), config)
+    beam = after_prefix(state, prefix, limit, config)
+    nodes, total = [], 0.0
+    # The prefix is a chain of nodes without alternatives.
+    for step, (token, log_prob) in enumerate(zip(prefix, beam.token_log_probs[0, 0].tolist(), strict=True), start=1):
+        total += log_prob
+        score = total / length_penalty(step, config)
+        parent = step - 2 if nodes else None
+        nodes.append(Node(step, parent, token, log_prob, total, score, rank=0, end=False, fate=Fate.FORCED))
     lanes: list[int | None] = [len(nodes) - 1 if nodes else None]  # the node of each hypothesis in the beam
 
-    def watch(before: Live, candidates: Candidates, after: Live) -> None:
+    def watch(before: Beam, candidates: Candidates, after: Beam) -> None:
         step = before.tokens.size(2)
-        penalty = PENALTIES[config.penalty](step, config.alpha)
+        penalty = length_penalty(step, config)
         survivors: list[int | None] = []
-        columns = (candidates.parents, candidates.tokens, candidates.scores, candidates.totals, candidates.end)
+        columns = (
+            candidates.parents,
+            candidates.tokens,
+            candidates.token_log_probs,
+            candidates.log_probs,
+            candidates.end,
+        )
         rows = zip(*(column[0].tolist() for column in columns), strict=True)
         for rank, (parent, token, log_prob, total, end) in enumerate(rows):
-            if parent >= len(lanes) or before.totals[0, parent] == -torch.inf:
-                continue  # an empty slot of the beam
+            if parent >= len(lanes) or before.log_probs[0, parent] == -torch.inf:
+                continue  # an empty slot in the beam
+            # As in `finish` and `advance`: candidates that end count within the first `beam` ranks, and the best `beam`
+            # of the others continue.
             fate = Fate.FINISHED if rank < config.beam else Fate.OUTRANKED
             if total == -torch.inf:
                 fate = Fate.FORBIDDEN
             elif not end and len(survivors) == config.beam:
                 fate = Fate.CUT
             elif not end:
+                # A beam without sentences ends the search: its last candidates are never extended.
                 fate = Fate.KEPT if after.sentences else Fate.STOPPED
                 survivors.append(len(nodes))
             nodes.append(Node(step, lanes[parent], token, log_prob, total, total / penalty, rank, end, fate))
         lanes[:] = survivors
 
-    hypotheses = beam_search(state, [limit], config, watch, live)[0]
+    hypotheses = beam_search(state, [limit], config, watch, beam)[0]
 
-    # Only the search knows which n of the finished candidates are the best.
+    # The search returns the best n of the finished candidates; the others are beaten.
     log = BeamLog(config, nodes)
     best = [(h.tokens, h.complete) for h in hypotheses]
     for number, node in enumerate(nodes):
         if node.fate is Fate.FINISHED:
-            ended = log.hypothesis(number)
-            if (ended.tokens, ended.complete) not in best:
+            finished = log.hypothesis(number)
+            if (finished.tokens, finished.complete) not in best:
                 nodes[number] = replace(node, fate=Fate.BEATEN)
     return log
 
 
-def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> Live:
-    """Start state of a beam search after a given prefix, of which the decoder has read all but the last token."""
-    log_probs = forced(state, prefix)
-    start = Live.begin(state.begin.cpu(), [limit], config)
+def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> Beam:
+    """Return the start of a beam search after a given prefix, of which the decoder has read all but the last token."""
+    log_probs = teacher_forced_scores(state, prefix)
+    start = Beam.start(state.begin.cpu(), [limit], config)
+    # One sentence with one hypothesis: (1, 1, T), in float64 as in the search.
     scores = torch.tensor([[log_probs]], dtype=torch.float64)
     tokens = torch.cat([start.tokens, torch.tensor([[list(prefix)]], dtype=torch.long)], dim=2)
-    return replace(start, totals=scores.sum(2), scores=scores, tokens=tokens)
+    return replace(start, log_probs=scores.sum(2), token_log_probs=scores, tokens=tokens)
 
 
-def forced(state: DecodingState, tokens: Sequence[int]) -> list[float]:
-    """Log-probability of each given token after the tokens before it; the last token is not fed to the decoder."""
+def teacher_forced_scores(state: DecodingState, tokens: Sequence[int]) -> list[float]:
+    """Compute the log-probability of each token given the earlier ones; the last token is not fed to the decoder."""
     fed, log_probs = state.begin, []
     for token in tokens:
         log_probs.append(float(state.step(fed).float().log_softmax(-1)[0, token]))
@@ -143,30 +161,19 @@ def forced(state: DecodingState, tokens: Sequence[int]) -> list[float]:
     return log_probs
 
 
-def forced_nodes(prefix: Sequence[int], log_probs: Sequence[float], config: DecodeConfig) -> list[Node]:
-    """Log entries for a given prefix of a beam search: one candidate per step."""
-    nodes, total = [], 0.0
-    for step, (token, log_prob) in enumerate(zip(prefix, log_probs, strict=True), start=1):
-        total += log_prob
-        score = total / PENALTIES[config.penalty](step, config.alpha)
-        parent = step - 2 if nodes else None
-        nodes.append(Node(step, parent, token, log_prob, total, score, rank=0, end=False, fate=Fate.FORCED))
-    return nodes
-
-
 @dataclass(frozen=True)
 class ReferencePath:
     """Reference translation followed through a beam search: its score, and the step where the search lost it.
 
-    A search error is a lost reference that the model scores higher than all hypotheses that the search found, so that
-    a larger beam could have found it. Otherwise the search found the reference, the model itself prefers another output
-    (Stahlberg & Byrne 2019), or the reference lacks the given prefix.
+    A search error is a lost reference that the model scores higher than all hypotheses of the search, so that a larger
+    beam could have found it. Otherwise the search found the reference, the model itself prefers another output
+    (Stahlberg & Byrne 2019), or the reference does not begin with the given prefix.
     """
 
     tokens: list[int]  # with <eos>
     log_probs: list[float]  # of each token given the tokens before it
     hypothesis: Hypothesis  # the reference, scored like an output of the search
-    lost: int | None  # first step, from 1, without the reference in the beam; None: it was never lost
+    lost: int | None  # first step, from 1, without the reference in the beam; None: never lost
     search_error: bool
 
 
@@ -177,26 +184,26 @@ def follow_reference(log: BeamLog, state: DecodingState, tokens: list[int], limi
         log: log of the beam search.
         state: decoding state of the model with one row, before the first step.
         tokens: token ids of the reference, with <eos>.
-        limit: the most tokens that the search writes, <eos> counted; no beam finds a longer reference.
+        limit: maximum number of tokens of the search, <eos> included; a longer reference cannot be found.
     """
-    log_probs = forced(state, tokens)
-    reference = hypothesis(tokens, log_probs, log.config)
+    log_probs = teacher_forced_scores(state, tokens)
+    reference = Hypothesis.scored(tokens, log_probs, log.config)
     best = max((h.score for h in log.replay()), default=-torch.inf)
     lost = lost_at(log, tokens)
-    # A reference that lacks the prefix, or is too long, is out of reach of any beam.
+    # Without the prefix, or if it is too long, no beam can find the reference.
     prefix = sum(node.fate is Fate.FORCED for node in log.nodes)
     findable = lost is not None and lost > prefix and len(tokens) <= limit
     return ReferencePath(tokens, log_probs, reference, lost, findable and reference.score > best)
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
-    """First step of a beam search at which no hypothesis begins with these tokens; None if all tokens were kept."""
+    """Return the first step at which no hypothesis of a beam search begins with these tokens; None if none does."""
     place = None
     for step, token in enumerate(tokens, start=1):
         candidates = (
             number
             for number, node in enumerate(log.nodes)
-            if node.step == step and node.parent == place and node.token == token and node.fate in GOING + ENDED
+            if node.step == step and node.parent == place and node.token == token and node.fate in IN_BEAM + ENDED
         )
         place = next(candidates, None)
         if place is None:
@@ -207,16 +214,13 @@ def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
 def explain_search(
     subject: Writer, value: Input, reference: str | None = None, prefix: str = ""
 ) -> tuple[BeamLog, ReferencePath | None]:
-    """Translate or caption, and return the log of the beam search and the path of a reference through the search.
+    """Translate or caption; return the log of the beam search and the path of a reference through it.
 
     Args:
         subject: the translator, captioner or transcriber, with model, tokenizers and search settings.
-        value: the sentence; or the bytes of the file of an image or audio, its path, or an array.
+        value: the sentence; or the bytes of an image or audio file, its path, or an array.
         reference: reference output to follow through the search.
-        prefix: text that the output has to begin with.
-
-    Raises:
-        InputError: the sentence is too long, the file cannot be read, or the prefix leaves no room for a token.
+        prefix: required beginning of the output.
     """
     return search_log(writing(subject, value), reference, prefix)
 
@@ -225,21 +229,22 @@ def explain_search(
 def search_log(
     prepared: Writing, reference: str | None = None, prefix: str = ""
 ) -> tuple[BeamLog, ReferencePath | None]:
-    """Log the beam search over a prepared source, and the path of a reference; as `explain_search`."""
+    """Log the beam search over a prepared source, and the path of a reference, as `explain_search` does."""
     tokenizer, limit = prepared.tokenizer, prepared.limit
     prefix_ids = tokenizer.encode(prefix)
     if len(prefix_ids) >= limit:
         raise InputError(
-            f"the beginning has {len(prefix_ids)} tokens, and the whole may have {limit}; give fewer words"
+            f"the required beginning has {len(prefix_ids)} tokens, but the output at most {limit}; give fewer words"
         )
     with evaluating(prepared.model):
         log = logged(prepared.begin(), limit, prepared.config, prefix_ids)
         if not log.replay():
-            raise InputError(f"the model never writes what begins with {prefix!r}; give another beginning")
+            raise InputError(f"the model never writes an output that begins with {prefix!r}; give another beginning")
         if reference is None:
             return log, None
+        # A new decoding state, because the search has changed the first.
         path = follow_reference(log, prepared.begin(), [*tokenizer.encode(reference), EOS], limit)
     if -torch.inf in path.log_probs:
         token = tokenizer.pieces([path.tokens[path.log_probs.index(-torch.inf)]])[0]
-        raise InputError(f"the reference has {token!r}, which the model never writes there; leave it out")
+        raise InputError(f"the reference has {token!r}, which the model never writes there; remove it")
     return log, path

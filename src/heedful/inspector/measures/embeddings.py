@@ -14,10 +14,11 @@ from heedful.architectures.model import EmbeddingTable
 from heedful.errors import InputError
 from heedful.nn.embedding import Segments
 from heedful.text.tokenizer import Tokenizer
+from heedful.wording import counted
 
 
 class Plane(NamedTuple):
-    """Vectors in the plane of their first two principal components, and the share of the variance along each."""
+    """Projections of vectors onto their first two principal components, and the share of variance of each component."""
 
     places: Float[np.ndarray, "N 2"]
     shares: tuple[float, float]
@@ -26,13 +27,15 @@ class Plane(NamedTuple):
 def principal_components(vectors: Float[np.ndarray, "N D"]) -> Plane:
     """Project vectors onto their first two principal components, computed in float64.
 
-    The sign of a component is free; here the entry of largest size in its direction is positive, so that the same
-    vectors give the same plot everywhere.
+    The sign of a component is arbitrary; here the entry of its direction with the largest absolute value is positive,
+    so that the same vectors give the same plot everywhere.
     """
     if len(vectors) < 3 or vectors.shape[1] < 2:
-        raise InputError(f"{len(vectors)} vectors of size {vectors.shape[1]} span no plane to draw; give more words")
+        raise InputError(f"{len(vectors)} vectors of size {vectors.shape[1]} do not span a plane; give more words")
     centred = torch.from_numpy(vectors).double()
     centred = centred - centred.mean(0)
+    # The right singular vectors of centred vectors are their principal components, and the squared singular values are
+    # proportional to the variances.
     _, lengths, directions = torch.linalg.svd(centred, full_matrices=False)
     plane = directions[:2]
     signs = plane.gather(1, plane.abs().argmax(1, keepdim=True)).sign()
@@ -41,23 +44,24 @@ def principal_components(vectors: Float[np.ndarray, "N D"]) -> Plane:
     return Plane(places.numpy(), (shares[0].item(), shares[1].item()))
 
 
-PERPLEXITY = 30.0  # about the number of neighbours that are kept near; as in scikit-learn
+PERPLEXITY = 30.0  # roughly the number of neighbours that stay close; as in scikit-learn
 
 
 def neighbour_map(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:
-    """Place vectors in a plane by t-SNE, beginning from their principal components, so that it is always the same map.
+    """Embed vectors in a plane by t-SNE, initialised from their principal components, so that the map is reproducible.
 
-    Distances between groups that are far apart mean little; who is whose neighbour does.
+    Neighbourhoods are meaningful; distances between groups that are far apart are not.
     """
     if len(vectors) < 5:
-        raise InputError(f"t-SNE has nothing to arrange among {len(vectors)} vectors; give five words or more")
+        raise InputError(f"t-SNE needs more than {len(vectors)} vectors; give five words or more")
+    # scikit-learn reads 3 x perplexity neighbours of each vector (van der Maaten 2014), but there are only N - 1.
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Nearest neighbour of a token in the embedding table, with the cosine similarity of both rows."""
+    """Neighbour of a token in the embedding table, with the cosine similarity of the two rows."""
 
     token: int
     piece: str
@@ -66,21 +70,21 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class EmbeddingRow:
-    """Embedding of one token: its row in the embedding table, and how the model uses the row."""
+    """Embedding of one token: its row in the embedding table, and how the model uses it."""
 
     values: list[float]  # d_model numbers
     norm: float  # Euclidean
-    scale: float  # that the model multiplies the row by, such as sqrt(d_model)
+    scale: float  # factor of the row in the model, such as sqrt(d_model)
     segments: bool  # True if the model adds a segment embedding to the row
 
 
 def table_with(model: Model, line: str, token: int) -> EmbeddingTable:
-    """Embedding table of the source ("src") or target ("tgt") tokens of a model, which must have a row for `token`."""
+    """Return the embedding table of the source ("src") or target ("tgt") tokens; check that it has `token`."""
     table = model.embedding_of(line) if line in model.lines else None
     if table is None:
-        raise InputError(f"the model looks up no tokens of {line!r}; it looks at {' and '.join(model.lines)}")
+        raise InputError(f"the model does not embed tokens of {line!r}; its inputs are {' and '.join(model.lines)}")
     if not 0 <= token < len(table.weight):
-        raise InputError(f"token {token}: the table has {len(table.weight)}, counted from 0")
+        raise InputError(f"token {token}: the table has {counted(len(table.weight), 'tokens')}, counted from 0")
     return table
 
 
@@ -90,7 +94,7 @@ def row(model: Model, line: str, token: int) -> EmbeddingRow:
     table = table_with(model, line, token)
     values = table.weight.detach()[token].float().cpu()
     segments = any(isinstance(module, Segments) for module in model.modules())
-    scale = getattr(table, "scale", 1.0)  # torch's own embeddings have none
+    scale = getattr(table, "scale", 1.0)  # torch's embeddings do not have one
     return EmbeddingRow(values.tolist(), float(values.norm()), scale, segments)
 
 
@@ -98,7 +102,7 @@ def row(model: Model, line: str, token: int) -> EmbeddingRow:
 def neighbours(model: Model, tokenizer: Tokenizer, line: str, token: int, count: int = 10) -> list[Neighbour]:
     """Find the nearest neighbours of a token in the embedding table by cosine similarity, most similar first.
 
-    The token itself is not among them; `line` is "src" or "tgt", a sequence that the model reads.
+    The token itself is excluded; `line` is "src" or "tgt", a sequence that the model reads.
     """
     table = table_with(model, line, token)
     rows = F.normalize(table.weight[: len(tokenizer)].float(), dim=-1)

@@ -2,14 +2,14 @@
 
 The logit lens (nostalgebraist 2020) predicts tokens from the residual stream after each block.
 
-Direct logit attribution (Elhage et al. 2021) says how much each part of a model adds to the logit of a token. The
+Direct logit attribution (Elhage et al. 2021) splits the logit of a token into the contributions of a model's parts. The
 residual stream is the sum of embedding, position and all sublayer outputs. A logit would be a linear function of the
 stream if norms did not divide by a scale. With each scale frozen at its value in the recorded pass, every norm is
 affine, and the logit is exactly the sum of its parts. All norms between a part and the logit are frozen: the final norm
-of a pre-norm model, the norms of all later sublayers in a post-norm model. The GELU in BERT's head is frozen too:
+of a pre-norm model, the norms of all later sublayers in a post-norm model. The GELU in BERT's head is frozen, too:
 GELU(x) = x gate(x), with constant gates.
 
-A part is a direct effect: indirect effects, through the scales or through later sublayers, are not counted. A
+A part is a direct effect: indirect effects, through the scales or through later sublayers, are not included. A
 translator's encoder contributes only through the heads of cross-attention.
 
 L blocks, T tokens, K best tokens, D model, V vocabulary.
@@ -36,13 +36,13 @@ from heedful.nn.named_stacks import NamedStack
 
 @dataclass(frozen=True)
 class Lens:
-    """Logit lens: token predictions after each block and at each position; the last block gives the model's own."""
+    """Logit lens: token predictions after each block and at each position; those of the last block are the model's."""
 
-    tokens: Int[np.ndarray, "L T K"]  # ids of the likeliest tokens, best first
+    tokens: Int[np.ndarray, "L T K"]  # ids of the most probable tokens, best first
     log_probs: Float[np.ndarray, "L T K"]  # of `tokens`
     entropy: Float[np.ndarray, "L T"]  # of the distribution over the whole vocabulary, in nats
-    rank: Int[np.ndarray, "L T"]  # from 0, of the token that is likeliest after the last block
-    last_log_probs: Float[np.ndarray, "L T"]  # of the token that is likeliest after the last block
+    rank: Int[np.ndarray, "L T"]  # from 0, of the most probable token after the last block
+    last_log_probs: Float[np.ndarray, "L T"]  # of the most probable token after the last block
 
 
 @torch.no_grad()
@@ -51,13 +51,10 @@ def lens(model: Model, trace: Trace, count: int = 10) -> Lens:
 
     Args:
         model: the model of the trace.
-        trace: a trace that holds the residual stream after each block, "*.ffn.resid".
-        count: number of likeliest tokens to keep for each block and position.
-
-    Raises:
-        InputError: the model predicts no tokens.
+        trace: a trace that contains the residual stream after each block, "*.ffn.resid".
+        count: number of most probable tokens to keep for each block and position.
     """
-    check_speaks(model)
+    check_lens(model)
     side = model.named_stacks()[-1]
     device = next(model.parameters()).device
     streams = [
@@ -66,6 +63,7 @@ def lens(model: Model, trace: Trace, count: int = 10) -> Lens:
     with evaluating(model):
         log_probs = torch.stack([model.head(side.stack.norm(x.to(device))).log_softmax(-1) for x in streams])  # L T V
     best, tokens = log_probs.topk(count)
+    # The prediction of the last block is the model's; its rank shows from which block on it is the most probable token.
     last = tokens[-1, :, 0].expand(len(streams), -1)[..., None]
     last_log_probs = log_probs.gather(-1, last)
     rank = (log_probs > last_log_probs).sum(-1)
@@ -73,19 +71,21 @@ def lens(model: Model, trace: Trace, count: int = 10) -> Lens:
     return Lens(*(x.cpu().numpy() for x in (tokens, best, entropy, rank, last_log_probs[..., 0])))
 
 
-def speaks(model: Model) -> bool:
-    """True if the logit lens can look through a model: it predicts tokens from a stack of blocks."""
+def has_lens(model: Model) -> bool:
+    """Return True if the logit lens applies to a model: it predicts tokens from a stack of blocks."""
     return model.predicts_tokens and bool(model.named_stacks())
 
 
-def check_speaks(model: Model) -> None:
-    if not speaks(model):
-        raise InputError(f"a {type(model).__name__} says no tokens from a stack of blocks: there is nothing to look at")
+def check_lens(model: Model) -> None:
+    if not has_lens(model):
+        raise InputError(
+            f"a {type(model).__name__} does not predict tokens from a stack of blocks: it has no logit lens"
+        )
 
 
 @dataclass(frozen=True)
 class Part:
-    """One summand of a logit in direct logit attribution, such as the contribution of an attention head."""
+    """Summand of a logit in direct logit attribution, such as the contribution of an attention head."""
 
     source: str  # "tgt" or "src" for embeddings, a sublayer such as "dec.0.cross", a stack, "transform" or "output"
     kind: str  # "token", "position", "head", "hidden" (a feed-forward network), "bias", or "norm" (the bias of a norm)
@@ -99,9 +99,9 @@ class Attribution:
 
     place: int  # position in the tokens of the last stack, from 0
     token: int
-    logit: float  # that the model computed
+    logit: float  # of the model
     parts: tuple[Part, ...]  # in the order in which the model adds them
-    difference: float  # the sum of the parts minus the logit, only a rounding error
+    difference: float  # the sum of the parts minus the logit: a rounding error
 
 
 @torch.no_grad()
@@ -109,31 +109,26 @@ def attribute(model: Any, trace: Trace, place: int, token: int) -> Attribution:
     """Split the logit of a token at a position into the contributions of embeddings, heads, sublayers and biases.
 
     Args:
-        model: the model of the trace, in floating point.
-        trace: a complete trace; attention heads may be switched off, other edits of the residual stream are not
-            allowed.
+        model: the model of the trace.
+        trace: a complete trace, without edits other than attention heads that are switched off.
         place: position in the tokens of the last stack, from 0.
         token: id of the token.
-
-    Raises:
-        InputError: the model predicts no tokens, is quantized to int8, or there is no such position or token.
     """
-    check_speaks(model)
-    if not isinstance(model.output, nn.Linear):
-        raise InputError(
-            "a model in int8 rounds what it adds, so that its logits have no exact parts; load it in float32"
-        )
+    check_lens(model)
+    side = model.named_stacks()[-1]
+    if not side.stack.blocks[0].self_residual.adds:
+        raise InputError("model.residual = false: a logit is not a sum of parts without residual connections")
     logits = trace["logits"].values
     for name, number, size in (("position", place, logits.shape[0]), ("token", token, logits.shape[1])):
         if not 0 <= number < size:
-            raise InputError(f"{name} {number}: there are {size}, counted from 0")
-    parts = tuple(Walk(model, model.named_stacks()[-1], trace, place).parts(token))[::-1]
+            raise InputError(f"{name} {number} must be from 0 to {size - 1}")
+    parts = tuple(Walk(model, side, trace, place).parts(token))[::-1]
     logit = float(logits[place, token])
     return Attribution(place, token, logit, parts, sum(part.value for part in parts) - logit)
 
 
 class Walk:
-    """Walk backwards from a logit to the embeddings, which yields the parts of direct logit attribution.
+    """Walk backwards from a logit to the embeddings, yielding the parts of direct logit attribution.
 
     Attributes:
         direction: gradient of the logit with respect to the residual stream at the current point of the walk, with
@@ -165,19 +160,21 @@ class Walk:
         yield Part(line, "token", float(self.direction @ self._at(f"{line}.tok")))
 
     def _at(self, name: str) -> Tensor:
-        """Value of a recorded tensor at the position of the logit; for tensors with heads, of all heads."""
+        """Return a recorded tensor at the position of the logit; for tensors with heads, of all heads."""
         values = exact(torch.from_numpy(self.trace[name].values))
         return values[:, self.place] if self.trace.axes[name][0].name == "head" else values[self.place]
 
     def _sublayer(self, name: str, sublayer: Any, residual: nn.Module) -> Iterator[Part]:
         if isinstance(residual, PostNorm):
             yield from self._norm(name, residual.norm, self._at(f"{name}.in") + self._at(f"{name}.out"))
-        # The last matrix of the sublayer is linear: the direction before it is W^T times the direction after it.
+        # The last matrix W of the sublayer is linear: the direction before it is W^T times the direction after it.
         last = sublayer.out if isinstance(sublayer, Attention) else sublayer.down
         if last.bias is not None:
             yield Part(name, "bias", float(self.direction @ exact(last.bias)))
         weights = self.direction @ exact(last.weight)
         if isinstance(sublayer, Attention):
+            # A matrix times concatenated heads is a sum over heads: (H U,) -> (H, U), times their outputs (H, U),
+            # summed to (H,).
             values = (weights.unflatten(0, (sublayer.heads, -1)) * self._at(f"{name}.z")).sum(1).tolist()
             yield from (Part(name, "head", values[head], head) for head in reversed(range(sublayer.heads)))
         else:
@@ -189,6 +186,7 @@ class Walk:
             return
         if getattr(norm, "bias", None) is not None:
             yield Part(source, "norm", float(self.direction @ exact(norm.bias)))
+        # y = w (x - mean(x)) / s + b: with s frozen, the gradient of x is g w / s, without its mean.
         direction = self.direction * exact(norm.weight)
         if isinstance(norm, nn.LayerNorm):  # nn.RMSNorm does not subtract the mean
             direction, entered = direction - direction.mean(), entered - entered.mean()
@@ -198,6 +196,7 @@ class Walk:
         """Move the direction back through norm(GELU(x W + b)) of BERT's head, with frozen scale and gates."""
         dense = transform.dense
         inner = exact(dense.weight) @ self._at(f"{self.side.name}.norm") + exact(dense.bias)
+        # GELU(x) = x Phi(x), with the normal distribution function Phi: linear in x if Phi(x) is frozen.
         gate = torch.special.ndtr(inner)
         yield from self._norm("transform", transform.norm, inner * gate)
         self.direction = self.direction * gate

@@ -12,19 +12,18 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from heedful.errors import InputError
-from heedful.inspector.development import read_run, snapshots
+from heedful.inspector.development import read_run, run_of, snapshots
 from heedful.inspector.page import Page
 from heedful.server.application import body, streamed
 from heedful.server.engine import Engine, UnknownError
-from heedful.server.inspector.experiments import ExperimentHandlers
-from heedful.server.inspector.inspections import (
+from heedful.server.inspector.experiment_handlers import ExperimentHandlers
+from heedful.server.inspector.inspection_handlers import (
     MAX_REQUEST_WITH_FILE,
     InspectionHandlers,
     OpenedFile,
     check_transformer,
     page_facts,
     question_of,
-    run_folder,
 )
 from heedful.server.limits import UploadRoute
 
@@ -35,13 +34,13 @@ MODEL = "/api/v1/models/{name:path}"
 def inspector_routes(
     engine: Engine, page: Page, sample: tuple[Sequence[str], Sequence[str]], opened: OpenedFile | None = None
 ) -> list[BaseRoute]:
-    """Make the routes of the inspector's app, for `heedful.server.application.application`.
+    """Return the routes of the inspector's app, for `heedful.server.application.application`.
 
     Args:
-        engine: the engine with the models, which other apps of the server may use as well.
+        engine: the engine with the models, which other apps of the server may share.
         page: the web page to serve.
-        sample: source sentences and reference translations, on which the worth of heads is measured.
-        opened: an image or audio that the page asks about first; None: it waits for a question.
+        sample: source sentences and reference translations for measuring the importance of heads.
+        opened: an image or audio file to inspect when the page opens; None: the page waits for input.
     """
     models, inspections = ModelHandlers(engine, sample, opened), InspectionHandlers(engine, page)
     experiments = ExperimentHandlers(engine, inspections, sample)
@@ -66,13 +65,11 @@ def inspector_routes(
 
 
 async def show_page(html: str, policy: str, request: Request) -> Response:
-    """The inspector's web page, as HTML that loads nothing but itself."""
     del request
     return HTMLResponse(html, headers={"Cache-Control": "no-cache", "Content-Security-Policy": policy})
 
 
 async def describe(request: Request) -> Response:
-    """The OpenAPI description of the inspector's API."""
     del request
     return Response((files("heedful.server.inspector") / "openapi.json").read_bytes(), media_type="application/json")
 
@@ -82,7 +79,7 @@ class ModelHandlers:
 
     Args:
         engine: the engine with the models.
-        sample: source sentences and reference translations, on which the worth of heads is measured.
+        sample: source sentences and reference translations for measuring the importance of heads.
         opened: the file that the server was started with, or None.
     """
 
@@ -94,36 +91,34 @@ class ModelHandlers:
         self.opened = opened
 
     async def list_models(self, request: Request) -> Response:
-        """The models, the size of the sample, and the name of the opened file."""
         del request
         models = [page_facts(model) for model in self.engine.models.values()]
         name = self.opened and self.opened.name
         return JSONResponse({"models": models, "sample": len(self.sample[0]), "file": name})
 
     async def read_file(self, request: Request) -> Response:
-        """The file that the server was started with: its name, and its content in base64."""
         del request
         if self.opened is None:
             raise UnknownError("the server was started without a file; choose one on the page")
         return JSONResponse({"name": self.opened.name, "file": base64.b64encode(self.opened.content).decode()})
 
     async def read_development(self, request: Request) -> Response:
-        """The training curves and checkpoints of a model's run; null for a model without a run."""
-        folder = run_folder(self.engine.model(request.path_params["name"]))
+        """Return the training curves and checkpoints of a model's run; null for a model without a run."""
+        folder = run_of(self.engine.model(request.path_params["name"]).loaded.path)
         if folder is None:
             return JSONResponse(None)
         run = await self.engine.run(partial(read_run, folder))
         return JSONResponse({"steps": run.steps, "best": run.best, "curves": run.curves})
 
     async def measure_heads(self, request: Request) -> Response:
-        """Measures of attention heads at each checkpoint of a run, as server-sent events."""
+        """Return the measures of attention heads at each checkpoint of a run, as server-sent events."""
         question = question_of(await body(request))
         model = self.engine.model(request.path_params["name"])
-        folder = run_folder(model)
+        folder = run_of(model.loaded.path)
         if folder is None:
-            raise InputError("that model came without its run, so its checkpoints are not there")
+            raise InputError("that model does not have a run folder with checkpoints; open a run")
         check_transformer(model)
         steps = snapshots(folder, question.input, question.target, self.engine.watch)
-        # The first checkpoint now, so that an input that does not fit is refused with a status and not in an event.
+        # Measure the first checkpoint before the response begins, so that an invalid input gets a status, not an event.
         first = await self.engine.run(lambda: list(islice(steps, 1)))
         return streamed(self.engine, (asdict(snapshot) for snapshot in chain(first, steps)))

@@ -1,1 +1,1 @@
-"""Parts that several tasks are put together from: kinds of data, writing, classes and ranking."""
+"""Parts that several tasks share: data of texts, running text and media files; text generation; and classes."""

@@ -1,6 +1,7 @@
-"""Tasks that learn to write a target text with an encoder-decoder, whatever the source is: text, images or audio.
+"""Tasks that learn to generate a target text with an encoder-decoder, whatever the source: text, images or audio.
 
-A task names its data and its metrics; the parts here are pairs of texts, the loss, and the texts that a model writes.
+In this order: the batch and its loss, the data of text pairs, and the base class of the tasks, whose validation
+decodes. A task specifies its data and its metrics.
 
 B batch, S source positions, T target tokens, F features of a position.
 """
@@ -8,9 +9,9 @@ B batch, S source positions, T target tokens, F features of a position.
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -20,12 +21,11 @@ from torch import Tensor
 from heedful.architectures.backbone import model_class
 from heedful.architectures.model import SourceToTarget
 from heedful.config.decoding import MAX_EXTRA
-from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
+from heedful.config.schema import EXTRA, DecodeConfig, Recipe
 from heedful.data.batches import assemble, encode_with_bpe_dropout
-from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
-from heedful.data.readers.corpus import SentencePair, read_pairs
-from heedful.data.readers.documents import check_files
-from heedful.data.readers.filters import DropReport
+from heedful.data.lexical_table import lexical_table
+from heedful.data.preparation.pairs import PreparedPairs, prepare_pairs
+from heedful.data.stores import PairStore
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.metrics.texts import Texts
 from heedful.predictors.outputs import CutOutputs
@@ -33,13 +33,15 @@ from heedful.predictors.predictor import AnyPredictor
 from heedful.predictors.translator import Translator
 from heedful.random_numbers import seed_of
 from heedful.tasks.dataset import Dataset, Report
-from heedful.tasks.parts.batches import BatchesByLength
+from heedful.tasks.readers.texts import PairReader
 from heedful.tasks.task import ALONE, Evaluation, Mean, Results, Scores, Task
+from heedful.text.shortlist import Shortlist, always_allowed
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
-LENGTH_QUANTILE = 0.999  # of the training texts the length limit has room for; the rest may be mistakes
-LENGTH_MARGIN = 1.25  # times what these need: other texts may be a little longer
+# The length limit of outputs leaves room for this share of the training texts (the rest may be mistakes), plus a
+# margin, because other texts may be a little longer.
+LENGTH_QUANTILE, LENGTH_MARGIN = 0.999, 1.25
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def pair_batch(
     target: Int[Tensor, "B T"],
     device: torch.device,
 ) -> PairBatch:
-    """Make a batch of sources of any kind, with their padding mask, and of rows of target ids that end in <eos>."""
+    """Make a batch from sources of any modality, their padding mask, and rows of target ids that end in <eos>."""
     return PairBatch(
         source=source.to(device),
         source_padding_mask=padding_mask.to(device),
@@ -91,74 +93,70 @@ def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
     """Compute the cross-entropy of all real target tokens of a batch, <eos> included, for an encoder-decoder."""
     # Teacher forcing: the decoder reads the reference, shifted by one, and all tokens are predicted at once.
     hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
-    target = batch.target_out[batch.target_padding_mask]
-    return cross_entropy(hidden[batch.target_padding_mask], model.output.weight, target, smoothing, model.output.bias)
+    real = batch.target_padding_mask  # (B, T, D) -> (N, D), without padding
+    return cross_entropy(hidden[real], model.output.weight, batch.target_out[real], smoothing, model.output.bias)
+
+
+class Pairs(Dataset[PairBatch]):
+    """Pairs of a source text and a target text."""
+
+    reader: ClassVar[type[PairReader]] = PairReader
+    examples: PreparedPairs
+
+    def __init__(self, recipe: Recipe, examples: PreparedPairs) -> None:
+        super().__init__(with_length_limit(recipe, [store.lengths for store in examples.train]), examples)
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
+        return cls(recipe, prepare_pairs(recipe, folder, report, cls.reader.pairs, tokenizers))
+
+    def read(self, stores: Sequence[PairStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> PairBatch:
+        """Read the pairs of one batch; in training with BPE dropout, words are split into subwords anew."""
+        source, target = assemble(stores, ids)
+        dropout = self.recipe.tokenizer.dropout
+        if dropout and epoch is not None:
+            # Keyed by the first example of the batch, so that a worker or a resumed run splits words in the same way.
+            rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
+            model = self.recipe.model
+            # BPE dropout makes texts longer, and learned positions limit their length.
+            source_room, target_room = model.learned_positions or math.inf, model.learned_target_positions or math.inf
+            source = encode_with_bpe_dropout(source, self.tokenizers.source, dropout, rng, source_room)
+            target = encode_with_bpe_dropout(target, self.tokenizers.target, dropout, rng, target_room)
+        return collate(source, target, device)
+
+    @property
+    def references(self) -> list[str]:
+        """The target texts of the validation or test set."""
+        return [target for _, target in self.examples.valid_text]
 
 
 def with_length_limit(recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
-    """Fill in `decode.max_extra`, unless the recipe has it, so that outputs may be as long as training texts.
+    """Fill in `decode.max_extra`, unless the recipe sets it, so that outputs may be as long as training texts.
 
-    `lengths` are those of sources and targets of each training corpus (n, 2), each with its <eos>.
+    `lengths` are the source and target lengths in each training corpus, (n, 2), <eos> included.
     """
     if recipe.decode.max_extra is not None or not lengths:
         return recipe
     source, target = np.concatenate(lengths).astype(np.int64).T
-    # What the limit counts from: a text without its <eos>, the frames of audio. A caption has its limit, whatever the
-    # size of the image.
+    # `max_extra` is added to the length of a text without its <eos>, or to the frames of audio; the limit of a caption
+    # does not depend on the size of the image.
     base = {"text": source - 1, "audio": source, "image": np.zeros_like(source)}[recipe.data.modality]
     longest = LENGTH_MARGIN * float(np.quantile(target - base, LENGTH_QUANTILE, method="higher"))
     extra = min(max(EXTRA, math.ceil(longest)), MAX_EXTRA)
     return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
 
 
-class Pairs(BatchesByLength, Dataset[PairBatch]):
-    """Pairs of a source text and a target text; a subclass may define `read` for files of another kind."""
-
-    def __init__(self, recipe: Recipe, examples: PreparedPairs) -> None:
-        recipe = with_length_limit(recipe, [store.lengths for store in examples.train])
-        super().__init__(recipe, examples.tokenizers, examples.digest)
-        self.plan_batches(examples, recipe)
-
-    @classmethod
-    def check(cls, recipe: Recipe) -> None:
-        check_pairs(recipe)
-
-    @classmethod
-    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        check_files(corpus, recipe.data)
-        drops = DropReport()
-        return some_pairs(cls.read(corpus, recipe.data, drops), corpus.source, drops)
-
-    @classmethod
-    def prepare(cls, recipe: Recipe, folder: Path, report: Report, tokenizers: TokenizerPair | None = None) -> Any:
-        return cls(recipe, prepare_pairs(recipe, folder, report, cls.read, tokenizers))
-
-    @staticmethod
-    def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
-        return read_pairs(corpus, data, report)
-
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> PairBatch:
-        """Assemble the pairs of one batch; with BPE dropout in the recipe, words are split into subwords anew."""
-        source, target = assemble(self.examples.train, ids)
-        if rate := self.recipe.tokenizer.dropout:
-            rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
-            model = self.recipe.model
-            source_room, target_room = model.learned_positions or math.inf, model.learned_target_positions or math.inf
-            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng, source_room)
-            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng, target_room)
-        return collate(source, target, device)
-
-    def valid_batch(self, ids: np.ndarray, device: torch.device) -> PairBatch:
-        return collate(*assemble(self.examples.stores[-1:], ids), device)
-
-    @property
-    def references(self) -> list[str]:
-        """The target texts of the validation set."""
-        return [target for _, target in self.examples.valid_text]
+def with_shortlist(tokenizers: TokenizerPair, stores: Sequence[PairStore], size: int) -> TokenizerPair:
+    """Add a shortlist of `size` likely translations of each source token, learned from encoded pairs."""
+    source, target = (each.pieces(range(len(each))) for each in (tokenizers.source, tokenizers.target))
+    counts = [np.bincount(store.targets, minlength=len(target)) for store in stores]
+    always = always_allowed(np.sum(counts, axis=0), target)
+    table = lexical_table(stores, *tokenizers.sizes, size, left_out=always)
+    return replace(tokenizers, shortlist=Shortlist.build(table, always, source, target))
 
 
-class Written(NamedTuple):
-    """Text that a model wrote; whether it is complete, or was cut at the length limit; whether its source was cut."""
+class Output(NamedTuple):
+    """Generated text; whether it ends by itself or at the length limit; whether its source was truncated."""
 
     text: str
     complete: bool
@@ -166,12 +164,9 @@ class Written(NamedTuple):
 
 
 class SequenceToSequence(Task[PairBatch]):
-    """Base class of tasks that write a target text: here for a source text; a task names its metrics."""
+    """Base class of tasks that generate a target text, by default for a source text; a task sets its spec."""
 
-    families = ("encoder_decoder",)
-    command = "heedful write"
     dataset = Pairs
-    predicts = Texts
 
     @staticmethod
     def build(recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
@@ -184,66 +179,70 @@ class SequenceToSequence(Task[PairBatch]):
     def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
+    def final_tokenizers(self) -> TokenizerPair:
+        size = self.recipe.decode.shortlist
+        return with_shortlist(self.tokenizers, self.data.examples.train, size) if size else self.tokenizers
+
     def summary(self, means: Sequence[Mean]) -> Scores:
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
-    def write(
-        self, model: SourceToTarget, config: DecodeConfig, numbers: Sequence[int], run: Evaluation
-    ) -> Iterator[Written]:
-        """Decode the sources of validation examples, given by their numbers from 0, as the settings say."""
-        sources = [self.data.examples.valid_text[number][0] for number in numbers]
-        translator = Translator(model, self.tokenizers, config)
-        for output in translator.translate_lines(sources, done=run.progress.advance):
-            yield Written(output.text, output.complete, output.truncated)
-
-    def outputs(self, model: SourceToTarget, run: Evaluation) -> Texts | None:
-        """Decode all sources of the validation set: greedily or, in a test, as the recipe says.
-
-        None in a validation without decoding.
-        """
-        if not (run.is_test or self.recipe.train.validate_decoding):
-            return None
-        decode = replace(self.recipe.decode, n_best=1)
-        return self.decoded(model, decode if run.is_test else replace(decode, beam=1), run)
-
     def evaluate(self, model: SourceToTarget, run: Evaluation = ALONE) -> Results | None:
-        """Score a model as for other tasks; the losses, which every validation has, come before the scores of texts."""
+        """Score a model; unlike in other tasks, the losses, which every validation has, come first in the scores."""
         results = super().evaluate(model, run)
         if results is None or results.outcomes is None:
             return results
         texts = results.outcomes.whole or {}
         return replace(results, scores={name: x for name, x in results.scores.items() if name not in texts} | texts)
 
-    def decoded(self, model: SourceToTarget, config: DecodeConfig, run: Evaluation) -> Texts:
-        """Decode all sources of the validation set as the settings say; each process decodes its share."""
+    def outputs(self, model: SourceToTarget, run: Evaluation) -> Texts | None:
+        """Decode the validation set greedily or, in a test, as the recipe says; None if only losses are validated."""
+        if not (run.is_test or self.recipe.train.validate_decoding):
+            return None
+        config = replace(self.recipe.decode, n_best=1)
+        return self.decode_all(model, config if run.is_test else replace(config, beam=1), run)
+
+    def decode_all(self, model: SourceToTarget, config: DecodeConfig, run: Evaluation) -> Texts:
+        """Decode all sources of the validation or test set; each process decodes its share."""
         references = self.data.references
-        own = list(run.reducer.shard(range(len(references))))
-        run.progress.begin("texts", len(own))
-        outputs = [
-            Written(*each) for each in run.reducer.all_gather_in_order(list(self.write(model, config, own, run)))
-        ]
+        numbers = list(run.reducer.shard(range(len(references))))
+        run.progress.begin("texts", len(numbers))
+        local = list(self.decode(model, config, numbers, run))
+        outputs = [Output(*output) for output in run.reducer.all_gather_in_order(local)]
+
+        # Warn about outputs that were cut at the length limit, and about sources that the model does not read to the
+        # end.
         cut = CutOutputs()
         for output in outputs:
             cut.count(output.complete)
-        if line := cut.line(self.recipe.decode, model.max_target_positions()):
+        if line := cut.line(self.recipe.decode, model.max_target_positions(), in_training=not run.is_test):
             run.warn(line)
         if truncated := sum(output.truncated for output in outputs):
             limit = Translator(model, self.tokenizers, self.recipe.decode).longest_source - 1
             run.warn(
-                f"texts longer than the {limit:,} tokens that the model reads, and cut to that: {truncated:,} of "
+                f"texts longer than the {limit:,} tokens that the model reads, truncated to these: {truncated:,} of "
                 f"{len(outputs):,}"
             )
 
         texts = texts_of([output.text for output in outputs], references, self.recipe, self.tokenizers)
         if texts.lowercase and any(text != text.lower() for text in references):
             run.warn(
-                "scores compare lower-cased text on both sides, as tokenizer.lowercase = true is how the model writes"
+                "scores compare lower-cased text on both sides, as tokenizer.lowercase = true lower-cases the output"
             )
         return texts
 
+    def decode(
+        self, model: SourceToTarget, config: DecodeConfig, numbers: Sequence[int], run: Evaluation
+    ) -> Iterator[Output]:
+        """Decode the sources of the validation examples with the given `numbers`, counted from 0."""
+        sources = [self.data.examples.valid_text[number][0] for number in numbers]
+        computed = run.predictor.with_options(**asdict(config)) if run.predictor else None
+        translator = computed or Translator(model, self.tokenizers, config)
+        for output in translator.translate_lines(sources, done=run.progress.advance):
+            yield Output(output.text, output.complete, output.truncated)
+
 
 def texts_of(outputs: Sequence[str], references: Sequence[str], recipe: Recipe, tokenizers: TokenizerPair) -> Texts:
-    """Put outputs together with their references, to be compared in the form and the case that a model learns."""
+    """Combine outputs with their references, to be compared in the normal form and case that a model learns."""
     target = tokenizers.target.config
     form = "NFKC" if target.normalization == "nfkc" else "NFC"
     return Texts(outputs, references, recipe.data.target_language, target.lowercase, form)

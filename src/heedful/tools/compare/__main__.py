@@ -14,5 +14,5 @@ try:
     with standard_streams():
         code = work(Job.from_json(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
     sys.exit(code)
-except KeyboardInterrupt:  # while measuring; the process that started this one says so
+except KeyboardInterrupt:  # while measuring; the process that started this one reports it
     sys.exit(Interrupted.exit_code)

@@ -1,4 +1,4 @@
-"""Charts of a comparison: curves of loss and score against updates, minutes and FLOPs, as SVG."""
+"""Charts of a comparison: loss and score curves against updates, minutes and FLOPs, as SVG."""
 
 import math
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ CurvePoints = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves of one run by the name of the logged value, such as "loss" and "valid_bleu", against updates."""
+    """Curves of one run by logged value, such as "loss" and "valid_bleu", against updates."""
 
-    values: dict[str, CurvePoints]  # for each name pairs of update and value
-    # pairs of update and training time in seconds until then; empty for a run that did not take the time
+    values: dict[str, CurvePoints]  # for each name, pairs of update and value
+    # pairs of update and training time in seconds until then; empty for a run without timings
     seconds: CurvePoints
     flops_per_update: float | None  # FLOPs of one update; None if unknown
     tokens_per_second: float | None  # training speed of the whole run; None if unknown
@@ -66,7 +66,7 @@ SHAPES = (
 )
 COLOURS = 6
 PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-MOST_MARKS = 25  # more points are drawn as a line without marks
+MAX_MARKS = 25  # more points are drawn as a line without marks
 TICKS = 5
 
 Points = Sequence[tuple[float, float]]
@@ -74,29 +74,27 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Series:
-    """Series of a chart: a name, the place of its colour, its points, and half the height of an error bar at each."""
-
     name: str
-    style: int
+    style: int  # index of its colour, dashes and mark
     points: Points
-    spread: Sequence[float] = ()
+    spread: Sequence[float] = ()  # half the height of an error bar at each point
 
 
 @dataclass(frozen=True)
 class Chart:
-    title: str  # what is drawn, for readers who cannot see it
-    x_label: str  # the name of the horizontal axis
-    y_label: str  # the name of the vertical axis
-    series: Sequence[Series]  # the lines
-    prefixed: bool = False  # True if the horizontal axis counts a unit in thousands, millions and so on, as in "GFLOPs"
+    title: str  # a description for readers who cannot see the chart
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    prefixed: bool = False  # True if the unit of the horizontal axis gets an SI prefix, as in "GFLOPs"
     # for groups, the names below the places 0, 1 and so on; empty for an axis of numbers
     names: Sequence[str] = field(default=())
 
     def svg(self) -> str:
         """Draw the chart as an SVG element; series without points are left out."""
-        drawn = [series for series in self.series if series.points]
+        visible = [series for series in self.series if series.points]
         xs, ys = [0.0], []
-        for series in drawn:
+        for series in visible:
             spread = series.spread or [0.0] * len(series.points)
             xs += [x for x, _ in series.points]
             ys += [y + sign * half for (_, y), half in zip(series.points, spread, strict=True) for sign in (-1, 1)]
@@ -104,12 +102,14 @@ class Chart:
         x_axis = Axis(-0.5, len(self.names) - 0.5, begin, end, 1) if self.names else Axis.over(xs, begin, end)
         y_axis = Axis.over(ys, HEIGHT - BOTTOM, TOP)
         unit, prefix = x_axis.scale if self.prefixed else (1.0, "")
-        ticks = enumerate(self.names) if self.names else [(tick, x_axis.written(tick, unit)) for tick in x_axis.ticks]
+        ticks = (
+            enumerate(self.names) if self.names else [(tick, x_axis.tick_label(tick, unit)) for tick in x_axis.ticks]
+        )
         parts = [
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self.title)}">',
             *grid(y_axis),
             *(label(x_axis.place(x), HEIGHT - BOTTOM + 16, text, "middle", "tick") for x, text in ticks),
-            *(line for series in drawn for line in lines(series, x_axis, y_axis)),
+            *(line for series in visible for line in lines(series, x_axis, y_axis)),
             label(WIDTH - RIGHT, HEIGHT - 6, f"{prefix}{self.x_label}", "end", "axis"),
             f'<text class="axis" x="{LEFT - 44}" y="{TOP}" transform="rotate(-90 {LEFT - 44} {TOP})" '
             f'text-anchor="end" dominant-baseline="hanging">{escape(self.y_label)}</text>',
@@ -120,7 +120,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Axis:
-    """Axis of a chart: a range of numbers with round ticks, and where it begins and ends on the page."""
+    """Axis of a chart: a range of numbers with round ticks, and where it starts and ends on the page."""
 
     low: float
     high: float
@@ -130,7 +130,7 @@ class Axis:
 
     @classmethod
     def over(cls, values: Sequence[float], begin: float, end: float) -> "Axis":
-        """Make an axis that holds all values and begins and ends at a tick."""
+        """Make an axis that covers all values and starts and ends at a tick."""
         finite = [value for value in values if math.isfinite(value)] or [0.0]
         low, high = min(finite), max(finite)
         if high <= low:
@@ -140,19 +140,19 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """Round numbers from the beginning to the end of the axis."""
+        """Round numbers from the start to the end of the axis."""
         return [self.low + i * self.step for i in range(round((self.high - self.low) / self.step) + 1)]
 
     @property
     def scale(self) -> tuple[float, str]:
-        """Power of ten by which the numbers on the axis become short, and its SI prefix."""
+        """Power of ten that makes the numbers on the axis short, and its SI prefix."""
         largest = max(abs(self.low), abs(self.high))
-        return next((one for one in PREFIXES if largest >= 10 * one[0]), (1.0, ""))
+        return next((entry for entry in PREFIXES if largest >= 10 * entry[0]), (1.0, ""))
 
     def place(self, value: float) -> float:
         return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
 
-    def written(self, value: float, unit: float = 1.0) -> str:
+    def tick_label(self, value: float, unit: float = 1.0) -> str:
         """Format a tick, divided by a unit, with as many decimals as the ticks need."""
         decimals = max(0, -math.floor(math.log10(self.step / unit) + 1e-9))
         return f"{value / unit + 0.0:,.{decimals}f}"
@@ -170,13 +170,13 @@ def grid(axis: Axis) -> list[str]:
     for tick in axis.ticks:
         y = axis.place(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(label(LEFT - 6, y + 3.5, axis.written(tick), "end", "tick"))
+        parts.append(label(LEFT - 6, y + 3.5, axis.tick_label(tick), "end", "tick"))
     return parts
 
 
 def lines(series: Series, x_axis: Axis, y_axis: Axis) -> list[str]:
     """Draw a series: its line, its error bars, and a mark at each point unless there are many."""
-    colour, dash, shape = drawn_as(series.style)
+    colour, dash, shape = line_style(series.style)
     places = [(x_axis.place(x), y_axis.place(y)) for x, y in series.points]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     parts = [f'<g class="series s{colour}"><title>{escape(series.name)}</title>']
@@ -184,14 +184,14 @@ def lines(series: Series, x_axis: Axis, y_axis: Axis) -> list[str]:
     for (x, _), (_, value), half in zip(places, series.points, series.spread, strict=False):
         low, high = y_axis.place(value - half), y_axis.place(value + half)
         parts.append(f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
-    if len(places) <= MOST_MARKS:
+    if len(places) <= MAX_MARKS:
         parts += [f'<path class="mark" d="{shape}" transform="translate({x:.1f} {y:.1f})"/>' for x, y in places]
     return [*parts, "</g>"]
 
 
-def key(style: int) -> str:
+def legend_key(style: int) -> str:
     """Draw the line and the mark of a series as a small SVG element for a legend."""
-    colour, dash, shape = drawn_as(style)
+    colour, dash, shape = line_style(style)
     return (
         f'<svg class="key series s{colour}" viewBox="0 0 34 12" aria-hidden="true">'
         f'<path class="line" d="M1 6L33 6" stroke-dasharray="{dash}"/>'
@@ -199,11 +199,11 @@ def key(style: int) -> str:
     )
 
 
-def drawn_as(style: int) -> tuple[int, str, str]:
-    """Return the colour, dashes and mark of a series; where the colours begin again, dashes and marks are others."""
+def line_style(style: int) -> tuple[int, str, str]:
+    """Return the colour, dashes and mark of a series; where colours repeat, dashes and marks differ."""
     colour = style % COLOURS
-    other = (style + style // COLOURS) % COLOURS
-    return colour, DASHES[other], SHAPES[other]
+    place = (style + style // COLOURS) % COLOURS
+    return colour, DASHES[place], SHAPES[place]
 
 
 def label(x: float, y: float, text: str, anchor: str, kind: str) -> str:

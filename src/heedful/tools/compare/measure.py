@@ -1,6 +1,7 @@
-"""Work of the process of one system: train it, or resume its training, then measure size, FLOPs, speed and scores."""
+"""Work of the process for one system: train it, or resume its training, then measure size, FLOPs, speed and scores."""
 
 import time
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import asdict, replace
 from itertools import islice
@@ -24,34 +25,34 @@ from heedful.metrics.bootstrap import bootstrap_scores, example_scores
 from heedful.progress import show_progress
 from heedful.tasks import Task, find_task, import_task
 from heedful.tasks.parts.sequence_to_sequence import Pairs, SequenceToSequence
-from heedful.tasks.task import Evaluation, Results, output_metrics
+from heedful.tasks.specs import output_metrics
+from heedful.tasks.task import Evaluation, Results
 from heedful.tasks.text_to_text import Translation
 from heedful.tools.compare.job import Job, Measured, Result, TestResult
 from heedful.tools.compare.statistics import metrics_of
 from heedful.training import loop
 from heedful.training.training_step import TrainingStep
 
-UPDATES = 2  # of which the FLOPs are counted
-SENTENCES = 8  # of the test set, whose FLOPs are counted
-BATCHES = 4  # where no text is written
+UPDATES = 2  # number of updates whose FLOPs are counted
+SENTENCES = 8  # number of test sentences whose FLOPs are counted
+BATCHES = 4  # number of test batches, if no text is written
 
 
 def work(job: Job, console: Console | None = None) -> int:
     """Train and measure the system of a job, and write the result; an error becomes part of the result."""
     console = console or Console(stderr=True)
-    before = Result.read(job.result)
-    result = Result(job.to_json(), before.peak_memory)
+    result = Result(job.to_json(), Result.read(job.result).peak_memory)
     code = 0
     try:
         import_task(job.recipe.task)
         code = train(job, result, console) if job.trains else 0
         if not code:
-            result.write(job.result)  # the memory of the training, should the measurement not come to its end
+            result.write(job.result)  # the memory in training, in case the measurement is interrupted
             prepare_process(job.recipe.train.threads)
             result.measured = measure(job, result.peak_memory)
     except HeedfulError as error:
         result.error, code = str(error), HeedfulError.exit_code
-    except Exception as error:  # of a user's own class, or for want of memory: other systems shall not suffer from it
+    except Exception as error:  # from a user's class, or out of memory: the other systems continue
         console.print_exception()
         result.error, code = f"{type(error).__name__}: {error}", HeedfulError.exit_code
     result.write(job.result)
@@ -59,7 +60,7 @@ def work(job: Job, console: Console | None = None) -> int:
 
 
 def train(job: Job, result: Result, console: Console) -> int:
-    """Train the system of a job, or resume its training, and note the memory that this took; return the exit code."""
+    """Train the system of a job, or resume its training, and record its memory; return the exit code."""
     memory = PeakMemory(choose_device(job.recipe.train.device))
     try:
         with memory:
@@ -68,51 +69,36 @@ def train(job: Job, result: Result, console: Console) -> int:
         result.peak_memory = max(memory.bytes, result.peak_memory or 0)
 
 
-def flops_per_update(task: Task, model: nn.Module, recipe: Recipe) -> float:
-    """Count the FLOPs of a training update, forward, backward and optimiser: the mean of the first updates of a run."""
-    plain = replace(recipe, train=replace(recipe.train, compile=False, precision="float32"))
-    trained = deepcopy(model)
-    step = TrainingStep(trained, task.loss, plain)
-    device = next(trained.parameters()).device
-    ids = task.data.epoch(0)[: UPDATES * recipe.train.accumulate]
-    batches = [task.data.batch(some, 0, device) for some in ids]
-    updates = [batches[i : i + recipe.train.accumulate] for i in range(0, len(batches), recipe.train.accumulate)]
-    with torch.enable_grad():
-        counts = [count_flops(lambda some=some, n=n: step.update(some, n)) for n, some in enumerate(updates, start=1)]
-    return sum(counts) / len(counts)
-
-
-def largest_moves(recipe: Recipe) -> list[int] | None:
-    """Return for each test sentence how far the word order moves: the largest |i - j| of aligned words i and j.
-
-    The gold alignment of the words is next to the text in a corpus of `heedful scenes`; None for other data.
-    """
-    test = recipe.data.test
-    if test is None:
-        return None
-    tested = replace(recipe, data=replace(recipe.data, valid=test))
-    moves = [max((abs(i - j) for i, j in pair.links), default=0) for pair in gold_alignment(tested, most=1 << 30)]
-    return moves or None
-
-
 def measure(job: Job, peak_memory: int | None) -> Measured:
-    loaded = as_asked(load_model(job.folder, job.recipe.train.device), job.recipe)
-    counts = count_parameters(loaded.model)
-    progress = trainer_progress(job)
+    loaded = load_model(job.folder, job.recipe.train.device)
+    # A finished run has the test set, language and search settings of its training; the job's are measured.
+    data = {key: getattr(job.recipe.data, key) for key in ("root", "test", "target_language")}
+    decode = job.recipe.decode
+    if decode.max_extra is None:  # measured in training
+        decode = replace(decode, max_extra=loaded.recipe.decode.max_extra)
+    recipe = replace(loaded.recipe, data=replace(loaded.recipe.data, **data), decode=decode)
+    loaded = replace(loaded, recipe=replace(recipe, generate=job.recipe.generate))
+
+    progress: dict[str, Any] = {}  # of the trainer at the last checkpoint
+    if job.folder.is_dir():  # a bundled model has no folder here
+        with suppress(DamagedError):
+            saved = Checkpoints(job.folder, keep_last=2).load_latest(strict=True).checkpoint
+            progress = saved.state["progress"] if saved else {}
     flops = None
     if job.data is not None:
-        # The classes, or the mean and scale of labels, are those that the training has found in the data.
+        # Training has found the classes, or the mean and scale of the labels, in the data.
         recipe = replace(job.recipe, data=labels_learned(job.recipe.data, loaded.recipe.data))
-        trained = find_task(recipe.task).prepare(recipe, job.data, lambda _: None)
-        flops = flops_per_update(trained, loaded.model, loaded.recipe)
+        task = find_task(recipe.task).prepare(recipe, job.data, lambda _: None)
+        flops = flops_per_update(task, loaded.model, loaded.recipe)
     with (
         show_progress(f"testing {job.folder.name}") as report,
         loaded.testing(loaded.recipe.data, lambda _: None) as task,
     ):
         run = Evaluation(progress=report, is_test=True)
-        written = isinstance(task, SequenceToSequence)
-        test = test_written(task, loaded, run) if written else test_examples(task, loaded, run)
+        is_written = isinstance(task, SequenceToSequence)
+        test = test_written(task, loaded, run) if is_written else test_examples(task, loaded, run)
         per_example = flops_per_example(task, loaded, test.count)
+    counts = count_parameters(loaded.model)
     return Measured(
         parameters=counts.total,
         kinds=dict(counts.weights + counts.biases),
@@ -128,34 +114,27 @@ def measure(job: Job, peak_memory: int | None) -> Measured:
     )
 
 
-def as_asked(loaded: LoadedModel, recipe: Recipe) -> LoadedModel:
-    """Return a model with the test set, its language and the search that a job asks for.
-
-    A run that has ended keeps those that it was trained with.
-    """
-    own = {key: getattr(recipe.data, key) for key in ("root", "test", "target_language")}
-    data = replace(loaded.recipe.data, **own)
-    decode = recipe.decode
-    if decode.max_extra is None:  # measured in training
-        decode = replace(decode, max_extra=loaded.recipe.decode.max_extra)
-    return replace(loaded, recipe=replace(loaded.recipe, data=data, decode=decode, generate=recipe.generate))
-
-
-def trainer_progress(job: Job) -> dict[str, Any]:
-    """Return the counters of the trainer at the last checkpoint of a run; empty for a model without its run."""
-    if not job.folder.is_dir():  # a model that comes with the package
-        return {}
-    try:
-        saved = Checkpoints(job.folder, keep_last=2).load_latest(strict=True).checkpoint
-    except DamagedError:
-        return {}
-    return saved.state["progress"] if saved else {}
+def flops_per_update(task: Task, model: nn.Module, recipe: Recipe) -> float:
+    """Count the FLOPs of a training update (forward, backward, optimizer): the mean over the first updates of a run."""
+    plain = replace(recipe, train=replace(recipe.train, compile=False, precision="float32"))
+    model = deepcopy(model)
+    step = TrainingStep(model, task.loss, plain)
+    device = next(model.parameters()).device
+    accumulate = recipe.train.accumulate
+    batches = [task.data.batch(ids, 0, device) for ids in task.data.epoch(0)[: UPDATES * accumulate]]
+    updates = [batches[i : i + accumulate] for i in range(0, len(batches), accumulate)]
+    with torch.enable_grad():
+        counts = [
+            count_flops(lambda batches=batches, number=number: step.update(batches, number))
+            for number, batches in enumerate(updates, start=1)
+        ]
+    return sum(counts) / len(counts)
 
 
 def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
-    """Count the FLOPs of writing one text of the test set or, for other tasks, of reading one example: a mean."""
+    """Count the mean FLOPs for writing one text of the test set or, for other tasks, for reading one example."""
     if isinstance(task, SequenceToSequence):
-        decode, write, alone = replace(loaded.recipe.decode, n_best=1), task.write, Evaluation()
+        decode, write, alone = replace(loaded.recipe.decode, n_best=1), task.decode, Evaluation()
         sentences = range(0, count, -(-count // SENTENCES))
         counts = [count_flops(lambda i=i: list(write(loaded.model, decode, [i], alone))) for i in sentences]
         return sum(counts) / len(sentences)
@@ -165,13 +144,26 @@ def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
     return sum(counts) / sum(map(len, batches))
 
 
+def largest_moves(recipe: Recipe) -> list[int] | None:
+    """Return for each test sentence how far the word order moves: the largest |i - j| over aligned words i and j.
+
+    In a corpus of `heedful scenes`, the gold alignment is next to the text; None for other data.
+    """
+    test = recipe.data.test
+    if test is None:
+        return None
+    tested = replace(recipe, data=replace(recipe.data, valid=test))
+    moves = [max((abs(i - j) for i, j in pair.links), default=0) for pair in gold_alignment(tested, limit=1 << 30)]
+    return moves or None
+
+
 def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation) -> TestResult:
     """Test a model that writes texts: decode the test set, time that, and score the outputs."""
     begin = time.perf_counter()
-    texts = task.decoded(loaded.model, replace(loaded.recipe.decode, n_best=1), run)
+    texts = task.decode_all(loaded.model, replace(loaded.recipe.decode, n_best=1), run)
     seconds = time.perf_counter() - begin
-    outcomes = example_scores(texts, output_metrics(type(task), task.recipe))
-    losses = task.summary(run.mean_losses(task, loaded.model, run.batches(task.data, loaded.model)))
+    outcomes = example_scores(texts, output_metrics(task.spec, task.recipe))
+    losses = task.summary(run.mean_losses(task.loss, loaded.model, run.batches(task.data, loaded.model)))
     result = TestResult(
         count=len(texts),
         scores=(outcomes.whole or {}) | losses,
@@ -190,7 +182,7 @@ def test_written(task: SequenceToSequence, loaded: LoadedModel, run: Evaluation)
         return replace(result, figures=outcomes.each)
     language, sides = loaded.recipe.data.target_language, (list(texts.outputs), list(texts.references))
     scored = score(sides[0], [sides[1]], Scoring(metrics=metrics_of(*sides), language=language))
-    return replace(result, scores={one.name: one.value for one in scored} | losses, language=language)
+    return replace(result, scores={metric.name: metric.value for metric in scored} | losses, language=language)
 
 
 def test_examples(task: Task, loaded: LoadedModel, run: Evaluation) -> TestResult:
@@ -207,7 +199,7 @@ def test_examples(task: Task, loaded: LoadedModel, run: Evaluation) -> TestResul
         count=outcomes.count if outcomes else sum(examples for examples, _ in batches),
         scores=results.scores,
         seconds=seconds,
-        tokens=sum(read for _, read in batches),
+        tokens=sum(tokens for _, tokens in batches),
         draws=asdict(bootstrap_scores(outcomes)) if outcomes else None,
         absent=outcomes.classes.absent if outcomes and outcomes.classes else None,
     )

@@ -1,223 +1,53 @@
-"""Report of a comparison: every number, gathered from results and logs, in the sections that `pages` renders."""
+"""Report of a comparison: its sections, as an HTML page without network or scripts, and as Markdown without charts."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import combinations
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
 
-from heedful.config.keys import KEYS
-from heedful.config.load import dotted, recipe_to_dict
-from heedful.config.schema import Recipe
-from heedful.metrics import Comparison, Resampled
+from heedful import __version__
+from heedful.metrics import ScoreInterval
 from heedful.metrics.bootstrap import MIN_EXAMPLES, few_examples
 from heedful.metrics.classes import absence
 from heedful.metrics.metric import lower_is_better
-from heedful.tasks import find_task
-from heedful.tasks.task import score_names
-from heedful.tools.compare.charts import PREFIXES, Chart, Curves, Series, read_curves
-from heedful.tools.compare.job import Measured
-from heedful.tools.compare.measure import largest_moves
-from heedful.tools.compare.setup import TOLERANCE, Budget
-from heedful.tools.compare.statistics import Group, SampleOutputs, TextSample, choose_samples, group_scores, sample_of
+from heedful.tools.compare.charts import PREFIXES, Chart, Series, legend_key
+from heedful.tools.compare.results import AXES, FAILED, NONE, WAITING, Report, SystemReport
+from heedful.tools.compare.setup import TOLERANCE
+from heedful.tools.compare.statistics import Group, SampleOutputs
 from heedful.training.logger import VALID
 from heedful.wording import counted, duration
 
-NONE = "–"
-DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
-AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
-UNREPORTED = tuple(  # settings that are alike, or reported elsewhere
-    str(key)
-    for key in (
-        KEYS.name,
-        KEYS.data.root,
-        KEYS.data.test,
-        KEYS.data.train,
-        KEYS.data.valid,
-        KEYS.data.words,
-        KEYS.train.max_minutes,
-        KEYS.train.precision,
-    )
-)
-
-
-@dataclass(frozen=True)
-class SystemReport:
-    name: str
-    source: str  # the recipe, or the folder of the trained model
-    recipe: Recipe | None  # the recipe with its budget; None if it cannot be read
-    state: str  # `DONE`, `FAILED`, or `WAITING` for its turn
-    error: str | None = None  # for a system that failed, what happened
-    measured: Measured | None = None
-    curves: Curves | None = None
-    # the scores of single examples on the test set, by name, with 95 % intervals
-    scores: dict[str, Resampled] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)  # sentences about the training, such as why it ended
-    # True if it was trained on the data of the first system; False also if that is unknown
-    shares_data: bool = True
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Comparison of a system with one that was named before it, by paired bootstrap: one for each score."""
-
-    baseline: str
-    system: str
-    comparisons: list[Comparison]
-
-
-@dataclass(frozen=True)
-class Report:
-    systems: list[SystemReport]  # the systems, in the order of the command line
-    task: str
-    test: str  # the test set, in words
-    budget: Budget
-    score: str | None  # the name of the first score on the test set; None before any system is done
-    curve: str  # the name of the validation score that is drawn, such as "valid_bleu"
-    pairs: list[Pair]
-    by_length: list[Group]  # scores by the length of the source in tokens
-    by_move: list[Group]  # scores by the distance over which words move in translation, where the data say it
-    first: list[SampleOutputs]  # the first sentences of the test set with all outputs
-    different: list[SampleOutputs]  # the sentences on which systems differ most
-    settings: dict[str, dict[str, str]]  # the settings in which the recipes differ, with the value of each system
-
-    @property
-    def done(self) -> list[SystemReport]:
-        return [system for system in self.systems if system.state == DONE]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": 1,
-            "task": self.task,
-            "test": self.test,
-            "budget": asdict(self.budget),
-            "systems": [system_json(system) for system in self.systems],
-            "comparisons": [asdict(pair) for pair in self.pairs],
-            "by_length": [asdict(group) for group in self.by_length],
-            "by_move": [asdict(group) for group in self.by_move],
-            "samples": [asdict(sample) for sample in (*self.first, *self.different)],
-            "settings": self.settings,
-        }
-
-
-def system_json(system: SystemReport) -> dict[str, Any]:
-    """Convert the numbers of one system to JSON values; its texts stay in the file of its result."""
-    measured = asdict(system.measured) if system.measured else {}
-    test = measured.pop("test", {})
-    curves = system.curves
-    return {
-        "name": system.name,
-        "source": system.source,
-        "state": system.state,
-        "error": system.error,
-        "remarks": system.remarks,
-        "shares_data": system.shares_data,
-        **measured,
-        "tokens_per_second": curves and curves.tokens_per_second,
-        "test": {key: test[key] for key in ("count", "seconds", "tokens", "scores")} if test else None,
-        "intervals": {name: asdict(resampled) for name, resampled in system.scores.items()},
-        "curves": {name: {axis: curves.against(axis, name) for axis in AXES} for name in curves.values}
-        if curves
-        else {},
-    }
-
-
-def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report:
-    done = {system.name: system.measured.test for system in systems if system.measured}
-    samples = {name: sample for name, result in done.items() if (sample := sample_of(result))}
-    texts = {name: sample for name, sample in samples.items() if isinstance(sample, TextSample)}
-    recipes = {system.name: system.recipe for system in systems if system.recipe and system.state != FAILED}
-    recipe = next(iter(recipes.values()), None) or next(system.recipe for system in systems if system.recipe)
-    score = next((name for system in systems for name in system.scores), None)
-    lengths = next((result.lengths for result in done.values() if result.lengths), [])
-    moves = largest_moves(recipe) if texts else None
-    first, different = choose_samples(done, texts)
-    # The curve is of the first score that a log has, the one that chose the best checkpoint before all others.
-    names = [f"{VALID}{name}" for name in (recipe.train.best, *score_names(find_task(recipe.task), recipe)) if name]
-    logged = {name for system in systems if system.curves for name in system.curves.values}
-    return Report(
-        systems=list(systems),
-        task=recipe.task,
-        test=test,
-        budget=budget,
-        score=score,
-        curve=next((name for name in names if name in logged), names[0]),
-        pairs=[
-            Pair(a, b, samples[b].against(samples[a]))
-            for a, b in combinations(samples, 2)
-            if done[a].count == done[b].count
-        ],
-        by_length=group_scores(lengths, texts, score) if texts and score else [],
-        by_move=group_scores(moves, texts, score) if moves and score and len(moves) == len(lengths) else [],
-        first=first,
-        different=different,
-        settings=differing(recipes),
-    )
-
-
-def report_system(
-    name: str,
-    source: str,
-    recipe: Recipe,
-    measured: Measured,
-    folder: Path,
-    remarks: Sequence[str] = (),
-    *,
-    shares_data: bool = True,
-) -> SystemReport:
-    """Report a system that is trained and measured; `folder` holds the log of its training."""
-    curves = read_curves(folder, measured.flops_per_update)
-    sample = sample_of(measured.test)
-    scores = sample.intervals() if sample else {}
-    return SystemReport(name, source, recipe, DONE, None, measured, curves, scores, list(remarks), shares_data)
-
-
-def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
-    """Return the settings in which recipes differ, with the value of each; "–" where a recipe has no such key."""
-    flat = {}
-    for name, recipe in recipes.items():
-        settings = {
-            key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNREPORTED)
-        }
-        flat[name] = settings | {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
-    keys = dict.fromkeys(key for settings in flat.values() for key in settings)
-    table = {key: {name: settings.get(key, NONE) for name, settings in flat.items()} for key in keys}
-    return {key: values for key, values in table.items() if len(set(values.values())) > 1}
-
-
-def shown(value: object) -> str:
-    """Format a setting for readers, much as a recipe has it."""
-    match value:
-        case None:
-            return "not set"
-        case bool():
-            return str(value).lower()
-        case list():
-            return ", ".join(map(shown, value)) or "none"
-    return str(value)
-
-
+TEMPLATE, STYLE = "report.html", "report.css"
+CODE = re.compile(r"`([^`]+)`")
+MARKDOWN_SPECIAL = re.compile(r"([\\|*_<>\[\]`#])")
+NUMBERS = re.compile(r"[-+–]?[\d,.]+( ± [\d,.]+)?( ?[%a-zA-Z/]+)?|–")
 OF_100 = ("BLEU", "chrF2")  # scores from 0 to 100; most others go from 0 to 1
-OF_TOKENS = ("loss", "perplexity")  # scores of each token, not comparable where tokens differ
+OF_TOKENS = ("loss", "perplexity")  # scores per token, not comparable if the tokens differ
 METHOD = (
-    "Scores: `heedful evaluate` prints the same; ± is half of the 95 % interval over bootstrap resamples.",
-    "FLOPs: counted while the matrix products and convolutions run, 2 for each multiplication with its addition; sums, "
-    "norms and activations are left out. Of an update: forward, backward and optimiser, the mean of the first updates. "
-    "Of an example: the mean over some of the test set; where a text is written, of decoding it by itself.",
-    "Training time and speed: from the log of the run; validation and saving are not counted. Testing speed: the whole "
-    "test set in batches, measured once; of tokens that are written, where a text is written, else of those in the "
-    "batches.",
-    "Memory: the most that the training needed, validation included; on a CPU that of the whole process.",
+    "Scores: the same as those of `heedful evaluate`; ± is half of the 95% interval over bootstrap resamples.",
+    "FLOPs: counted for matrix multiplications and convolutions as they run, 2 per multiply-add; sums, norms and "
+    "activations are not counted. FLOPs per update cover the forward pass, the backward pass and the optimizer, "
+    "averaged over the first updates. FLOPs per example are averaged over part of the test set; if the model "
+    "generates text, each example is decoded separately.",
+    "Training time and speed: taken from the run log, without validation and saving. Testing speed: measured once on "
+    "the whole test set in batches; it counts generated tokens if the model generates text, and otherwise the tokens "
+    "in the batches.",
+    "Memory: the peak during training, including validation; on a CPU, that of the whole process.",
 )
+BY_LENGTH = "The test sentences, in groups of about the same size; bars show 95% intervals."
+BY_MOVE = (
+    "The dependency distance of a sentence is the largest |i - j| over its pairs of a source word i and the target "
+    "word j aligned with it, according to the gold alignment of the data: the farther a word moves, the farther a "
+    "system has to attend. Bars show 95% intervals."
+)
+BY_DIFFERENCE = "The number next to an output is its score: chrF for translations, otherwise the task's first score."
 
 
 @dataclass(frozen=True)
 class Table:
-    """Table: its head, its rows, and the places (row, column) of cells that stand out."""
-
     head: list[str]
     rows: list[list[str]]
-    strong: frozenset[tuple[int, int]] = frozenset()
+    strong: frozenset[tuple[int, int]] = frozenset()  # the places (row, column) of cells in bold
 
 
 @dataclass(frozen=True)
@@ -225,66 +55,54 @@ class Section:
     title: str
     text: list[str] = field(default_factory=list)
     table: Table | None = None
-    charts: list[Chart] = field(default_factory=list)  # charts, whose series have the colours of the systems
+    charts: list[Chart] = field(default_factory=list)  # each series has the colour of its system
     samples: list[SampleOutputs] = field(default_factory=list)  # sentences with the outputs of all systems
 
 
 def sections(report: Report) -> list[Section]:
-    """Write the sections of a report, without those that have nothing to show."""
+    """Write the sections of a report, without empty ones."""
     failed = [[system.name, system.error or ""] for system in report.systems if system.error]
     others = [
         Section("Failed", table=Table(["system", "what happened"], failed) if failed else None),
         significance(report),
         curves(report),
         grouped(report, report.by_length, "Score by length", "source length in tokens", BY_LENGTH),
-        grouped(report, report.by_move, "Score by distance of dependency", "largest distance in words", BY_MOVE),
+        grouped(report, report.by_move, "Score by dependency distance", "largest distance in words", BY_MOVE),
         Section("Where systems differ most", [BY_DIFFERENCE], samples=report.different),
         Section("First sentences of the test set", samples=report.first),
         settings(report),
     ]
     others = [section for section in others if section.table or section.charts or section.samples]
-    return [overview(report), *others, Section("How this was measured", [*METHOD, *machine(report)])]
-
-
-BY_LENGTH = "Sentences of the test set in groups of about the same number; bars show 95 % intervals."
-BY_MOVE = (
-    "The distance of a sentence is the largest |i - j| of a source word i and the target word j that it is aligned "
-    "with, from the gold alignment of the data: the farther a word moves, the farther a system has to look. Bars show "
-    "95 % intervals."
-)
-BY_DIFFERENCE = (
-    "The number beside an output is its own score: chrF for a translation, else the first score of the task."
-)
+    return [overview(report), *others, Section("How this was measured", [*METHOD, *machines(report)])]
 
 
 def overview(report: Report) -> Section:
-    """Write the table of all systems: what they reach and what they cost."""
+    """Write the table of all systems: their scores and costs."""
     systems = [system for system in report.systems if system.state != FAILED]
     rows, strong = score_rows(systems)
-    spent = [costs(system) for system in systems]
-    for name in dict.fromkeys(name for of_system in spent for name in of_system):
-        values = [of_system.get(name) for of_system in spent]
+    by_system = [costs(system) for system in systems]
+    for name in dict.fromkeys(name for of_system in by_system for name in of_system):
+        values = [of_system.get(name) for of_system in by_system]
         rows += [[name, *(value or NONE for value in values)]] if any(values) else []
     waiting = [system.name for system in systems if system.state == WAITING]
     remarks = [f"{system.name} {remark}." for system in systems for remark in system.remarks]
-    remarks += other_data(report) + absent_classes(report)
+    if others := on_other_data(report):
+        remarks.append(
+            f"Trained on other data, or on data that is not available for comparison: {', '.join(others)}. A loss or "
+            "perplexity is comparable only if the tokens are the same."
+        )
+    remarks += absent_classes(report)
     remarks += [f"Not trained yet: {', '.join(waiting)}."] if waiting else []
     table = Table(["", *(system.name for system in systems)], rows, frozenset(strong)) if rows else None
     return Section("Systems", [*introduction(report), *remarks], table)
 
 
-def other_data(report: Report) -> list[str]:
-    """Say which systems were trained on other data, or on data that is not here to be compared."""
-    others = [system.name for system in report.done if not system.shares_data]
-    if not others:
-        return []
-    return [
-        f"Trained on other data, or on data that is not here to be compared: {', '.join(others)}. A loss or perplexity "
-        "is comparable only where the tokens are the same."
-    ]
+def on_other_data(report: Report) -> list[str]:
+    return [system.name for system in report.done if not system.shares_data]
 
 
 def introduction(report: Report) -> list[str]:
+    """Describe task and budget; name the best system, and those from which it does not differ significantly."""
     budget = report.budget
     limits = [
         counted(budget.updates, "updates") if budget.updates else "",
@@ -293,16 +111,13 @@ def introduction(report: Report) -> list[str]:
     ]
     equal = " and ".join(filter(None, limits))
     first = f"Task: {report.task}. Tested on {report.test}."
-    second = f"Equal budget: {equal}." if equal else "No budget was set: each system was trained as its recipe says."
-    return [f"{first} {second}", *verdict(report)]
+    second = f"Equal budget: {equal}." if equal else "No budget was set: each system was trained by its own recipe."
+    setting = f"{first} {second}"
 
-
-def verdict(report: Report) -> list[str]:
-    """Say which system is the best, and from which others the difference may be chance."""
     name = report.score
     ranked = [system for system in report.done if name in system.scores]
     if name is None or len(ranked) < 2:
-        return []
+        return [setting]
     top = best_of(name, [system.scores[name].value for system in ranked])
     best = [system.name for system in ranked if system.scores[name].value == top]
     doubtful = [
@@ -314,12 +129,12 @@ def verdict(report: Report) -> list[str]:
         if other not in best
     ]
     value = interval(name, next(system.scores[name] for system in ranked if system.name == best[0]))
-    chance = f" The difference to {', '.join(doubtful)} may be chance." if doubtful else ""
-    return [f"Best {name}: {' and '.join(best)}, {value}.{chance}"]
+    chance = f" The difference from {', '.join(doubtful)} is not statistically significant." if doubtful else ""
+    return [setting, f"Best {name}: {' and '.join(best)}, {value}.{chance}"]
 
 
 def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tuple[int, int]]]:
-    """Write a row for each score on the test set; the best of each row stands out."""
+    """Write a row for each score on the test set; return the rows with the places of the best value in each."""
     plain = [system.measured.test.scores if system.measured else {} for system in systems]  # without intervals, too
     names = dict.fromkeys(name for system, own in zip(systems, plain, strict=True) for name in (*system.scores, *own))
     rows, strong = [], set()
@@ -329,12 +144,15 @@ def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tu
             resampled = system.scores.get(name)
             value = resampled.value if resampled else own.get(name)
             values.append(value)
-            cells.append(interval(name, resampled) if resampled else NONE if value is None else number(value))
+            if resampled:
+                cells.append(interval(name, resampled))
+            else:
+                cells.append(NONE if value is None else f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}")
         rows.append([name, *cells])
-        known = [value for value in values if value is not None]
+        numbers = [value for value in values if value is not None]
         is_comparable = name not in OF_TOKENS or all(system.shares_data for system in systems)
-        if len(known) > 1 and is_comparable:
-            best = best_of(name, known)
+        if len(numbers) > 1 and is_comparable:
+            best = best_of(name, numbers)
             strong |= {(row, column) for column, value in enumerate(values, start=1) if value == best}
     return rows, strong
 
@@ -344,33 +162,24 @@ def best_of(name: str, values: Sequence[float]) -> float:
     return min(values) if lower_is_better(name) else max(values)
 
 
-def interval(name: str, resampled: Resampled) -> str:
-    digits = decimals(name)
-    return f"{resampled.value:.{digits}f} ± {resampled.interval:.{digits}f}"
-
-
 def decimals(name: str) -> int:
-    """Return how many decimals of a score are shown: BLEU and chrF go from 0 to 100, the others mostly from 0 to 1."""
     return 2 if name.startswith(OF_100) else 4
 
 
-def number(value: float) -> str:
-    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
+def interval(name: str, resampled: ScoreInterval) -> str:
+    digits = decimals(name)
+    return f"{resampled.value:.{digits}f} ± {resampled.interval:.{digits}f}"
 
 
 def scaled(value: float, unit: str) -> str:
     """Format a large number with three digits and an SI prefix, as in 1.23 TFLOPs."""
     value = float(f"{value:.3g}")
-    size, prefix = next((one for one in PREFIXES if value >= one[0]), (1.0, ""))
+    size, prefix = next((entry for entry in PREFIXES if value >= entry[0]), (1.0, ""))
     return f"{value / size:.3g} {prefix}{unit}"
 
 
-def optional(value: float | None, text: Callable[[float], str]) -> str | None:
-    return None if value is None else text(value)
-
-
 def costs(system: SystemReport) -> dict[str, str | None]:
-    """What a system costs, in words; None for what is not known."""
+    """Return the costs of a system in words; None for what is unknown."""
     measured, curves = system.measured, system.curves
     if measured is None:
         return {}
@@ -378,28 +187,27 @@ def costs(system: SystemReport) -> dict[str, str | None]:
     training_speed = curves.tokens_per_second if curves else None
     testing_speed = test.tokens / test.seconds if test.tokens and test.seconds else None
 
-    def speed(value: float) -> str:
-        return f"{value:,.0f} tokens/s"
-
-    def with_prefix(unit: str) -> Callable[[float], str]:
-        return lambda value: scaled(value, unit)
+    def cell(value: float | None, form: Callable[[float], str]) -> str | None:
+        return None if value is None else form(value)
 
     return {
         "parameters": f"{measured.parameters:,}",
         "training: precision": measured.precision,
-        "training: updates": optional(measured.updates, "{:,}".format),
-        "training: time": optional(measured.seconds, duration),
-        "training: speed": optional(training_speed, speed),
-        "training: FLOPs of an update": optional(flops, with_prefix("FLOPs")),
-        "training: FLOPs in all": optional((flops or 0) * (measured.updates or 0) or None, with_prefix("FLOPs")),
-        "training: peak memory": optional(measured.peak_memory, with_prefix("B")),
-        "testing: speed": optional(testing_speed, speed),
-        "testing: FLOPs of an example": scaled(measured.flops_per_example, "FLOPs"),
+        "training: updates": cell(measured.updates, "{:,}".format),
+        "training: time": cell(measured.seconds, duration),
+        "training: speed": cell(training_speed, "{:,.0f} tokens/s".format),
+        "training: FLOPs per update": cell(flops, lambda value: scaled(value, "FLOPs")),
+        "training: total FLOPs": cell(
+            (flops or 0) * (measured.updates or 0) or None, lambda value: scaled(value, "FLOPs")
+        ),
+        "training: peak memory": cell(measured.peak_memory, lambda value: scaled(value, "B")),
+        "testing: speed": cell(testing_speed, "{:,.0f} tokens/s".format),
+        "testing: FLOPs per example": scaled(measured.flops_per_example, "FLOPs"),
     }
 
 
 def absent_classes(report: Report) -> list[str]:
-    """Name the classes of which the test set has no example, if there are any."""
+    """List the classes without an example in the test set, if there are any."""
     tests = [system.measured.test for system in report.done if system.measured]
     line = absence(dict.fromkeys(label for test in tests for label in test.absent or ()), "The test set")
     return [f"{line}."] if line else []
@@ -411,12 +219,11 @@ def significance(report: Report) -> Section:
     for pair in report.pairs:
         for comparison in pair.comparisons:
             difference = comparison.system.value - comparison.baseline.value
-            judgement = (
-                "equal" if not difference else "more than chance" if comparison.is_significant else "may be chance"
-            )
             signed = f"{difference:+.{decimals(comparison.name)}f}"
+            verdict = "significant" if comparison.is_significant else "not significant"
+            name = f"{pair.system} – {pair.baseline}"
             rows.append(
-                [f"{pair.system} – {pair.baseline}", comparison.name, signed, f"{comparison.p_value:.4f}", judgement]
+                [name, comparison.name, signed, f"{comparison.p_value:.4f}", verdict if difference else "equal"]
             )
     head = ["pair", "score", "difference", "p-value", "at p < 0.05"]
     text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
@@ -427,23 +234,20 @@ def significance(report: Report) -> Section:
 
 
 def curves(report: Report) -> Section:
-    names = dict.fromkeys(["loss", f"{VALID}loss", report.curve])
-    charts = [chart for name in names for axis in AXES if (chart := curve_chart(report, name, axis))]
-    text = ["Losses are in nats, label smoothing included where a recipe has it."]
+    """Draw losses and the score of all systems against each measure of training."""
+    charts = []
+    for name in dict.fromkeys(["loss", f"{VALID}loss", report.curve]):
+        label = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
+        for axis, words in AXES.items():
+            series = [
+                Series(system.name, place, points)
+                for place, system in enumerate(report.systems)
+                if system.curves and (points := system.curves.against(axis, name))
+            ]
+            if series:
+                charts.append(Chart(f"{label} against {words}", words, label, series, prefixed=axis == "FLOPs"))
+    text = ["Losses are in nats, including label smoothing if a recipe uses it."]
     return Section("Curves", text, charts=charts)
-
-
-def curve_chart(report: Report, name: str, axis: str) -> Chart | None:
-    """Draw one value of the log of all systems against one measure of training; None if no system has points."""
-    series = [
-        Series(system.name, place, system.curves.against(axis, name))
-        for place, system in enumerate(report.systems)
-        if system.curves and system.curves.against(axis, name)
-    ]
-    if not series:
-        return None
-    label = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
-    return Chart(f"{label} against {AXES[axis]}", AXES[axis], label, series, prefixed=axis == "FLOPs")
 
 
 def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text: str) -> Section:
@@ -456,30 +260,24 @@ def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text
         for name, group in zip(names, groups, strict=True)
     ]
     series = []
-    for place, system in enumerate(ordered):
-        offset, scores = offset_in_group(place, len(ordered)), [group.scores[system.name] for group in groups]
+    for place, system in enumerate(ordered):  # side by side, so that no bar covers another
+        offset, scores = 0.3 * ((place + 0.5) / len(ordered) - 0.5), [group.scores[system.name] for group in groups]
         points = [(i + offset, score.value) for i, score in enumerate(scores)]
         series.append(Series(system.name, report.systems.index(system), points, [score.interval for score in scores]))
     chart = Chart(f"{report.score} by {axis}", axis, report.score, series, names=names)
     return Section(title, [text], Table([axis, "sentences", *(system.name for system in ordered)], rows), [chart])
 
 
-def offset_in_group(place: int, count: int) -> float:
-    """The offset of a system in a group, so that the bars of several systems do not cover one another."""
-    return 0.3 * ((place + 0.5) / count - 0.5)
-
-
 def settings(report: Report) -> Section:
     ordered = [system.name for system in report.systems if system.recipe and system.state != FAILED]
     rows = [[key, *(values[name] for name in ordered)] for key, values in report.settings.items()]
-    alike = "All other settings are alike"
-    if not other_data(report):
-        alike += ", the tokenizer, the data and their order included unless a seed differs"
-    text = [f"{alike}."]
-    return Section("What differs", text, Table(["setting", *ordered], rows) if rows else None)
+    alike = "All other settings are the same"
+    if not on_other_data(report):
+        alike += ", including the tokenizer, the data and, unless a seed differs, their order"
+    return Section("What differs", [f"{alike}."], Table(["setting", *ordered], rows) if rows else None)
 
 
-def machine(report: Report) -> list[str]:
+def machines(report: Report) -> list[str]:
     lines = []
     for system in report.done:
         if system.measured:
@@ -488,3 +286,51 @@ def machine(report: Report) -> list[str]:
             threads, cores = counted(int(facts["threads"]), "threads"), counted(int(facts["cores"]), "cores")
             lines.append(f"Machine: {place}, {threads} of {cores}, torch {facts['torch']}.")
     return list(dict.fromkeys(lines))
+
+
+def html_page(report: Report) -> str:
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup, escape
+
+    folder, names = files("heedful.tools.compare"), [system.name for system in report.systems]
+    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.filters["code"] = lambda text: Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
+    environment.filters["series_names"] = lambda charts: {series.name for chart in charts for series in chart.series}
+    environment.filters["key"] = lambda name: Markup(legend_key(names.index(name)))
+    environment.filters["svg"] = lambda chart: Markup(chart.svg())
+    environment.tests["number_like"] = NUMBERS.fullmatch
+    return environment.from_string((folder / TEMPLATE).read_text(encoding="utf-8")).render(
+        names=names,
+        sections=sections(report),
+        style=Markup((folder / STYLE).read_text(encoding="utf-8")),
+        version=__version__,
+    )
+
+
+def markdown_page(report: Report) -> str:
+    """Write the report as Markdown; in place of the HTML page's charts, it says where to find them."""
+    parts = ["# Comparison of systems"]
+    for section in sections(report):
+        parts += [f"## {section.title}", *section.text]
+        if section.table:
+            parts.append(markdown_table(section.table))
+        if section.charts:
+            parts.append("The charts are in `report.html`, and their numbers in `report.json`.")
+        for sample in section.samples:
+            outputs = [[name, f"{sample.scores[name]:.3g}", output] for name, output in sample.outputs.items()]
+            rows = [["source", "", sample.source], ["reference", "", sample.reference], *outputs]
+            parts.append(markdown_table(Table([f"sentence {sample.number}", "score", "text"], rows)))
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(table: Table) -> str:
+    lines = [[escaped(name) for name in table.head], ["---"] * len(table.head)]
+    for row, cells in enumerate(table.rows):
+        bold = ["**" * ((row, column) in table.strong) for column in range(len(cells))]
+        lines.append([f"{mark}{escaped(cell)}{mark}" for mark, cell in zip(bold, cells, strict=True)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def escaped(text: str) -> str:
+    """Escape the characters of Markdown's markup, and put the text on one line."""
+    return MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))

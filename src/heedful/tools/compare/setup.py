@@ -1,4 +1,4 @@
-"""What is compared: systems, budgets, and what they have in common: task, data, test set, classes."""
+"""Setup of a comparison: systems, budgets, and the task, data, test set and classes that the systems share."""
 
 import os
 import re
@@ -10,36 +10,36 @@ from pathlib import Path
 
 from heedful.architectures.parameters import count_without_building
 from heedful.checkpoint import find_model
-from heedful.checkpoint.load import model_in
-from heedful.checkpoint.model_folder import read_description
+from heedful.checkpoint.description import read_description
+from heedful.checkpoint.find import model_in
+from heedful.checkpoint.hub import download, is_hub_name
 from heedful.config.keys import KEYS
 from heedful.config.load import FILE, is_recipe, load_recipe
 from heedful.config.rules import impossible
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.prepared_data import data_digest
 from heedful.errors import InputError
-from heedful.storage.manifest import read_manifest
+from heedful.storage.complete_folder import read_manifest
 from heedful.storage.paths import likely
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.training.trainer_state import DECAYING
+from heedful.training.learning_rate import DECAYING
 
-TOLERANCE = 0.05  # share by which the parameters of a system may differ from the budget
-WIDEST = 4096  # d_model is searched below, first in steps
-STEP = 8
+TOLERANCE = 0.05  # fraction by which a system's number of parameters may differ from the budget
+MAX_WIDTH, STEP = 4096, 8  # of d_model, which is searched first in steps
 
 
 @dataclass(frozen=True)
 class Budget:
     """Equal budget of all systems; None for whatever each recipe decides by itself."""
 
-    updates: int | None = None  # updates of the training, in place of `train.max_updates`
-    minutes: float | None = None  # minutes of training, validation not counted, in place of `train.max_minutes`
-    parameters: int | None = None  # number of parameters that every system must have, up to the share `TOLERANCE`
+    updates: int | None = None  # number of updates, in place of `train.max_updates`
+    minutes: float | None = None  # minutes of training without validation, in place of `train.max_minutes`
+    parameters: int | None = None  # number of parameters that every system must have, within `TOLERANCE`
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """Settings of a recipe that give its training this budget, as "key=value"."""
+        """Recipe settings for this budget, as "key=value"."""
         limits = ((KEYS.train.max_updates, self.updates), (KEYS.train.max_minutes, self.minutes))
         return tuple(f"{key}={value}" for key, value in limits if value is not None)
 
@@ -50,11 +50,14 @@ class Budget:
         size = model_size(recipe, tokenizers)
         if self.parameters is None or self.allows(size):
             return size
-        share = f"{abs(size / self.parameters - 1):.1%} {'more' if size > self.parameters else 'fewer'}"
         width, nearest = nearest_width(recipe, tokenizers, self.parameters)
         raise InputError(
-            f"the model has {size:,} parameters, {share} than --parameters {self.parameters:,}, where at most "
-            f"{TOLERANCE:.0%} are allowed; change its sizes: model.d_model = {width} alone would make it {nearest:,}"
+            f"the model has {size:,} parameters, but --parameters {self.parameters:,} allows at most {TOLERANCE:.0%} "
+            + (
+                f"deviation; with model.d_model = {width} it would have {nearest:,}"
+                if self.allows(nearest)
+                else "deviation; change several of its sizes, or --parameters"
+            )
         )
 
     def remarks(self, recipe: Recipe, updates: int | None, seconds: float | None, size: int) -> list[str]:
@@ -66,126 +69,129 @@ class Budget:
             remarks.append(f"has {updates or 'an unknown number of'} updates of --updates {self.updates}")
         if not timely and not (self.updates and enough):
             spent = "an unknown time" if seconds is None else f"{seconds / 60:.1f} minutes"
-            remarks.append(f"has trained for {spent} of --minutes {self.minutes:g}: its recipe ends it earlier")
+            remarks.append(f"was trained for {spent} of --minutes {self.minutes:g}: its recipe ends training earlier")
         schedule, limit = recipe.optimizer.schedule, recipe.train.max_updates
         ends_earlier = recipe.train.max_epochs is not None or recipe.train.max_minutes is not None
         if schedule in DECAYING and not ends_earlier and updates is not None and updates < limit:
             remarks.append(
-                f'its learning rate (schedule "{schedule}") was to fall until update {limit:,}, not {updates:,}'
+                f'its learning rate (schedule "{schedule}") would have fallen until update {limit:,}, not {updates:,}'
             )
         return remarks
 
 
 def model_size(recipe: Recipe, tokenizers: TokenizerPair) -> int:
-    """Count the parameters of the model that a recipe builds for a vocabulary, without memory for its weights."""
+    """Count the parameters of a recipe's model for a vocabulary, without allocating its weights."""
     return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers)).total
 
 
 def nearest_width(recipe: Recipe, tokenizers: TokenizerPair, parameters: int) -> tuple[int, int]:
-    """Find the `model.d_model` that brings a model nearest to a number of parameters, all other keys unchanged."""
-    coarse = with_widths(recipe, range(STEP, WIDEST, STEP))
+    """Find the `model.d_model` that brings a model closest to a number of parameters, all other keys unchanged."""
+
+    def with_widths(widths: range) -> list[Recipe]:
+        recipes = (replace(recipe, model=replace(recipe.model, d_model=width)) for width in widths)
+        return [candidate for candidate in recipes if not impossible(candidate)]
+
+    coarse = with_widths(range(STEP, MAX_WIDTH, STEP))
     above = bisect(coarse, parameters, key=lambda candidate: model_size(candidate, tokenizers))
-    between = [1, *(one.model.d_model for one in coarse), WIDEST][above : above + 2]
-    fine = with_widths(recipe, range(between[0], between[1] + 1))
-    sizes = {one.model.d_model: model_size(one, tokenizers) for one in fine}
+    low, high = [1, *(candidate.model.d_model for candidate in coarse), MAX_WIDTH][above : above + 2]
+    fine = with_widths(range(low, high + 1))
+    sizes = {candidate.model.d_model: model_size(candidate, tokenizers) for candidate in fine}
     width = min(sizes, key=lambda width: abs(sizes[width] - parameters))
     return width, sizes[width]
 
 
-def with_widths(recipe: Recipe, widths: range) -> list[Recipe]:
-    """Return a recipe with each of several widths, without those that cannot work."""
-    wider = (replace(recipe, model=replace(recipe.model, d_model=width)) for width in widths)
-    return [candidate for candidate in wider if not impossible(candidate)]
-
-
-UNSAID = DataConfig.target_language  # of a recipe that names no language
+DEFAULT_LANGUAGE = DataConfig.target_language  # of a recipe that does not give a language
 
 
 @dataclass(frozen=True)
 class ComparisonSetup:
-    """What all systems of a comparison have in common; the first one sets it."""
+    """Data, task and test set that all systems of a comparison share; the first system sets them."""
 
     system: str  # the name of that system
     task: str
-    data: str | None  # SHA-256 of its training data; None if its files are not here, as may be for a trained model
+    data: str | None  # SHA-256 of its training data; None if its files are missing, as may be for a trained model
     test: CorpusConfig  # the test set, with absolute paths
     test_digest: str  # SHA-256 of the test set
     test_name: str  # the test set, in words
-    language: str  # the target language, by which texts are scored
+    language: str  # the target language, which determines how texts are scored
     labels: tuple[str, ...]  # the classes that are distinguished; empty for a task without classes
 
     @classmethod
     def of(cls, system: str, recipe: Recipe, recipes: Sequence[Recipe], *, is_trained: bool) -> "ComparisonSetup":
         test, name = test_set(recipes)
-        languages = (one.data.target_language for one in recipes if one.data.target_language != UNSAID)
+        languages = (language for each in recipes if (language := each.data.target_language) != DEFAULT_LANGUAGE)
         return cls(
             system=system,
             task=recipe.task,
-            data=trained_on(recipe) if is_trained else data_digest(recipe),
+            data=digest_if_present(recipe) if is_trained else data_digest(recipe),
             test=test,
             test_digest=test_digest(recipe, test),
             test_name=name,
-            language=next(languages, UNSAID),
+            language=next(languages, DEFAULT_LANGUAGE),
             labels=recipe.data.labels,
         )
 
-    def check(self, recipe: Recipe) -> None:
-        """Check that a system has the task of the comparison, and writes its language."""
+    def join(self, recipe: Recipe, *, is_trained: bool) -> tuple[Recipe, bool]:
+        """Check that a system can be compared with the others; a trained model may come from other data.
+
+        Returns its recipe with the language and the test set, unless it is to be trained and has its own test set; and
+        whether it has the training data of the comparison.
+        """
         if recipe.task != self.task:
             raise InputError(
-                f'its task is "{recipe.task}", and that of {self.system} is "{self.task}"; compare one task'
+                f'its task is "{recipe.task}", but that of {self.system} is "{self.task}"; compare systems for the '
+                "same task"
             )
-        if recipe.data.target_language not in (UNSAID, self.language):
+        if recipe.data.target_language not in (DEFAULT_LANGUAGE, self.language):
             raise InputError(
-                f'its data.target_language is "{recipe.data.target_language}", and texts are scored here as those of '
-                f'"{self.language}"; compare systems that write one language'
+                f'its data.target_language is "{recipe.data.target_language}", but texts are scored here as '
+                f'"{self.language}"; compare systems that write the same language'
             )
-
-    def check_data(self, recipe: Recipe) -> None:
-        """Check that a system that is to be trained has the training data and the test set of the comparison."""
-        if data_digest(recipe) != self.data:
-            raise InputError(
-                f"its training text, validation text or tokenizer differ from those of {self.system}; give all recipes "
-                "the same [data] and [tokenizer], as systems are compared on the same data"
-            )
-        if recipe.data.test and test_digest(recipe, recipe.data.test) != self.test_digest:
-            raise InputError(f"its test set (data.test) differs from that of {self.system}; name the same or none")
+        shares_data, test = True, None
+        if is_trained:
+            shares_data = self.data is not None and digest_if_present(recipe) == self.data
+        else:
+            test = recipe.data.test
+            if data_digest(recipe) != self.data:
+                raise InputError(
+                    f"its training text, validation text or tokenizer differ from those of {self.system}; give all "
+                    "recipes the same [data] and [tokenizer], because systems are compared on the same data"
+                )
+            if test and test_digest(recipe, test) != self.test_digest:
+                raise InputError(f"its test set (data.test) differs from that of {self.system}; use the same or none")
+        data = replace(recipe.data, test=test or self.test, target_language=self.language)
+        return replace(recipe, data=data), shares_data
 
     def check_labels(self, recipe: Recipe) -> None:
         """Check that a trained classifier or tagger has the classes of the comparison."""
         if recipe.data.labels != self.labels:
             raise InputError(
-                f"it tells apart {', '.join(recipe.data.labels)}, and {self.system} {', '.join(self.labels)}; compare "
-                "systems whose data.labels are the same"
+                f"its classes are {', '.join(recipe.data.labels)}, but those of {self.system} are "
+                f"{', '.join(self.labels)}; compare systems with the same data.labels"
             )
-
-    def applied(self, recipe: Recipe, *, is_trained: bool) -> Recipe:
-        """Return the recipe of a system with the test set, unless it names its own, and with the language."""
-        own = None if is_trained else recipe.data.test
-        return replace(recipe, data=replace(recipe.data, test=own or self.test, target_language=self.language))
 
 
 def test_set(recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:
-    """Return the test set that recipes name, or else their validation set, and its name in words."""
-    for part, name in (("test", "the test set"), ("valid", "the validation set (no recipe names a test set)")):
+    """Return the test set in the recipes, or else their validation set, and a description of it."""
+    for part, name in (("test", "the test set"), ("valid", "the validation set (no recipe has a test set)")):
         for recipe in recipes:
             if corpus := getattr(recipe.data, part):
                 sides = {side: getattr(corpus, side) for side in ("source", "target") if getattr(corpus, side)}
                 paths = {side: os.path.join(recipe.data.root, path) for side, path in sides.items()}
                 return replace(corpus, **paths), f"{name}, {corpus.source}"
-    raise InputError("there is nothing to test the systems on; set data.test in one of the recipes")
-
-
-def trained_on(recipe: Recipe) -> str | None:
-    """Return the SHA-256 of the training data of a trained model; None if its files are not here."""
-    try:
-        return data_digest(recipe)
-    except InputError:
-        return None
+    raise InputError("the recipes have no test set; set data.test in one of them")
 
 
 def test_digest(recipe: Recipe, test: CorpusConfig) -> str:
     return data_digest(replace(recipe, data=replace(recipe.data, train=(test,), valid=None)))
+
+
+def digest_if_present(recipe: Recipe) -> str | None:
+    """Return the SHA-256 of the training data of a trained model; None if its files are missing."""
+    try:
+        return data_digest(recipe)
+    except InputError:
+        return None
 
 
 NAME = r"[\w][\w.-]*"
@@ -193,67 +199,70 @@ NAME = r"[\w][\w.-]*"
 
 @dataclass(frozen=True)
 class System:
-    """System of a comparison: its name, its recipe or trained model, and the settings that are its own."""
+    """System of a comparison: its name, its recipe or trained model, and its settings."""
 
-    name: str  # the name in the report, and of the folder of its run
-    source: Path  # a recipe (a TOML file, or a folder with a config.toml), or the folder of a run or of a model
-    overrides: tuple[str, ...] = ()  # settings of the recipe to change, as "key=value"
+    name: str  # in the report, and of its run folder
+    source: Path  # a recipe (a TOML file, or a folder with a config.toml), or a run or model folder
+    overrides: tuple[str, ...] = ()  # recipe settings to change, as "key=value"
 
     @property
     def is_trained(self) -> bool:
-        """True if the source is a folder of a run or of a model, and not a recipe."""
+        """True if the source is a run or model folder, and not a recipe."""
         return self.source.is_dir() and not (self.source / FILE).is_file()
 
     def recipe(self, data: Path | None) -> Recipe:
         if not self.source.exists():
-            remedy = f"name a TOML file, a folder with {FILE}, or the folder of a run or a model"
 
             def is_system(path: Path) -> bool:
                 return is_recipe(path) or (path.is_dir() and model_in(path) is not None)
 
-            raise InputError(f"{self.source}: there is no such recipe; {likely(self.source, remedy, is_system)}")
+            remedy = f"give a TOML file, a folder with {FILE}, or a run or model folder"
+            raise InputError(f"{self.source}: no such recipe; {likely(self.source, remedy, is_system)}")
         if not self.is_trained:
             return load_recipe(self.source, self.overrides, data)
         if self.overrides:
             raise InputError(
-                f"--set {self.overrides[0]}: {self.source} is trained already; only a recipe can be changed"
+                f"--set {self.overrides[0]}: {self.source} is already trained; only a recipe can be changed"
             )
         recipe = read_description(read_manifest(find_model(self.source)))[0]
         return recipe if data is None else replace(recipe, data=replace(recipe.data, root=str(data.absolute())))
 
 
+def located(source: str) -> Path:
+    """Return the path of a system, which is downloaded if it is a model on the Hub."""
+    return download(source) if is_hub_name(source) else Path(source)
+
+
 def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[System]:
     """Parse systems, RECIPE or NAME=RECIPE, and their settings, KEY=VALUE for all or NAME:KEY=VALUE for one."""
-    named = [parse_system(argument) for argument in arguments]
-    counts = Counter(name for name, _ in named)
+    systems: list[System] = []
+    for argument in arguments:
+        parts = re.fullmatch(rf"({NAME})=(.+)", argument)
+        if parts and not Path(argument).exists():
+            systems.append(System(parts[1], located(parts[2])))
+            continue
+        absolute = Path(argument).absolute()
+        name = absolute.parent.name if absolute.name == FILE else absolute.name.removesuffix(".toml")
+        if not re.fullmatch(NAME, name):
+            raise InputError(f"{argument}: give this system a name of letters and digits, as in my-name={argument}")
+        systems.append(System(name, located(argument)))
+    counts = Counter(system.name for system in systems)
     if twice := [name for name, count in counts.items() if count > 1]:
-        raise InputError(f"two systems are named {twice[0]}; name them yourself, as in other-name={named[-1][1]}")
+        raise InputError(f"two systems are named {twice[0]}; rename one of them, as in other-name={systems[-1].source}")
+
+    owners = []  # of each setting; "" for settings of all systems
     for setting in settings:
-        owner = owner_of(setting)
-        if owner and owner not in counts:
-            raise InputError(f"--set {setting}: there is no system {owner}; there are {', '.join(counts)}")
-    systems = []
-    for name, source in named:
-        system = System(name, source)
-        owners = (name,) if system.is_trained else ("", name)  # a trained model has no settings of all recipes
-        own = [setting.removeprefix(f"{name}:") for setting in settings if owner_of(setting) in owners]
-        systems.append(replace(system, overrides=tuple(own)))
+        match = re.match(rf"({NAME}):", setting.partition("=")[0])
+        owners.append(match[1] if match else "")
+        if owners[-1] and owners[-1] not in counts:
+            raise InputError(f"--set {setting}: no system is named {owners[-1]}; the systems are {', '.join(counts)}")
+    for place, system in enumerate(systems):
+        # Settings for all recipes do not change a trained model.
+        mine = (system.name,) if system.is_trained else ("", system.name)
+        overrides = [
+            setting.removeprefix(f"{system.name}:")
+            for owner, setting in zip(owners, settings, strict=True)
+            if owner in mine
+        ]
+        systems[place] = replace(system, overrides=tuple(overrides))
     return systems
-
-
-def parse_system(argument: str) -> tuple[str, Path]:
-    parts = re.fullmatch(rf"({NAME})=(.+)", argument)
-    if parts and not Path(argument).exists():
-        return parts[1], Path(parts[2])
-    source = Path(argument)
-    absolute = source.absolute()
-    name = absolute.parent.name if absolute.name == FILE else absolute.name.removesuffix(".toml")
-    if not re.fullmatch(NAME, name):
-        raise InputError(f"{argument}: name this system with letters and digits, as in my-name={argument}")
-    return name, source
-
-
-def owner_of(setting: str) -> str:
-    """Return the name of the system that a setting NAME:KEY=VALUE is for; empty for a setting of all systems."""
-    owner = re.match(rf"({NAME}):", setting.partition("=")[0])
-    return owner[1] if owner else ""

@@ -1,4 +1,4 @@
-"""Training data of a plan: bytes, lines and tokens that a recipe names, a corpus on paper, and its batches."""
+"""Training data of a plan: the volume of a recipe's files, a made-up corpus, and batches from either."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from heedful.data.passages import SentenceStore
 from heedful.data.preparation.pairs import PreparedPairs
 from heedful.data.preparation.prepared_data import REPORT, PreparedData, data_digest, read_only
 from heedful.data.readers.documents import text_files
+from heedful.data.readers.drop_report import DropReport
 from heedful.data.readers.files import decode_lines, open_bytes
-from heedful.data.readers.filters import DropReport
 from heedful.data.stores import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
@@ -30,27 +30,27 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.tools.plan.update import CPU
 
 TOKEN = 7  # any id of a real token
-SENTENCE = 32  # tokens of a sentence in the passages for BERT
+SENTENCE = 32  # tokens per sentence in the passages for BERT
 
 
 class PlannedTokenizer(SizeOnly):
-    """Placeholder tokenizer whose words, from which random tokens are drawn, have the highest ids."""
+    """Placeholder tokenizer whose words, the source of random tokens, have the highest ids."""
 
     @property
     def first_word(self) -> int:
-        """The first id of the vocabulary that a masked token may be replaced by."""
+        """The first id in the vocabulary that can replace a masked token."""
         return len(self) // 2
 
 
 def task_on_paper(recipe: Recipe, length: int) -> Task:
-    """Create the task of a recipe with data for a full batch, but without any text.
+    """Create a recipe's task with data for a full batch, but without any text.
 
-    `length` is that of each sentence on both sides, for encoder-decoders; other models fill `data.max_length`.
+    `length` is the sentence length on both sides, for encoder-decoders; other models fill `data.max_length`.
     """
     kind = find_task(recipe.task)
     tokenizers = TokenizerPair(*map(PlannedTokenizer, vocabulary_sizes(recipe)))
     data, batch_tokens, width = kind.dataset, recipe.train.batch_tokens, recipe.data.max_length
-    nothing_else = ((1.0,), None, "", DropReport())
+    rest = ((1.0,), None, "", DropReport())
     if issubclass(data, Pairs):
         count = max(1, batch_tokens // length)
         pairs = PairStore(
@@ -59,24 +59,24 @@ def task_on_paper(recipe: Recipe, length: int) -> Task:
             offsets=2 * length * np.arange(count),
             files=(),
         )
-        return kind(data(recipe, PreparedPairs(tokenizers, (pairs,), *nothing_else, [])))
-    if issubclass(data, TextWindows):  # of a language model
+        return kind(data(recipe, PreparedPairs(tokenizers, (pairs,), *rest, [])))
+    if issubclass(data, TextWindows):  # for a language model
         size = max(batch_tokens, width) + 2 * width
         text = TokenStream(np.full(size, TOKEN, np.uint16), np.array([0, size]), size, files=())
-        return kind(data(recipe, PreparedData(tokenizers, (text,), *nothing_else)))
-    if issubclass(data, Passages):  # of a masked language model, in two documents
+        return kind(data(recipe, PreparedData(tokenizers, (text,), *rest)))
+    if issubclass(data, Passages):  # for a masked language model, in two documents
         count = max(batch_tokens, width) * 3 // SENTENCE + 2
         ids, bounds = np.full(SENTENCE * count, TOKEN, np.uint16), SENTENCE * np.arange(count + 1)
         sentences = SentenceStore(ids, bounds, np.array([0, count // 2, count]), files=())
-        return kind(data(recipe, PreparedData(tokenizers, (sentences,), *nothing_else)))
+        return kind(data(recipe, PreparedData(tokenizers, (sentences,), *rest)))
     raise InputError(
-        f'task = "{recipe.task}": the batches depend on the examples; prepare the data (a run does that first), and '
+        f'task = "{recipe.task}": the batches depend on the examples; prepare the data (the first step of a run), and '
         "give it with --prepared RUN/data"
     )
 
 
 CHUNK = 1 << 24  # bytes
-SAMPLE_LINES = 1000  # lines of each file that are encoded
+SAMPLE_LINES = 1000  # number of lines of each file that are encoded
 BYTES_PER_TOKEN = {"character": 1.0, "byte": 1.0, "word": 6.0}  # roughly, in European languages
 SUBWORD = 4.0
 
@@ -85,16 +85,15 @@ SUBWORD = 4.0
 class DataVolume:
     files: int  # the number of files
     bytes: int  # the size of their text, decompressed: of the `part` of each corpus that is read
-    lines: int  # the lines of this text
-    tokens: int  # an estimate of its tokens
-    how: str  # in words, how the tokens were estimated
+    lines: int  # the number of lines in this text
+    tokens: int  # an estimate of its number of tokens
+    how: str  # in words, how the number of tokens was estimated
 
 
 def data_volume(recipe: Recipe) -> DataVolume | None:
-    """Measure the training text of a recipe; None where a file is not on this machine, and for pictures and sounds."""
-    if recipe.data.modality != "text":
-        return None
-    if not all((Path(recipe.data.root) / corpus.source).exists() for corpus in recipe.data.train):
+    """Measure the training text of a recipe; None if a file is not on this machine, and for images and audio."""
+    exists = all((Path(recipe.data.root) / corpus.source).exists() for corpus in recipe.data.train)
+    if recipe.data.modality != "text" or not exists:
         return None
     files = [(file, corpus.part) for corpus in recipe.data.train for file in text_files(corpus, recipe.data)]
     if not files or not all(file.is_file() for file, _ in files):
@@ -113,7 +112,7 @@ def data_volume(recipe: Recipe) -> DataVolume | None:
 
 
 def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
-    """Estimate the bytes of a token, and say how: by the recipe's tokenizer if it is trained, else by its kind."""
+    """Estimate the bytes per token from the recipe's tokenizer, or from its kind if untrained; also say which."""
     folder = Path(recipe.tokenizer.path) if recipe.tokenizer.path else None
     lines: list[str] = []
     for file in files:
@@ -122,13 +121,13 @@ def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
             lines += [line or "" for line in islice(decoded, SAMPLE_LINES)]
     if folder is None or not folder.is_dir() or not lines:
         guess = BYTES_PER_TOKEN.get(recipe.tokenizer.kind, SUBWORD)
-        return guess, f"{guess:g} bytes a token, a guess"
+        return guess, f"a guess of {guess:g} bytes per token"
     tokenizer = TokenizerPair.load(folder).source
     tokens = sum(map(len, tokenizer.encode_batch(lines)))
-    return sum(len(line.encode()) for line in lines) / max(1, tokens), "by the tokenizer, from the first lines"
+    return sum(len(line.encode()) for line in lines) / max(1, tokens), "from the tokenizer and the first lines"
 
 
-SAMPLE_BATCHES = 32  # batches of an epoch that are looked at
+SAMPLE_BATCHES = 32  # from an epoch
 
 
 @dataclass(frozen=True)
@@ -136,22 +135,22 @@ class PlannedBatches:
     task: Task
     typical: Batch  # a batch with about as many tokens as the others
     largest: Batch  # a batch with the longest texts
-    tokens: float  # the mean number of real tokens of a batch
-    epoch: int | None  # the number of batches of an epoch; None without data
+    tokens: float  # the mean number of real tokens per batch
+    epoch: int | None  # the number of batches per epoch; None without data
     origin: str  # in words, where the batches come from
 
 
 def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBatches:
-    """Take the batches of a recipe from prepared data, or make some up, of sentences of a length if it translates."""
+    """Take a recipe's batches from prepared data, or make some up, for a translator with sentences of this length."""
     if prepared is not None:
-        return real_batches(recipe, prepared)
+        return prepared_batches(recipe, prepared)
     if not issubclass(find_task(recipe.task).dataset, Pairs):
         task = task_on_paper(recipe, length)
         batch = largest_of(task, task.data.epoch(0))
         return PlannedBatches(task, batch, batch, batch.tokens, None, f"texts of {recipe.data.max_length} tokens")
     longest = min(recipe.data.filters.max_tokens, recipe.model.learned_positions or recipe.data.filters.max_tokens)
     if length > longest:
-        raise InputError(f"--length {length}: this recipe's sentences have {longest} tokens at most")
+        raise InputError(f"--length {length}: this recipe's sentences have at most {longest} tokens")
     task, extreme = task_on_paper(recipe, length), task_on_paper(recipe, longest)
     typical = largest_of(task, task.data.epoch(0))
     largest = largest_of(extreme, extreme.data.epoch(0))
@@ -159,34 +158,31 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
     return PlannedBatches(task, typical, largest, typical.tokens, None, origin)
 
 
-def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
+def prepared_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
     kind = find_task(recipe.task)
-    recipe = kind.dataset.resolve(recipe)
-    check_prepared(recipe, prepared)
+    recipe = kind.dataset.reader.resolve(recipe)
+    try:
+        digest = json.loads((prepared / REPORT).read_text(encoding="utf-8"))["digest"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        remedy = "give RUN/data of a run"
+        problem = f"{prepared}: has no prepared data; {remedy}" if prepared.is_dir() else no_folder(prepared, remedy)
+        raise InputError(f"--prepared {problem}") from error
+    if not str(digest).startswith(data_digest(recipe)):
+        raise InputError(
+            f"--prepared {prepared}: was prepared from different data, or with different settings than the recipe's"
+        )
     with read_only():
         task = kind.prepare(recipe, prepared, lambda _: None)
     epoch = task.data.epoch(0)
-    some = [epoch[i] for i in np.linspace(0, len(epoch) - 1, min(SAMPLE_BATCHES, len(epoch))).round().astype(int)]
-    sample = [task.data.batch(ids, 0, CPU) for ids in some]
+    places = np.linspace(0, len(epoch) - 1, min(SAMPLE_BATCHES, len(epoch))).round().astype(int)
+    sample = [task.data.batch(epoch[place], 0, CPU) for place in places]
     tokens = sum(batch.tokens for batch in sample) / len(sample)
     typical = min(sample, key=lambda batch: abs(batch.tokens - tokens))
     return PlannedBatches(task, typical, largest_of(task, epoch), tokens, len(epoch), "the prepared data")
 
 
-def check_prepared(recipe: Recipe, prepared: Path) -> None:
-    """Check that a folder holds the prepared data of a recipe, so that nothing has to be prepared."""
-    try:
-        digest = json.loads((prepared / REPORT).read_text(encoding="utf-8"))["digest"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        remedy = "it is RUN/data of a run"
-        problem = f"{prepared}: holds no prepared data; {remedy}" if prepared.is_dir() else no_folder(prepared, remedy)
-        raise InputError(f"--prepared {problem}") from error
-    if not str(digest).startswith(data_digest(recipe)):
-        raise InputError(f"--prepared {prepared}: prepared from other data or with other settings than the recipe's")
-
-
 def largest_of(task: Task, epoch: Sequence[np.ndarray]) -> Batch:
-    """Find the batch that needs the most memory: of those with the fewest, and so the longest, texts the fullest."""
+    """Find the batch that needs the most memory: the fullest among those with the fewest, and so the longest, texts."""
 
     def cells(batch: Batch) -> int:
         """The number of values in the largest tensor of a batch, padding included."""

@@ -1,4 +1,4 @@
-"""Plan of a run: what it will need on some number of accelerators, by its recipe alone."""
+"""Plan of a run: the memory, time and disk space that it will need on some accelerators, from its recipe alone."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,17 +12,22 @@ from heedful.machine import choose_precision
 from heedful.machine.memory import total_memory
 from heedful.machine.process import own_random_numbers
 from heedful.machine.speed import matmul_speed
-from heedful.tasks import import_task
-from heedful.tasks.task import check
+from heedful.tasks import import_spec
+from heedful.tasks.specs import check_task
 from heedful.tools.plan.data import DataVolume, PlannedBatches, batches_of, data_volume
 from heedful.tools.plan.update import CPU as CPU_DEVICE
 from heedful.tools.plan.update import GPU, Memory, UpdateOnPaper
+from heedful.training.warm_start import with_lora
 
 CPU = "cpu"
-HERE = "here"  # the first GPU of this machine, or without one its CPU
+HERE = "here"  # the first GPU of this machine or, without one, its CPU
+CPU_NAME = "this machine's CPU"
 SIZE = 1024  # of the matrices that are multiplied to measure a CPU
-GPU_SIZE = 8192  # and a GPU, which smaller ones do not keep busy
-NODE = 8  # GPUs in a node, whose links are faster than those between nodes
+GPU_SIZE = 8192  # of the matrices for a GPU, which smaller ones do not keep busy
+NODE = 8  # GPUs in a node, whose links are faster than the links between nodes
+USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, communication and fragmentation
+UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
+CPU_UTILISATION = 0.5
 GPU_LINK = 32e9  # bytes per second between GPUs of this machine: PCIe 4.0 x16, an assumption
 BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an assumption
 
@@ -48,41 +53,179 @@ ACCELERATORS = {
 
 
 def find_accelerator(name: str, precision: str) -> Accelerator:
-    """Find an accelerator by its name, with its speed in a precision of training; this machine's is measured now."""
+    """Find an accelerator by name, with its speed in a training precision; this machine's is measured now."""
     dtype = torch.float32 if precision == "float32" else torch.bfloat16
     if name == CPU:
         flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
-        return Accelerator("this machine's CPU", flops, flops, total_memory(), 1e9, "measured now")
+        return Accelerator(CPU_NAME, flops, flops, total_memory(), 1e9, "measured now")
     if name == HERE:
         flops = matmul_speed(GPU_SIZE, GPU_SIZE, GPU_SIZE, dtype, torch.device("cuda", 0))
         properties = torch.cuda.get_device_properties(0)
         return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
     if name not in ACCELERATORS:
-        raise InputError(f"--gpu {name}: known are {', '.join(ACCELERATORS)}, and {HERE} and {CPU} for this machine")
+        raise InputError(
+            f"--gpu {name}: unknown GPU; choose one of {', '.join(ACCELERATORS)}, or {HERE} or {CPU} for this machine"
+        )
     accelerator = ACCELERATORS[name]
     return replace(accelerator, flops=accelerator.float32) if precision == "float32" else accelerator
 
 
-USABLE = 0.9  # share of a GPU's memory: the rest is for the driver, kernels, communication and fragmentation
-
-
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a training over GPUs, with the memory of one of them in bytes."""
+    """Layout of a training over GPUs, with the memory per GPU in bytes."""
 
     name: str  # "replicated" (DDP) or "sharded" (FSDP2)
-    weights: float  # the float32 weights that it keeps
-    # the weights that compute, where they are others: a bfloat16 copy, or the gathered weights of blocks
+    weights: float  # the float32 weights that it stores
+    # the weights used for computing, if these differ: a bfloat16 copy, or the gathered weights of blocks
     working: float
     optimizer: float
     gradients: float
-    batch: float  # what the largest batch takes: activations and work space
-    total: float  # the most at a time
-    fits: bool  # True if that is no more than the usable share of its memory
-    # the total with activation checkpointing, an estimate; None in models that are not stacks of blocks
+    batch: float  # the memory of the largest batch: activations and work space
+    total: float  # the peak memory
+    fits: bool  # True if that is within the usable share of its memory
+    # the total with activation checkpointing, an estimate; None for models that are not stacks of blocks
     checkpointed: float | None
-    volume: float  # bytes that it sends in an update
-    communication: float  # seconds for that, with nothing computed at the same time
+    volume: float  # bytes that it sends per update
+    communication: float  # seconds for that, without overlap with computation
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Facts that a recipe does not have: the GPUs, their links, the disk, and how often something fails."""
+
+    gpus: int = 1  # each has a process
+    gpu: str = HERE  # one of ACCELERATORS, HERE or CPU
+    utilisation: float | None = None  # share of the peak FLOPs; None: an assumption based on the model size
+    length: int = 27  # tokens in a typical sentence, for a translator without prepared data
+    # bytes per second between GPUs; None: from the data sheet within a node, and an assumption between nodes
+    link: float | None = None
+    disk: float = 1e9  # bytes per second at which a checkpoint is written
+    failure_hours: float = 50_000.0  # GPU hours between two failures, an assumption
+
+
+@dataclass(frozen=True)
+class Work:
+    updates: int
+    batches: int
+    batches_per_gpu: int  # the maximum number of batches per update on one GPU
+    tokens: float  # real tokens per update
+    flops: float  # FLOPs per update on all GPUs: forward, backward and optimizer
+    flops_per_gpu: float  # FLOPs on the GPU with the most batches
+    epochs: float | None  # passes over the prepared data; None without it
+    origin: str  # in words, where the batches come from
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Speed of a run at an assumed utilisation, without validation."""
+
+    utilisation: float  # the share of the accelerator's peak FLOPs
+    layout: str  # the layout whose communication counts
+    seconds: float  # seconds per update: computation, then communication
+    tokens_per_second: float  # real tokens per second on all GPUs
+    hours: float
+    gpu_hours: float  # the same times the number of GPUs
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    bytes: int  # the size of one, with the optimizer state
+    model: int  # the size of the final model
+    kept: int  # the maximum number on disk: the last ones, the best one, and the one that is being written
+    disk: int  # the space for these and the final model
+    seconds: float  # the time to write one
+    # the interval in seconds that loses the least time, by Young's formula sqrt(2 x write time x time to failure)
+    interval: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plan of a run; sizes are in bytes, and each part states the unit of its times."""
+
+    name: str
+    shape: str
+    parameters: int
+    trained: int  # of these
+    precision: str
+    gpus: int
+    accelerator: Accelerator  # one of them, or this machine's CPU
+    link: float  # bytes per second that each GPU can send to the others
+    memory: Memory
+    layouts: tuple[Layout, ...]  # all weights on each GPU, and a share of them on each
+    work: Work
+    speed: Speed
+    checkpoints: Checkpoints
+    data: DataVolume | None  # None if the files of the training text are missing
+
+
+@own_random_numbers()
+def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) -> Plan:
+    """Plan a run with batches from prepared data, `data` in a run folder, or with made-up batches."""
+    if hardware.gpu == HERE and not torch.cuda.is_available():
+        hardware = replace(hardware, gpu=CPU)
+    check_hardware(recipe, hardware)
+    check_task(import_spec(recipe.task), recipe)
+    on_cpu = hardware.gpu == CPU
+    if recipe.train.precision == "auto":  # on a CPU, the one that is faster on this machine
+        precision = choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
+        recipe = replace(recipe, train=replace(recipe.train, precision=precision))
+    accelerator = find_accelerator(hardware.gpu, recipe.train.precision)
+    recipe = with_lora(recipe)
+    batches = batches_of(recipe, hardware.length, prepared)
+    recipe = replace(recipe, data=batches.task.recipe.data)
+    update = UpdateOnPaper(batches.task, recipe, CPU_DEVICE if on_cpu else GPU)
+    per_gpu = math.ceil(recipe.train.accumulate / hardware.gpus)
+    memory = update.memory(batches.largest, accumulates=per_gpu > 1)
+    parameters = sum(parameter.numel() for parameter in update.model.parameters())
+    in_a_node = hardware.gpus <= NODE
+    link = hardware.link or (accelerator.link if in_a_node else min(accelerator.link, BETWEEN_NODES))
+    layouts = layouts_of(recipe, memory, hardware.gpus, accelerator, link, per_gpu)
+    work = work_of(recipe, batches, update, hardware.gpus)
+
+    assumed = CPU_UTILISATION if on_cpu else next(share for size, share in UTILISATION if parameters < size)
+    utilisation = hardware.utilisation or assumed
+    layout = next((layout for layout in layouts if layout.fits), layouts[0])
+    seconds = work.flops_per_gpu / (utilisation * accelerator.flops) + layout.communication
+    hours = work.updates * seconds / 3600
+    minutes = recipe.train.max_minutes
+    if minutes is not None and (share := minutes / (60 * hours)) < 1:  # they end the run before its other limits
+        epochs = work.epochs and work.epochs * share
+        work, hours = replace(work, updates=math.ceil(work.updates * share), epochs=epochs), hours * share
+
+    model, count = 4 * parameters, recipe.train.keep_last + 2
+    size = model + memory.optimizer
+    writing, to_failure = size / hardware.disk, 3600 * hardware.failure_hours / hardware.gpus
+    interval = math.sqrt(2 * writing * to_failure)
+    return Plan(
+        name=recipe.name,
+        shape=recipe.model.shape(),
+        parameters=parameters,
+        trained=sum(parameter.numel() for parameter in update.trained),
+        precision=recipe.train.precision,
+        gpus=hardware.gpus,
+        accelerator=accelerator,
+        link=link,
+        memory=memory,
+        layouts=layouts,
+        work=work,
+        speed=Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * hardware.gpus),
+        checkpoints=Checkpoints(size, model, count, count * size + model, writing, interval),
+        data=data_volume(recipe),
+    )
+
+
+def check_hardware(recipe: Recipe, hardware: Hardware) -> None:
+    train, gpus = recipe.train, hardware.gpus
+    if recipe.model.family == "word_vectors":
+        raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
+    if hardware.gpu == CPU and gpus > 1:
+        raise InputError(f"--gpus {gpus}: a CPU is one machine; leave --gpus out, or add a GPU, such as --gpu h100")
+    if train.accumulate < gpus:
+        size = max(1, train.batch_tokens * train.accumulate // gpus)
+        raise InputError(
+            f"--gpus {gpus}: an update has train.accumulate = {train.accumulate} batches, but each GPU needs one. To "
+            f"split the same tokens into more batches: --set train.accumulate={gpus} --set train.batch_tokens={size}"
+        )
 
 
 def layouts_of(
@@ -92,16 +235,16 @@ def layouts_of(
     single = recipe.train.precision == "float32"
     weights, optimizer, gradients = memory.weights, memory.optimizer, memory.gradients
 
-    # Activation checkpointing, an estimate: each block keeps its input, and one all of its activations.
+    # Activation checkpointing, an estimate: each block stores its input, and one block all of its activations.
     inputs = memory.depth * recipe.train.batch_tokens * recipe.model.d_model * (4 if single else 2)
     saved = max(0.0, memory.activations - (inputs + memory.activations / memory.depth)) if memory.depth else None
 
-    # Replicated, gradients are summed in float32 once an update (ring).
+    # Replicated: gradients are summed in float32 once per update (ring).
     replicated = ("replicated", weights, memory.replica, optimizer, gradients)
 
-    # Sharded, what is gathered at a time are two blocks, of which one computes, and whatever is in no block, such as
-    # embeddings, in the precision of the run; one block's gradients are whole before they are shared out. Weights are
-    # gathered for the forward and for the backward pass of each batch, and gradients are summed after each.
+    # Sharded: two blocks are gathered at a time, one of which computes, and everything outside of blocks, such as
+    # embeddings, in the precision of the run; one block's gradients are complete before they are sharded. Weights are
+    # gathered for the forward and the backward pass of each batch, and gradients are summed after each.
     size = 1.0 if single else 0.5  # of gathered weights, relative to float32
     working = 0.0 if gpus == 1 else size * (2 * memory.block + weights - memory.blocks) + memory.block
     sharded = ("sharded", weights / gpus, working, optimizer / gpus, gradients / gpus)
@@ -115,133 +258,6 @@ def layouts_of(
         checkpointed = None if saved is None else total - saved
         layouts.append(Layout(*parts, memory.work, total, fits, checkpointed, volume, volume / link))
     return tuple(layouts)
-
-
-UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
-ON_CPU = 0.5
-
-
-@dataclass(frozen=True)
-class Hardware:
-    """What a recipe does not know of the run: the GPUs, their links, the disk, and how often something fails."""
-
-    gpus: int = 1  # each has a process
-    gpu: str = HERE  # one of ACCELERATORS, HERE or CPU
-    utilisation: float | None = None  # share of the peak FLOPs; None: an assumption by the size of the model
-    length: int = 27  # tokens of a typical sentence of a translator, where there is no prepared data
-    # bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes
-    link: float | None = None
-    disk: float = 1e9  # bytes per second at which a checkpoint is written
-    failure_hours: float = 50_000.0  # GPU hours between two failures, an assumption
-
-
-@dataclass(frozen=True)
-class Work:
-    updates: int
-    batches: int
-    batches_per_gpu: int  # the most batches of an update that one GPU computes
-    tokens: float  # real tokens of an update
-    flops: float  # FLOPs of an update on all GPUs, forward, backward and optimiser
-    flops_per_gpu: float  # those of the GPU with the most batches
-    epochs: float | None  # passes over the prepared data; None where there is none
-    origin: str  # in words, where the batches come from
-
-
-@dataclass(frozen=True)
-class Speed:
-    """Speed of a run at an assumed utilisation, without validation."""
-
-    utilisation: float  # the share of the accelerator's peak FLOPs
-    layout: str  # the layout whose communication is reckoned with
-    seconds: float  # seconds of an update: computing, then communication
-    tokens_per_second: float  # real tokens per second on all GPUs
-    hours: float
-    gpu_hours: float  # the same times the number of GPUs
-
-
-@dataclass(frozen=True)
-class Checkpoints:
-    bytes: int  # the size of one, with the state of the optimiser
-    model: int  # the size of the final model
-    kept: int  # the most that are on disk at a time: the last ones, the best one, and the one that is being written
-    disk: int  # the space that these and the final model take
-    seconds: float  # the time to write one
-    # seconds between two that lose the least time, by Young's formula sqrt(2 x write x time to a failure)
-    interval: float
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Plan of a run; sizes are in bytes, and each part gives the unit of its times."""
-
-    name: str
-    shape: str
-    parameters: int
-    precision: str
-    gpus: int
-    accelerator: Accelerator  # one of them, or this machine's CPU
-    link: float  # bytes per second that each GPU can send to the others
-    memory: Memory
-    layouts: tuple[Layout, ...]  # all weights on each GPU, and a share of them on each
-    work: Work
-    speed: Speed
-    checkpoints: Checkpoints
-    data: DataVolume | None  # the volume of the training text; None where it is not here
-
-
-@own_random_numbers()
-def make_plan(recipe: Recipe, hardware: Hardware, prepared: Path | None = None) -> Plan:
-    """Plan a run with batches of prepared data, `data` in the folder of a run, or with batches that are made up."""
-    if hardware.gpu == HERE and not torch.cuda.is_available():
-        hardware = replace(hardware, gpu=CPU)
-    check_hardware(recipe, hardware)
-    check(import_task(recipe.task), recipe)
-    on_cpu = hardware.gpu == CPU
-    if recipe.train.precision == "auto":  # on a CPU what is faster on this machine
-        precision = choose_precision(CPU_DEVICE).precision if on_cpu else "bfloat16"
-        recipe = replace(recipe, train=replace(recipe.train, precision=precision))
-    accelerator = find_accelerator(hardware.gpu, recipe.train.precision)
-    batches = batches_of(recipe, hardware.length, prepared)
-    recipe = replace(recipe, data=batches.task.recipe.data)
-    update = UpdateOnPaper(batches.task, recipe, CPU_DEVICE if on_cpu else GPU)
-    per_gpu = math.ceil(recipe.train.accumulate / hardware.gpus)
-    memory = update.memory(batches.largest, accumulates=per_gpu > 1)
-    parameters = sum(parameter.numel() for parameter in update.model.parameters())
-    in_a_node = hardware.gpus <= NODE
-    link = hardware.link or (accelerator.link if in_a_node else min(accelerator.link, BETWEEN_NODES))
-    layouts = layouts_of(recipe, memory, hardware.gpus, accelerator, link, per_gpu)
-    work = work_of(recipe, batches, update, hardware.gpus)
-    speed = speed_of(work, layouts, parameters, accelerator, hardware)
-    work, speed = within_minutes(recipe.train.max_minutes, work, speed)
-    return Plan(
-        name=recipe.name,
-        shape=recipe.model.shape(),
-        parameters=parameters,
-        precision=recipe.train.precision,
-        gpus=hardware.gpus,
-        accelerator=accelerator,
-        link=link,
-        memory=memory,
-        layouts=layouts,
-        work=work,
-        speed=speed,
-        checkpoints=checkpoints_of(recipe, memory.optimizer, parameters, hardware),
-        data=data_volume(recipe),
-    )
-
-
-def check_hardware(recipe: Recipe, hardware: Hardware) -> None:
-    train, gpus = recipe.train, hardware.gpus
-    if recipe.model.family == "word_vectors":
-        raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
-    if hardware.gpu == CPU and gpus > 1:
-        raise InputError(f"--gpus {gpus}: a CPU is one machine; leave --gpus out, or name the GPUs, such as --gpu h100")
-    if train.accumulate < gpus:
-        size = max(1, train.batch_tokens * train.accumulate // gpus)
-        raise InputError(
-            f"--gpus {gpus}: an update has train.accumulate = {train.accumulate} batches, and each GPU needs one. The "
-            f"same tokens in more batches: --set train.accumulate={gpus} --set train.batch_tokens={size}"
-        )
 
 
 def work_of(recipe: Recipe, batches: PlannedBatches, update: UpdateOnPaper, gpus: int) -> Work:
@@ -263,32 +279,3 @@ def work_of(recipe: Recipe, batches: PlannedBatches, update: UpdateOnPaper, gpus
         epochs=updates / per_epoch if per_epoch else None,
         origin=batches.origin,
     )
-
-
-def speed_of(
-    work: Work, layouts: tuple[Layout, ...], parameters: int, accelerator: Accelerator, hardware: Hardware
-) -> Speed:
-    """Compute the speed of a run in the first layout that fits, or in the first of all if none does."""
-    assumed = ON_CPU if hardware.gpu == CPU else next(share for size, share in UTILISATION if parameters < size)
-    utilisation = hardware.utilisation or assumed
-    layout = next((layout for layout in layouts if layout.fits), layouts[0])
-    seconds = work.flops_per_gpu / (utilisation * accelerator.flops) + layout.communication
-    hours = work.updates * seconds / 3600
-    return Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * hardware.gpus)
-
-
-def within_minutes(minutes: float | None, work: Work, speed: Speed) -> tuple[Work, Speed]:
-    """Shorten a run that `train.max_minutes` ends before its other limits."""
-    if minutes is None or (share := minutes / (60 * speed.hours)) >= 1:
-        return work, speed
-    epochs = work.epochs and work.epochs * share
-    work = replace(work, updates=math.ceil(work.updates * share), epochs=epochs)
-    return work, replace(speed, hours=speed.hours * share, gpu_hours=speed.gpu_hours * share)
-
-
-def checkpoints_of(recipe: Recipe, optimizer: int, parameters: int, hardware: Hardware) -> Checkpoints:
-    model, count = 4 * parameters, recipe.train.keep_last + 2
-    size = model + optimizer
-    seconds = size / hardware.disk
-    to_failure = 3600 * hardware.failure_hours / hardware.gpus
-    return Checkpoints(size, model, count, count * size + model, seconds, math.sqrt(2 * seconds * to_failure))

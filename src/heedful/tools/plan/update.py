@@ -1,4 +1,4 @@
-"""Memory and FLOPs of one training update, computed on tensors that have a shape and a type but no memory."""
+"""Memory and FLOPs of one training update, computed with tensors that have a shape and a type but no memory."""
 
 import weakref
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from heedful.config.schema import Recipe
 from heedful.losses import Loss
-from heedful.machine.speed import count_flops, taken_apart
+from heedful.machine.speed import count_flops, without_fused_kernels
 from heedful.nn.attention import Attention
+from heedful.nn.lora import add_updates
 from heedful.nn.meta_device import meta_device
 from heedful.nn.named_stacks import stacks
 from heedful.tasks import Task
@@ -29,17 +30,17 @@ CPU, GPU = torch.device("cpu"), torch.device("meta")
 
 
 class Paper(TorchDispatchMode):
-    """Mode in which torch computes shapes alone, and keeps account of the memory that the tensors would take.
+    """Mode in which torch computes only shapes, and counts the memory that the tensors would take.
 
-    Token ids and masks stay real, as the sizes of other tensors depend on their values; they are small. All else is
-    on paper: weights, hidden states, gradients, the state of the optimiser.
+    Token ids and masks stay real, because the sizes of other tensors depend on their values; they are small. Everything
+    else is on paper: weights, hidden states, gradients, the optimizer state.
 
     Args:
-        device: `CPU`, or `GPU` for the way in which a model computes on any other device.
+        device: `CPU`, or `GPU` for the way in which a model runs on any other device.
 
     Attributes:
-        live: bytes of all tensors that exist at the moment.
-        peak: the most bytes that existed at a time since this was last set.
+        live: bytes of all tensors that currently exist.
+        peak: the maximum of `live` since this was last set.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -47,10 +48,10 @@ class Paper(TorchDispatchMode):
         self.device = device
         self.live = self.peak = 0
         self._fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self._known: dict[int, weakref.ref] = {}
+        self._storages: dict[int, weakref.ref] = {}
 
     def move(self, model: nn.Module) -> None:
-        """Count the weights and buffers of a model that was built on torch's device "meta", as those of this device."""
+        """Count the weights and buffers of a model that was built on torch's device "meta" as being on this device."""
         for module in model.modules():
             if self.device == CPU:
                 self._swap(module)
@@ -62,10 +63,10 @@ class Paper(TorchDispatchMode):
                 setattr(module, name, self.copy(buffer))
 
     def _swap(self, module: nn.Module) -> None:
-        """Put the weights of a module on paper, where whatever refers to them, such as an optimiser, still does."""
+        """Put the weights of a module on paper, so that whatever refers to them, such as an optimizer, still does."""
         recurrent = module if isinstance(module, nn.RNNBase) else None
         if recurrent:
-            recurrent._flat_weight_refs = []  # weak references of torch's own, with which a swap is refused
+            recurrent._flat_weight_refs = []  # torch's own weak references, which prevent a swap
         for parameter in module.parameters(recurse=False):
             if not isinstance(parameter, FakeTensor):
                 moved = self.copy(parameter.detach()).requires_grad_(parameter.requires_grad)
@@ -100,12 +101,20 @@ class Paper(TorchDispatchMode):
         if func is aten._local_scalar_dense.default:
             return 1.0  # such as the norm of a gradient
         if func.overloadpacket in INDEXED:
-            args = (args[0], positions(args[1]), *args[2:])
-        args, kwargs = tree_map(self._copied, (args, kwargs))
+            # Masks among the indices become the positions where they are True, because their number is a size.
+            places: list[Tensor | None] = []
+            for index in args[1]:
+                places += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
+            args = (args[0], places, *args[2:])
+
+        def on_paper(value: Any) -> Any:
+            return self.copy(value) if isinstance(value, Tensor) and not is_on_paper(value) else value
+
+        args, kwargs = tree_map(on_paper, (args, kwargs))
         return func(*args, **kwargs)
 
     def _create(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Create a tensor from nothing: on paper, unless it is one of whole numbers whose values are known."""
+        """Create a tensor: on paper, unless it contains integers, whose values are known."""
         if "device" not in {argument.name for argument in func._schema.arguments}:
             return func(*args, **kwargs)
         blank = func(*args, **{**kwargs, "device": "meta"})
@@ -113,36 +122,24 @@ class Paper(TorchDispatchMode):
             return self.copy(blank)
         return func(*args, **{**kwargs, "device": "cpu"})
 
-    def _copied(self, value: Any) -> Any:
-        """Copy a real tensor to paper; whatever else an operation is given stays."""
-        return self.copy(value) if isinstance(value, Tensor) and not is_on_paper(value) else value
-
     def _count(self, tensor: Tensor) -> None:
-        """Count the memory of a tensor, once however many views there are, until nothing refers to it."""
+        """Count the memory of a tensor until nothing refers to it, once regardless of how many views it has."""
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
-        if key in self._known:
+        if key in self._storages:
             return
 
         def release(_: weakref.ref) -> None:
             self.live -= size
-            del self._known[key]
+            del self._storages[key]
 
-        self._known[key] = weakref.ref(storage, release)
+        self._storages[key] = weakref.ref(storage, release)
         self.live += size
         self.peak = max(self.peak, self.live)
 
 
 def is_on_paper(tensor: Tensor) -> bool:
     return tensor.is_meta or isinstance(tensor, FakeTensor)
-
-
-def positions(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Turn the masks among indices into the positions where they are True, which say how many there are."""
-    places: list[Tensor | None] = []
-    for index in indices:
-        places += index.nonzero().unbind(1) if index is not None and index.dtype == torch.bool else [index]
-    return places
 
 
 def memory_efficient(
@@ -152,9 +149,9 @@ def memory_efficient(
     bias: Float[Tensor, "#B #H #T S"],
     p: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
-    """Attention as CUDA's memory-efficient kernel computes it, which keeps no attention weights for the backward pass.
+    """Attention as in CUDA's memory-efficient kernel, which stores no attention weights for the backward pass.
 
-    It is the one that torch chooses for a mask that is added to the scores.
+    torch chooses this kernel for a mask that is added to the scores.
     """
     groups = q.size(1) // k.size(1)
     if groups > 1:
@@ -166,13 +163,13 @@ def memory_efficient(
 @dataclass(frozen=True)
 class Memory:
     weights: int  # the float32 weights, and buffers such as tables of positions
-    replica: int  # the bfloat16 copy that computes, in `precision = "bfloat16"`
-    optimizer: int  # the state of the optimiser
+    replica: int  # the bfloat16 copy used for computing, with `precision = "bfloat16"`
+    optimizer: int  # the optimizer state
     gradients: int  # the float32 gradients of all trained weights
-    activations: int  # what the forward pass of a batch keeps for its backward pass
-    work: int  # the most that a batch takes next to all of these but the activations, which are part of it
-    # the most at any time of an update. In an update of a single batch the gradients grow while the activations go,
-    # so that it is less than the sum of the others.
+    activations: int  # that the forward pass of a batch stores for its backward pass
+    work: int  # the peak that a batch needs on top of all these; it includes the activations
+    # the peak in an update. In an update of a single batch, the gradients grow while the activations shrink, so that it
+    # is less than the sum of the others.
     peak: int
     block: int  # the float32 weights of the largest block of a stack; 0 without stacks
     blocks: int  # the float32 weights of all blocks
@@ -180,7 +177,7 @@ class Memory:
 
     @property
     def states(self) -> int:
-        """Bytes that no batch changes: weights, their copy, gradients and the state of the optimiser."""
+        """Bytes that do not depend on the batch: weights, their copy, gradients and the optimizer state."""
         return self.weights + self.replica + self.optimizer + self.gradients
 
 
@@ -191,6 +188,8 @@ class UpdateOnPaper:
         self.paper = Paper(device)
         with meta_device():
             self.model = task.build(recipe, task.tokenizers)
+            if recipe.train.lora is not None:
+                add_updates(self.model, recipe.train.lora)
             freeze(self.model, recipe)
             self.step = TrainingStep(self.model, self.objective, self.recipe)
         self.paper.move(self.model)
@@ -198,7 +197,7 @@ class UpdateOnPaper:
         self.paper.move(self.step.precision.replica)
         self.replica = self.paper.live - self.weights
         self.after_forward = 0
-        # The optimiser's state comes into being with its first step.
+        # The optimizer creates its state in its first step.
         with self.paper:
             for parameter in self.trained:
                 parameter.grad = torch.empty_like(parameter)
@@ -206,7 +205,7 @@ class UpdateOnPaper:
         self.optimizer = self.paper.live - self.weights - self.replica
 
     def objective(self, model: torch.nn.Module, batch: Batch) -> Sequence[Loss]:
-        """Compute the loss of a batch, and note how much memory there is in use after the forward pass."""
+        """Compute the loss of a batch, and record how much memory is in use after the forward pass."""
         terms = self.task.loss(model, batch)
         self.after_forward = self.paper.live
         return terms
@@ -217,7 +216,7 @@ class UpdateOnPaper:
 
     def memory(self, batch: Batch, *, accumulates: bool) -> Memory:
         paper, before = self.paper, self.paper.live
-        with taken_apart(), paper:
+        with without_fused_kernels(), paper:
             paper.peak = before
             self.step.gradient([batch], 1, batch.counts, 1)
             single, paper.peak = paper.peak, paper.live
@@ -240,10 +239,10 @@ class UpdateOnPaper:
         )
 
     def flops(self, batch: Batch) -> tuple[int, int]:
-        """Count the FLOPs of a batch, forward and backward, and those of the optimiser's step after it.
+        """Count the FLOPs of a batch, forward and backward, and those of the optimizer's step after it.
 
-        Counted are the products of matrices and convolutions, 2 for each multiplication with its addition, as torch
-        computes them: with padding, and with the half of causal attention that the mask hides.
+        Matrix multiplications and convolutions are counted, with 2 FLOPs per multiply-add, as torch runs them: with
+        padding, and with the half of causal attention that the mask hides.
         """
         with self.paper:
             passes = count_flops(lambda: self.step.gradient([batch], 1, batch.counts, 1))

@@ -1,1 +1,1 @@
-"""Surveys of a user's own files, and the first recipes that `heedful init` proposes for them."""
+"""Surveys of a user's files, and the first recipes that `heedful init` proposes for them."""

@@ -1,39 +1,41 @@
-"""Common parts of the first recipes that are proposed: machine, model sizes, round numbers, and pieces of TOML."""
+"""Shared parts of all proposed recipes: machine, model sizes, tokenizers, schedules, and pieces of TOML."""
 
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Template
-from typing import TypeVar
+from typing import Any, TypeVar
 
-CPU_SPEED = 25e9  # floating-point operations a second that one core sustains in training; twice that in bfloat16
-LEAST_BATCH = 1024  # tokens
-LARGEST_ALPHABET = 8000  # pieces of a vocabulary of characters; whatever is rarer is spelled in bytes
+from heedful.tools.proposals.text_statistics import TextStatistics
+
+CPU_SPEED = 25e9  # floating-point operations per second that one core sustains in training; twice that in bfloat16
+MIN_BATCH_TOKENS = 1024
+MAX_CHARACTER_VOCABULARY = 8000  # entries in a character vocabulary; rarer characters are spelled in bytes
 
 Keys = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine that training will run on: its cores, bfloat16, and the memory of its GPU."""
+    """The machine that training will run on."""
 
     cores: int
-    bfloat16: bool  # computed in hardware, by the GPU if there is one
+    bfloat16: bool  # True if supported in hardware, by the GPU if there is one
     gpu_memory: float | None = None  # GiB; None without a GPU
 
     def budget(self, seconds: float) -> float:
-        """Floating-point operations that training may take: what a CPU does in so many seconds, any number on a GPU."""
+        """Return the floating-point operations that a CPU does in this time; a GPU has no limit."""
         speed = self.cores * CPU_SPEED * (2 if self.bfloat16 else 1)
         return seconds * speed if self.gpu_memory is None else math.inf
 
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a model for an amount of text, and its training settings, for a proposed recipe."""
+    """A model size with the training settings that suit it."""
 
     name: str
-    most: float  # the amount of text, in pairs or characters, up to which the size is large enough
+    max_amount: float  # maximum amount of data, in pairs, characters or files, for which the size is large enough
     d_model: int
     d_ff: int
     heads: int
@@ -41,86 +43,101 @@ class Size:
     dropout: float
     lr: float
     warmup: int
-    passes: int  # passes over the data
+    passes: int  # over the data
     gpu_memory: float = field(default=0.0, kw_only=True)  # GiB that training takes; 0: a CPU is enough
 
     @property
     def block(self) -> int:
-        """The number of weights of self-attention and feed-forward network in one layer."""
+        """Number of weights of self-attention and feed-forward network in one layer."""
         return 4 * self.d_model**2 + 2 * self.d_model * self.d_ff
 
 
 S = TypeVar("S", bound=Size)
 
 
-def choose(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, work: Callable[[S], float]) -> S:
-    """Choose the model size for an amount of text, or the largest smaller one that the machine can train well."""
-    enough = [size for number, size in enumerate(sizes) if number == 0 or amount > sizes[number - 1].most]
+def fitting_size(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, work: Callable[[S], float]) -> S:
+    """Choose the size for an amount of data, or the largest smaller one that the machine can train in time."""
     memory, budget = machine.gpu_memory or 0, machine.budget(seconds)
-    suitable = [size for size in enough if size.gpu_memory <= memory and work(size) <= budget]
+    suitable = [
+        size
+        for place, size in enumerate(sizes)
+        if (place == 0 or amount > sizes[place - 1].max_amount) and size.gpu_memory <= memory and work(size) <= budget
+    ]
     return suitable[-1] if suitable else sizes[0]
 
 
-def save_interval(updates: float, saves: int) -> int:
-    """The number of updates between two checkpoints: a round number of two digits and noughts, 10 or more."""
-    return max(10, int(float(f"{updates / saves:.1e}")))
-
-
 def batch_size(tokens: int, updates: int, most: int) -> int:
-    """Choose the tokens of a batch: a power of two that gives so many updates a pass over the data, within limits."""
-    return min(most, max(LEAST_BATCH, 2 ** int(math.log2(max(tokens, 1) / updates))))
+    """Choose the tokens per batch: a power of two, within limits, for this many updates in a pass over the data."""
+    return min(most, max(MIN_BATCH_TOKENS, 2 ** int(math.log2(max(tokens, 1) / updates))))
 
 
-def room_for(characters: int) -> int:
-    """Vocabulary size of a character tokenizer: room for so many characters, 256 bytes and special tokens."""
-    return min(LARGEST_ALPHABET, 100 * math.ceil((characters + 300) / 100))
+def schedule(size: Size, updates: float, updates_per_pass: float, saves: int) -> dict[str, Any]:
+    """Return the template values for a size: those of the model, and when to save and stop.
+
+    A run has `saves` checkpoints at a round interval: two digits and zeros, at least 10 updates.
+    """
+    every = max(10, int(float(f"{updates / saves:.1e}")))
+    passes = saves * every / updates_per_pass
+    return vars(size) | {
+        "size": size.name,
+        "more_dropout": round(size.dropout + 0.1, 1),
+        "max_updates": saves * every,
+        "warmup": min(size.warmup, 2 * every),
+        "every": every,
+        "passes": round(passes) if passes >= 2 else round(passes, 1),
+    }
+
+
+def character_vocabulary(characters: int) -> int:
+    """Return the vocabulary size of a character tokenizer: room for these characters, 256 bytes and special tokens."""
+    return min(MAX_CHARACTER_VOCABULARY, 100 * math.ceil((characters + 300) / 100))
+
+
+def subword_vocabulary(thousands: float) -> int:
+    """Return the vocabulary size of a subword tokenizer: thousands of frequent enough pieces, at most 8000."""
+    return min(8000, max(1000, 1000 * round(thousands)))
+
+
+def tokenizer_values(texts: TextStatistics, subwords: str) -> dict[str, object]:
+    """Return kind and size of the tokenizer for some texts: characters if no spaces separate words."""
+    if texts.is_spaceless:
+        return {"kind": "character", "vocab_size": character_vocabulary(texts.alphabet)}
+    return {"kind": subwords, "vocab_size": subword_vocabulary(int(texts.words.sum()) / 15_000)}
 
 
 @dataclass(frozen=True)
-class Corpora:
-    """Corpora for a proposed recipe: keys such as `source`, with their values, of each part's table."""
-
-    train: Keys
-    valid: Keys
-    test: Keys
-
-    def tables(self) -> str:
-        """Write the TOML tables of a recipe that name its corpora: [[data.train]], [data.valid] and [data.test]."""
-        parts = (
-            ("[[data.train]] # for more data, add another block like this one", self.train),
-            ("[data.valid] # scored during training", self.valid),
-            ("[data.test] # scored by `heedful evaluate`", self.test),
-        )
-        tables = []
-        for heading, keys in parts:
-            tables.append("\n".join([heading, *(f"{key} = {quoted(value)}" for key, value in keys.items())]))
-        return "\n\n".join(tables)
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Recipe name, corpora and handling of bad UTF-8 for a proposed recipe."""
+class RecipeData:
+    """Data settings of a proposed recipe: how it reads bad UTF-8, and the keys of each part, such as `source`."""
 
     name: str  # of the recipe
     bad_utf8: str
-    corpora: Corpora
+    corpora: Mapping[str, Keys]  # of train, valid and test
 
 
-def filled(template: Template, texts: Texts, values: Keys, **plain: str) -> str:
-    """Fill in the template of a recipe: `texts` and `values` are written in TOML, `plain` goes in as it is."""
-    named = {key: value for key, value in vars(texts).items() if key != "corpora"}
-    written = {key: quoted(value) for key, value in {**values, **named}.items()}
-    return template.substitute(written, corpora=texts.corpora.tables(), **plain)
+def fill_template(template: str, data: RecipeData, values: Keys, **lines: str) -> str:
+    """Fill in the template of a recipe: `data` and `values` are written in TOML, `lines` are inserted unchanged."""
+    headings = {
+        "train": "[[data.train]] # for more data, add another block like this one",
+        "valid": "[data.valid] # scored during training",
+        "test": "[data.test] # scored by `heedful evaluate`",
+    }
+    tables = [
+        "\n".join([heading, *(f"{key} = {toml_value(value)}" for key, value in data.corpora[part].items())])
+        for part, heading in headings.items()
+    ]
+    values = {**values, "name": data.name, "bad_utf8": data.bad_utf8}
+    texts = {key: toml_value(value) for key, value in values.items()}
+    return Template(template).substitute(texts, corpora="\n\n".join(tables), **lines)
 
 
-def quoted(value: object) -> str:
-    """Write a text, a number, a truth value or a list of texts in TOML, where they look as in JSON, but for U+007F."""
+def toml_value(value: object) -> str:
+    """Write a string, a number, a boolean or a list of strings in TOML: as in JSON, except for U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-BEGINNING = """\
-# A first recipe, written by `heedful init` after a look at $seen. Change whatever you like:
-# `heedful config schema` describes every key, `heedful config check` finds slips.
+HEADER = """\
+# A first recipe, written by `heedful init` for $content. Change anything you like:
+# `heedful config schema` describes every key, `heedful config check` finds mistakes.
 """
 
 MODEL = """
@@ -139,7 +156,7 @@ ENCODER = (
     + """\
 family = "encoder"
 encoder_layers = $layers
-positions = "rotary" # with "learned" ones a small model needs many times as long
+positions = "rotary" # with "learned", a small model takes many times as long to train
 segments = 2
 embedding_norm = true
 """
@@ -165,7 +182,7 @@ schedule = "linear"
 
 TRAINING = """
 [train]
-max_updates = $max_updates # about $passes passes over the text
+max_updates = $max_updates # about $passes epochs
 batch_tokens = $batch_tokens # if memory runs out, halve it and double accumulate
 label_smoothing = 0.0
 validate_every = $every

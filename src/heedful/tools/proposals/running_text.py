@@ -5,39 +5,40 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
+from typing import Any
 
 from heedful.data.readers.documents import SECTION_BREAK, Document
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
-from heedful.tools.proposals.pairs import SPACELESS, main_script
 from heedful.tools.proposals.proposal import (
     ADAMW,
     ADAMW_OF_BERT,
-    BEGINNING,
     ENCODER,
+    HEADER,
     MODEL,
     TRAINING,
     Machine,
+    RecipeData,
     Size,
-    Texts,
-    choose,
-    filled,
-    room_for,
-    save_interval,
+    character_vocabulary,
+    fill_template,
+    fitting_size,
+    schedule,
+    subword_vocabulary,
 )
+from heedful.tools.proposals.text_statistics import is_spaceless, main_script
 
 
 @dataclass(frozen=True)
 class TextSurvey:
-    """Statistics of a file or a folder of running text: lines, paragraphs, sections, characters, words, letters."""
+    """Statistics of a file or folder of running text: lines, paragraphs, sections, characters, words, letters."""
 
     files: int
-    is_rows: bool  # whether it is a table or a list of objects, each of whose rows is a document
-    lines: int  # lines or rows, blank ones left out
-    paragraphs: int  # between blank lines; rows are both paragraphs and sections
-    sections: int  # between two or more blank lines
+    is_rows: bool  # True if it is a table or a list of objects, each of whose rows is a document
+    lines: int  # number of lines or rows, without blank ones
+    paragraphs: int  # number of paragraphs, separated by blank lines; rows are both paragraphs and sections
+    sections: int  # number of sections, separated by two or more blank lines
     characters: int
     words: int
     letters: Counter[str]
@@ -51,22 +52,22 @@ class TextSurvey:
 
     @property
     def is_spaceless(self) -> bool:
-        """True if spaces do not separate the words of the text, as in Chinese."""
-        return self.script in SPACELESS or self.characters > 15 * self.words
+        return is_spaceless(self.script, self.characters, self.words)
 
     @property
-    def pieces(self) -> int:
+    def tokens(self) -> int:
+        """Estimated number of tokens with a vocabulary of a few thousand pieces."""
         return round(0.7 * self.characters if self.is_spaceless else 1.3 * self.words)
 
 
-def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
-    """Survey a file or a folder of running text, which is read once, a line at a time."""
+def survey_text(documents: Iterable[Document], name: str) -> TextSurvey:
+    """Survey a file or folder of running text in one pass, line by line."""
     files: set[Path] = set()
     letters: Counter[str] = Counter()
     lines = paragraphs = sections = characters = words = longest = 0
     longest_at = beginning = ""
     before: tuple[Path | None, int] = (None, 0)
-    for text, file, line in texts:
+    for text, file, line in documents:
         blank = line - before[1] - 1 if file == before[0] and ending_of(file) not in READERS else SECTION_BREAK
         before = (file, line)
         files.add(file)
@@ -80,7 +81,7 @@ def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
         if len(text) > longest:
             longest, longest_at = len(text), f"{file}, line {line}"
     if not lines:
-        raise InputError(f"{name}: there is no text in it; check the file")
+        raise InputError(f"{name}: has no text; check the file")
     is_rows = all(ending_of(file) in READERS for file in files)
     return TextSurvey(
         len(files), is_rows, lines, paragraphs, sections, characters, words, letters, longest, longest_at, beginning
@@ -88,23 +89,21 @@ def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
 
 
 CPU_SECONDS = 3600  # the longest training without a GPU
-MAX_CHARACTERS = 2_000_000  # of a text that is read by characters: of more, pieces of words can be learned
-MIN_PASSES = 4  # over the text, where the size has as many; a smaller model is better than fewer
+MAX_CHARACTERS = 2_000_000  # of a text that is read by characters; from more text, subwords can be learned
+MIN_PASSES = 4  # over the text, if the size has this many; a smaller model is better than fewer
 MIN_UPDATES = 1000
 SAVES = 20  # checkpoints in a run, each after a validation
-MIN_DOCUMENTS = 20  # from which passages of two can be taken
+MIN_DOCUMENTS = 20  # from which on passages can combine two documents
 MIN_SECTIONS = 200  # so that the twentieth that is held out has several, although chapters differ in length
 
 
 @dataclass(frozen=True)
 class TextSize(Size):
-    """The size of a GPT or a BERT, its context and other training settings, for a proposed recipe."""
-
     context: int  # tokens
     batch_tokens: int
 
     def work(self, vocab_size: int) -> float:
-        """Floating-point operations to train on one token: 6 for each weight that the token meets."""
+        """Floating-point operations to train on one token: 6 for each weight that the token uses."""
         return 6.0 * (self.layers * self.block + vocab_size * self.d_model)
 
 
@@ -121,18 +120,18 @@ BERT_SIZES = (
 )
 
 
-def propose_gpt(survey: TextSurvey, machine: Machine, texts: Texts) -> str:
+def propose_gpt(survey: TextSurvey, machine: Machine, data: RecipeData) -> str:
     """Write a first recipe, in TOML, for a GPT, from a survey of the text and the machine."""
-    by_character = survey.characters <= MAX_CHARACTERS
-    vocab_size = room_for(len(survey.letters)) if by_character else pieces_for(survey.characters)
-    tokens = survey.characters if by_character else survey.pieces
-    size = choose_size(GPT_SIZES, survey.characters, tokens, vocab_size, machine)
-    values = {"kind": "character" if by_character else "bpe", "min_lr": float(f"{size.lr / 10:.1e}")}
-    values |= sizes(size, tokens, vocab_size, machine)
-    return filled(GPT, texts, values, seen=f"{survey.characters:,} characters of text")
+    if survey.characters <= MAX_CHARACTERS:
+        kind, vocab_size, tokens = "character", character_vocabulary(len(survey.letters)), survey.characters
+    else:
+        kind, vocab_size, tokens = "bpe", subword_vocabulary(survey.characters / 250_000), survey.tokens
+    values = model_values(GPT_SIZES, survey.characters, tokens, vocab_size, machine)
+    values |= {"kind": kind, "min_lr": float(f"{values['lr'] / 10:.1e}")}
+    return fill_template(GPT, data, values, content=f"{survey.characters:,} characters of text")
 
 
-def propose_bert(survey: TextSurvey, machine: Machine, texts: Texts) -> str:
+def propose_bert(survey: TextSurvey, machine: Machine, data: RecipeData) -> str:
     """Write a first recipe, in TOML, for a BERT, from a survey of the text and the machine."""
     if survey.is_rows:
         documents, count = "file", survey.lines
@@ -143,53 +142,34 @@ def propose_bert(survey: TextSurvey, machine: Machine, texts: Texts) -> str:
     else:
         documents, count = "file", survey.files
     several_sentences = not survey.is_rows and survey.characters / count >= 500
-    vocab_size = room_for(len(survey.letters)) if survey.is_spaceless else pieces_for(survey.characters)
-    size = choose_size(BERT_SIZES, survey.characters, survey.pieces, vocab_size, machine)
-    values = {"kind": "character" if survey.is_spaceless else "wordpiece", "documents": documents}
-    values |= {"next_sentence": count >= MIN_DOCUMENTS and several_sentences}
-    values |= sizes(size, survey.pieces, vocab_size, machine)
-    return filled(BERT, texts, values, seen=f"{survey.characters:,} characters of text")
+    if survey.is_spaceless:
+        kind, vocab_size = "character", character_vocabulary(len(survey.letters))
+    else:
+        kind, vocab_size = "wordpiece", subword_vocabulary(survey.characters / 250_000)
+    values = model_values(BERT_SIZES, survey.characters, survey.tokens, vocab_size, machine)
+    values |= {"kind": kind, "documents": documents, "next_sentence": count >= MIN_DOCUMENTS and several_sentences}
+    return fill_template(BERT, data, values, content=f"{survey.characters:,} characters of text")
 
 
-def choose_size(
-    among: tuple[TextSize, ...], characters: int, tokens: int, vocab_size: int, machine: Machine
-) -> TextSize:
-    """Choose the GPT or BERT size that suits the amount of text, or a smaller one that the machine can train well."""
+def model_values(
+    sizes: tuple[TextSize, ...], characters: int, tokens: int, vocab_size: int, machine: Machine
+) -> dict[str, Any]:
+    """Choose the size of model, vocabulary and training.
+
+    The updates make several passes over the text, are not too few, and do not take too long on this machine.
+    """
 
     def work(size: TextSize) -> float:
         return min(size.passes, MIN_PASSES) * tokens * size.work(vocab_size)
 
-    return choose(among, characters, machine, CPU_SECONDS, work)
-
-
-def pieces_for(characters: int) -> int:
-    """Choose the vocabulary size for subwords: 8000 for some novels, fewer where each would be met too seldom."""
-    return min(8000, max(1000, 1000 * round(characters / 250_000)))
-
-
-def sizes(size: TextSize, tokens: int, vocab_size: int, machine: Machine) -> dict[str, object]:
-    """Values for a recipe of a GPT or a BERT: sizes of model and vocabulary, and the number of updates.
-
-    The updates make some passes over the text, but are not too few, and take no longer than the machine should.
-    """
+    size = fitting_size(sizes, characters, machine, CPU_SECONDS, work)
     updates = max(MIN_UPDATES, size.passes * tokens / size.batch_tokens)
     affordable = machine.budget(CPU_SECONDS) / (size.work(vocab_size) * size.batch_tokens)
-    every = save_interval(min(updates, affordable), SAVES)
-    passes = SAVES * every * size.batch_tokens / tokens
-    return {
-        **vars(size),
-        "size": size.name,
-        "vocab_size": vocab_size,
-        "more_dropout": round(size.dropout + 0.1, 1),
-        "max_updates": SAVES * every,
-        "warmup": min(size.warmup, 2 * every),
-        "every": every,
-        "passes": round(passes) if passes >= 2 else round(passes, 1),
-    }
+    return schedule(size, min(updates, affordable), tokens / size.batch_tokens, SAVES) | {"vocab_size": vocab_size}
 
 
-GPT = Template(
-    BEGINNING
+GPT = (
+    HEADER
     + """\
 name = $name
 task = "language_model" # a GPT: what comes next?
@@ -201,14 +181,14 @@ bad_utf8 = $bad_utf8
 $corpora
 
 [tokenizer]
-kind = $kind # little text is learned best by characters; "bpe" makes pieces of words of more
+kind = $kind # "character" suits small corpora, "bpe" larger ones
 vocab_size = $vocab_size # an upper bound
 """
     + MODEL
     + """\
 family = "decoder"
 decoder_layers = $layers
-positions = "rotary" # learns faster than "learned", as GPT-2 has them
+positions = "rotary" # learns faster than "learned", the choice of GPT-2
 attention_bias = false
 bias = false
 init = "scaled"
@@ -228,14 +208,14 @@ temperature = 0.8 # 1.0 is more varied, 0 always takes the most likely token
 """
 )
 
-BERT = Template(
-    BEGINNING
+BERT = (
+    HEADER
     + """\
 name = $name
-task = "masked_lm" # a BERT: which words are hidden?
+task = "masked_lm" # a BERT: which words are masked?
 
 [data]
-documents = $documents # "section" ends at two blank lines, "paragraph" at one, "file" where a file ends
+documents = $documents # "section" ends at two blank lines, "paragraph" at one, "file" at the end of a file
 max_length = $context # tokens that are read at once
 bad_utf8 = $bad_utf8
 
@@ -243,12 +223,12 @@ $corpora
 
 [tokenizer]
 kind = $kind
-vocab_size = $vocab_size # an upper bound; with more text more pieces are worth having
+vocab_size = $vocab_size # an upper bound; larger corpora benefit from a larger vocabulary
 lowercase = true
 mask = true
 
 [masking]
-next_sentence = $next_sentence # whether to learn as well which passages follow each other
+next_sentence = $next_sentence # whether to learn also which passages follow each other
 """
     + ENCODER
     + """\

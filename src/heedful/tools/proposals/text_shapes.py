@@ -1,4 +1,4 @@
-"""Shapes in which data sets come (JSON, CoNLL, fastText, TREC, misnamed tables), recognised by their contents."""
+"""Shapes of data sets (JSON, CoNLL, fastText, TREC, misnamed tables), recognised by their contents."""
 
 import csv
 import json
@@ -15,13 +15,13 @@ from heedful.data.readers.squad import MAX_LINE_BYTES
 from heedful.data.readers.tagged import TREEBANK
 from heedful.errors import InputError
 
-SAMPLE_LINES = 500  # that are looked at
+SAMPLE_LINES = 500
 MIN_LINES = 3  # fewer do not show a shape
-SHARE = 0.95  # of the lines that have the shape
-MAX_LABELS = 60  # of a file with a label at the beginning of each line
+SHARE = 0.95  # of the lines must have the shape
+MAX_LABELS = 60  # in a file with a label at the start of each line
 MAX_SENTENCE = 100  # words, on average
-MAX_FIRST_WORDS, MIN_LABELLED = 6, 20  # so few different words before so many lines may be labels
-MIN_NUMBERS = 10  # of a word vector
+MAX_FIRST_WORDS, MIN_LABELLED = 6, 20  # a few different words before many lines may be labels
+MIN_NUMBERS = 10  # in a word vector
 
 JSON = re.compile(r"\s*(\[\s*[\[{\"]|\{\s*\")")
 TAG = re.compile(r"O|[BIESLU]-\S+")
@@ -29,8 +29,9 @@ PART_OF_SPEECH = re.compile(r"[A-Z$.,:`'#()-]{1,8}")
 FASTTEXT = re.compile(r"__label__\S+(,?\s+__label__\S+)*\s+\S")
 TREC = re.compile(r"([A-Z]{2,}(?::\w+)?) \S*[a-z]")
 ANALOGY = re.compile(r"\S+( \S+){3}")
-WORDS = re.compile(r"\S+\t\S+\t[\d.]+")
+WORD_PAIR = re.compile(r"\S+\t\S+\t[\d.]+")
 QUOTED = re.compile(r'"([^"]|"")*"')
+TABLE_ENDINGS = (".tsv", ".csv", ".jsonl")
 
 Kind = Literal[
     "tagged",
@@ -49,7 +50,7 @@ Kind = Literal[
 
 
 class TextShape(NamedTuple):
-    """Shape of a data set: its kind, what it holds, and what to do with it if it is not for any task by itself."""
+    """Shape of a data set: its kind, its contents, and what to do with it if it is not for any task by itself."""
 
     kind: Kind
     content: str
@@ -57,7 +58,7 @@ class TextShape(NamedTuple):
 
 
 def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
-    """Recognise a data set in a file by its first lines; None for running text, and for a table that is as it says."""
+    """Recognise a data set by the first lines of a file; None for running text, and for a correctly named table."""
     with open_bytes(path) as stream:
         decoded = decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=MAX_LINE_BYTES)
         first = [line for line in islice(decoded, SAMPLE_LINES) if line is not None]
@@ -69,17 +70,14 @@ def shape_of(path: Path, bad_utf8: BadUtf8) -> TextShape | None:
         return None
     if shape := shape_of_words(first, content):
         return shape
-    if ending_of(path) not in NAMED:
+    if ending_of(path) not in TABLE_ENDINGS:
         return shape_of_lines(content)
     has_comments = lines[0] != content[0]  # which a table does not have
     return shape_of_table(content, path) or (shape_of_word_lists(content) if has_comments else None)
 
 
-NAMED = {".tsv": "tabs", ".csv": "commas", ".jsonl": "objects"}
-
-
 def shape_of_words(lines: Sequence[str], content: Sequence[str]) -> TextShape | None:
-    """Recognise a word with its tag in each line: of spans, or of single words such as parts of speech."""
+    """Recognise a word with its tag on each line: tags of spans, or of single words, such as parts of speech."""
     rows = [line.split("\t") if "\t" in line else line.split() for line in content]
     if share(len(cells) > 1 and bool(TAG.fullmatch(cells[-1].strip())) for cells in rows) >= SHARE:
         return TextShape("tagged", "words with tags (CoNLL)")
@@ -98,68 +96,67 @@ def shape_of_lines(lines: Sequence[str]) -> TextShape | None:
     """Recognise labelled texts, vectors and columns; None for running text."""
     if share(bool(FASTTEXT.match(line)) for line in lines) >= SHARE:
         several = any(line.count("__label__") > 1 for line in lines)
-        return TextShape("fasttext", "fastText labels and texts" + ", of several labels the first" * several)
+        return TextShape("fasttext", "fastText labels and texts" + " (only the first of several labels)" * several)
     labels = [match[1] for line in lines if (match := TREC.match(line))]
     if len(labels) >= SHARE * len(lines) and 1 < len(set(labels)) <= min(MAX_LABELS, len(lines) // 2):
         return TextShape("labels", "a label before each text")
-    if words := first_words(lines):
-        return TextShape("first words", f"lines that begin with {', '.join(words)}, which may be labels")
-    if shape := shape_of_word_lists(lines):
-        return shape
-    for separator in ("tabs", "semicolons"):
-        columns = width(lines, separator)
-        if columns > 1 and (separator == "tabs" or columns > 2 or '"' in lines[-1]):
-            return TextShape(separator, f"{columns} columns with {separator} between them")
-    return ragged(lines)
 
-
-def first_words(lines: Sequence[str]) -> list[str]:
-    """The words that begin the lines, if they are so few that they may be labels, and hardly occur elsewhere."""
+    # The first words of lines may be labels if they are few and hardly occur elsewhere; not in a conversation.
     rows = [line.split() for line in lines]
     words = {row[0] for row in rows}
     elsewhere = share(not words.isdisjoint(row[1:]) for row in rows)
     are_few = 1 < len(words) <= MAX_FIRST_WORDS and len(lines) >= MIN_LABELLED and elsewhere <= 1 - SHARE
     is_talk = any(word.endswith((":", ".")) for word in words) or any("\t" in line for line in lines)
-    return sorted(words) if are_few and not is_talk else []
+    if are_few and not is_talk:
+        return TextShape("first words", f"lines that begin with {', '.join(sorted(words))}, which may be labels")
+
+    if shape := shape_of_word_lists(lines):
+        return shape
+    for separator in ("tabs", "semicolons"):
+        columns = width(lines, separator)
+        if columns > 1 and (separator == "tabs" or columns > 2 or '"' in lines[-1]):
+            return TextShape(separator, f"{columns} columns separated by {separator}")
+    return shape_of_ragged_table(lines)
 
 
 def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
-    """Recognise what word vectors are kept in, and what they are scored with; None for other lines."""
+    """Recognise word vectors and the lists that score them; None for other lines."""
     vectors = [
         len(cells) for cells in map(str.split, lines) if len(cells) > MIN_NUMBERS and all(map(is_number, cells[1:]))
     ]
     if len(vectors) >= SHARE * len(lines) - 1 and len(set(vectors)) == 1:
-        remedy = "name the file in model.pretrained, or look at it with `heedful vectors`"
+        remedy = "set model.pretrained to the file, or inspect it with `heedful vectors`"
         return TextShape("foreign", "word vectors", remedy)
     if lines[0].startswith(": ") and share(bool(ANALOGY.fullmatch(line)) or line[0] == ":" for line in lines) >= SHARE:
         return TextShape("foreign", "analogies", "word vectors are scored with them: `heedful vectors analogy --help`")
-    if share(bool(WORDS.fullmatch(line)) for line in lines) >= SHARE:
+    if share(bool(WORD_PAIR.fullmatch(line)) for line in lines) >= SHARE:
         remedy = "word vectors are scored with them: `heedful vectors similarity --help`"
-        return TextShape("tabs", "pairs of words with numbers", remedy)
+        return TextShape("tabs", "word pairs with numbers", remedy)
     return None
 
 
 def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
-    """Recognise a table with tabs whose cells are in quotes, whose name says .csv, or whose rows differ; else None."""
+    """Recognise a tab-separated table with quoted cells, the extension .csv or rows of unequal length; else None."""
     tabs = width(lines, "tabs")
-    if tabs > 1 and (ending_of(path) == ".csv" or is_quoted(lines)):
-        quoted = ", in quotes" * is_quoted(lines)
-        return TextShape("tabs", f"a table with tabs{quoted}") if width(lines, "commas") == 1 else None
-    return None if any(width(lines, separator) > 1 for separator in CHARACTERS) else ragged(lines)
+    quoted = is_quoted(lines)
+    if tabs > 1 and (ending_of(path) == ".csv" or quoted):
+        content = "tab-separated table" + " in quotes" * quoted
+        return TextShape("tabs", content) if width(lines, "commas") == 1 else None
+    return None if any(width(lines, separator) > 1 for separator in CHARACTERS) else shape_of_ragged_table(lines)
 
 
-def ragged(lines: Sequence[str]) -> TextShape | None:
-    """Recognise a table with tabs of which some rows have more columns than most, as STS-B has; None for others."""
+def shape_of_ragged_table(lines: Sequence[str]) -> TextShape | None:
+    """Recognise a tab-separated table in which some rows have more columns than most, as in STS-B; None for others."""
     counts = [line.count("\t") for line in lines]
     fewest = min(counts)
     if fewest < 2 or 2 * counts.count(fewest) < len(counts):
         return None
-    content = f"{fewest + 1} columns with tabs between them, and more in some rows"
+    content = f"{fewest + 1} columns separated by tabs, more in some rows"
     return TextShape("tabs", content + ", in quotes" * is_quoted(lines))
 
 
 def is_quoted(lines: Sequence[str]) -> bool:
-    """True if the cells of a table with tabs are in quotes that do not belong to the texts."""
+    """True if the cells of a tab-separated table are in quotes that do not belong to the texts."""
     cells = [cell for line in lines for cell in line.split("\t") if cell.startswith('"')]
     whole = [cell for cell in cells if len(cell) > 1 and QUOTED.fullmatch(cell)]
     if not cells or len(whole) < SHARE * len(cells):
@@ -168,32 +165,29 @@ def is_quoted(lines: Sequence[str]) -> bool:
 
 
 def shape_of_json(lines: Sequence[str], path: Path) -> TextShape | None:
-    """Recognise what a JSON file holds: an object in each line, questions on passages, or other values."""
+    """Recognise what a JSON file contains: one object per line, questions about passages, or other values."""
     beginning = "\n".join(lines)
     if '"paragraphs"' in beginning and '"context"' in beginning:
-        return TextShape("questions", "questions on passages (SQuAD)")
+        return TextShape("questions", "questions about passages (SQuAD)")
     try:
         objects = [json.loads(line) for line in lines[: len(lines) - (len(lines) == SAMPLE_LINES)]]
     except (ValueError, RecursionError):
         objects = []
     if len(lines) > 1 and objects and all(isinstance(values, dict) for values in objects):
-        is_plain = ending_of(path) == ".jsonl" and not any(map(is_deep, objects))
-        return None if is_plain else TextShape("objects", "JSON objects, one a line")
-    is_running = ending_of(path) != ".json" and len(lines) < SAMPLE_LINES and not is_json(beginning)
-    return None if ending_of(path) in NAMED or is_running else TextShape("json", "JSON")
+        is_flat = ending_of(path) == ".jsonl" and not any(map(is_nested, objects))
+        return None if is_flat else TextShape("objects", "JSON objects, one per line")
+    if ending_of(path) in TABLE_ENDINGS:
+        return None
+    if ending_of(path) != ".json" and len(lines) < SAMPLE_LINES:  # running text may begin with a bracket, too
+        try:
+            json.loads(beginning)
+        except (ValueError, RecursionError):
+            return None
+    return TextShape("json", "JSON")
 
 
-def is_json(text: str) -> bool:
-    """True if a text is JSON: some running text begins with a bracket, too."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def is_deep(values: dict[str, object]) -> bool:
-    """True if a JSON object has texts in fields that are objects, or lists of words with a list of tags."""
+def is_nested(values: dict[str, object]) -> bool:
+    """True if a JSON object has texts in nested objects, or lists of words with a list of tags."""
     lists = [value for value in values.values() if isinstance(value, list)]
     inner = [part for value in values.values() if isinstance(value, dict) for part in value.values()]
     return any(isinstance(part, str) or "context" in values for part in inner) or (
@@ -202,151 +196,144 @@ def is_deep(values: dict[str, object]) -> bool:
 
 
 def share(matches: Iterable[bool]) -> float:
-    """The share of true values; 0 of none."""
+    """Return the share of true values; 0 if there are no values."""
     values = list(matches)
     return sum(values) / max(1, len(values))
 
 
 Values = dict[str, Any]
 
-LABEL = re.compile(r"\s*(?P<label>[A-Z]{2,}(:\w+)?)(\s+|$)")
-FASTTEXT_LABELS = re.compile(r"\s*__label__(?P<label>[^\s,]+),?(\s+__label__\S+)*(\s+|$)")
-LABELS = {"labels": LABEL, "fasttext": FASTTEXT_LABELS, "first words": re.compile(r"\s*(?P<label>\S+)(\s+|$)")}
-SOURCE, TARGET = "text", "label"  # keys of a text with its label
+LABEL_BEGINNINGS = {
+    "labels": re.compile(r"\s*(?P<label>[A-Z]{2,}(:\w+)?)(\s+|$)"),
+    "fasttext": re.compile(r"\s*__label__(?P<label>[^\s,]+),?(\s+__label__\S+)*(\s+|$)"),
+    "first words": re.compile(r"\s*(?P<label>\S+)(\s+|$)"),
+}
 TAG_KEYS = ("ner_tags", "tags", "labels", "iob", "bio", "ner", "upos", "pos_tags", "pos", "xpos")
 
 
-class Records(NamedTuple):
-    """A data set in a form that heedful trains on: the ending of its file, and its lines."""
+def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> tuple[str, Iterator[str]]:
+    """Convert a data set of a known shape to lines that heedful trains on.
 
-    ending: str  # .jsonl, .json for questions on passages, .conll for tagged words
-    lines: Iterator[str]
-
-
-def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
-    """Read a data set of a known shape."""
+    Returns the file extension (.jsonl, .json for questions about passages, .conll for tagged words), and the lines.
+    """
+    policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
     if shape.kind in CHARACTERS:
-        return Records(
-            ".jsonl", map(json_of, rows_of(path, CHARACTERS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
-        )
-    if shape.kind in LABELS:
-        return Records(".jsonl", map(json_of, labelled_lines(path, shape, bad_utf8)))
-    objects = map(flat, objects_of(path, shape, bad_utf8))
-    first = next(objects, {})
-    everything = iter([first, *objects])
-    if {"question", "context", "answers"} <= first.keys() and isinstance(first["answers"], dict):
-        return Records(".json", iter([json.dumps({"data": list(map(article_of, everything))}, ensure_ascii=False)]))
-    if key := key_of_tags(first):
-        return Records(".conll", (line for values in everything for line in tagged_lines(values, key, path)))
-    return Records(".jsonl", (json_of({key: text_of(value) for key, value in values.items()}) for values in everything))
+        records = table_rows(path, CHARACTERS[shape.kind], policy, quoted="quotes" in shape.content)
+    elif shape.kind in LABEL_BEGINNINGS:
+        records = labelled_lines(path, LABEL_BEGINNINGS[shape.kind], bad_utf8)
+    else:
+        objects = map(flatten, read_objects(path, policy, one_a_line=shape.kind == "objects"))
+        first = next(objects, {})
+        everything = iter([first, *objects])
+        if {"question", "context", "answers"} <= first.keys() and isinstance(first["answers"], dict):
+            articles = list(map(squad_article, everything))
+            return ".json", iter([json.dumps({"data": articles}, ensure_ascii=False)])
+        if key := key_of_tags(first):
+            return ".conll", (line for values in everything for line in tagged_lines(values, key, path))
+        records = ({key: cell_of(value) for key, value in values.items()} for values in everything)
+    return ".jsonl", (json.dumps(values, ensure_ascii=False) for values in records)
 
 
-def json_of(values: Values) -> str:
-    return json.dumps(values, ensure_ascii=False)
-
-
-def text_of(value: object) -> object:
-    """A value of a record as text; lists stay lists, and null is an empty text."""
+def cell_of(value: object) -> object:
+    """Return a value of a JSON object as a table cell: a string, or a list of strings; null is an empty string."""
     if isinstance(value, str | list):
         return value
     return "" if value is None else json.dumps(value)
 
 
-def labelled_lines(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
-    """Yield the text and the label of each line; of several labels of fastText the first one."""
-    shaped = LABELS[shape.kind]
+def labelled_lines(path: Path, label: re.Pattern[str], bad_utf8: BadUtf8) -> Iterator[Values]:
+    """Yield the text and the label of each line; only the first of several fastText labels."""
     for number, line in enumerate(read_lines(path, bad_utf8=bad_utf8), start=1):
         if line.strip():
-            if not (match := shaped.match(line)):
-                raise InputError(f"{path}, line {number}: {line[:40]!r} does not begin with a label; correct the line")
-            yield {SOURCE: line[match.end() :].strip(), TARGET: match["label"]}
+            if not (match := label.match(line)):
+                raise InputError(f"{path}, line {number}: {line[:40]!r} does not start with a label; correct the line")
+            yield {"text": line[match.end() :].strip(), "label": match["label"]}
 
 
-def rows_of(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> Iterator[Values]:
-    """Yield the rows of a table by the names of its columns, or their numbers from 1 where it has no header.
+def table_rows(path: Path, separator: str, bad_utf8: BadUtf8, *, quoted: bool) -> Iterator[Values]:
+    """Yield the rows of a table by column name, or by column number from 1 if there is no header.
 
-    Cells of a row beyond those of the narrowest row, in which STS-B names its sources, are left out.
+    Cells beyond the width of the narrowest row, in which STS-B gives its sources, are left out.
     """
-    policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
     quoting = csv.QUOTE_NONE if separator == "\t" and not quoted else csv.QUOTE_MINIMAL
-    lines = (f"{line}\n" for line in read_lines(path, bad_utf8=policy) if not line.startswith("# "))
+    lines = (f"{line}\n" for line in read_lines(path, bad_utf8=bad_utf8) if not line.startswith("# "))
     try:
         rows = [row for row in csv.reader(lines, delimiter=separator, quoting=quoting, strict=quoted) if row]
     except csv.Error as error:
         raise InputError(
-            f"{path}: a quotation in it does not end ({error}); correct it, or save it as .jsonl"
+            f"{path}: contains a quotation that does not end ({error}); correct it, or save the table as .jsonl"
         ) from error
     size = min(map(len, rows), default=0)
-    cells = [row[:size] for row in rows]
-    names = [str(number) for number in range(1, size + 1)]
-    if cells and is_header(cells[0], cells[1:]):
-        names = [name.strip() or number for name, number in zip(cells.pop(0), names, strict=True)]
-    yield from (dict(zip(names, row, strict=True)) for row in cells)
+    yield from named_cells([row[:size] for row in rows])
 
 
-def objects_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[Values]:
-    """Yield the objects of a file of JSON: one a line, or those of its array."""
-    policy: BadUtf8 = "replace" if bad_utf8 == "skip" else bad_utf8
+def named_cells(rows: list[list[str]]) -> list[Values]:
+    """Name the cells of rows by a header, or by their column numbers from 1."""
+    names = [str(number) for number in range(1, len(rows[0]) + 1)] if rows else []
+    if rows and is_header(rows[0], rows[1:]):
+        names = [name.strip() or number for name, number in zip(rows[0], names, strict=True)]
+        rows = rows[1:]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def read_objects(path: Path, bad_utf8: BadUtf8, *, one_a_line: bool) -> Iterator[Values]:
+    """Yield the objects of a JSON file: one per line, or those in its array."""
+
+    def parse(text: str, place: str) -> Any:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{place}: not JSON ({error}); correct it, or save it again") from error
+
     with open_bytes(path) as stream:
-        lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=policy, longest=MAX_LINE_BYTES))
-        if shape.kind == "objects":
+        lines = (line or "" for line in decode_lines(stream, str(path), bad_utf8=bad_utf8, longest=MAX_LINE_BYTES))
+        if one_a_line:
             for number, line in enumerate(lines, start=1):
-                values = parsed(line, f"{path}, line {number}") if line.strip() else {}
+                values = parse(line, f"{path}, line {number}") if line.strip() else {}
                 if not isinstance(values, dict):
                     raise InputError(f"{path}, line {number}: not a JSON object; each line must be one object")
                 if values:
                     yield values
             return
-        content = parsed("\n".join(lines), str(path))
-    objects = listed_in(content)
+        content = parse("\n".join(lines), str(path))
+    objects = objects_in(content)
     if not objects:
         keys = ", ".join(map(repr, list(content)[:12])) if isinstance(content, dict) else ""
         what = f"an object with the keys {keys}" if isinstance(content, dict) else "JSON"
         raise InputError(
-            f"{path}: holds {what}, and no list of objects with the same keys; write one object a line into "
+            f"{path}: contains {what}, but no list of objects with the same keys; write one object per line to "
             f"{path.with_suffix('.jsonl').name}"
         )
     yield from objects
 
 
-def parsed(text: str, place: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON ({error}); correct it, or save it again") from error
-
-
-def listed_in(content: Any) -> list[Values]:
-    """The objects that a JSON value holds: in a list, below a key, or column by column as pandas writes them."""
+def objects_in(content: Any) -> list[Values]:
+    """Find the objects in a JSON value: in a list, below a key, or column by column as pandas writes them."""
     if isinstance(content, list):
         if all(isinstance(item, dict) for item in content):
-            return content
-        if all(isinstance(item, str) for item in content):
-            return [{SOURCE: item} for item in content]
-        if not all(isinstance(item, list) and len(item) == len(content[0]) for item in content):
-            return []
-        rows = [[str(text_of(cell)) for cell in row] for row in content]
-        names = [str(number) for number in range(1, len(rows[0]) + 1)]
-        names = rows.pop(0) if is_header(rows[0], rows[1:]) else names
-        return [dict(zip(names, row, strict=True)) for row in rows]
+            objects = content
+        elif all(isinstance(item, str) for item in content):
+            objects = [{"text": item} for item in content]
+        elif all(isinstance(item, list) and len(item) == len(content[0]) for item in content):
+            objects = named_cells([[str(cell_of(cell)) for cell in row] for row in content])
+        else:
+            objects = []
+        return objects
     values = list(content.values()) if isinstance(content, dict) else []
     lists = [value for value in values if isinstance(value, list) and value and isinstance(value[0], dict)]
-    return listed_in(lists[0]) if len(lists) == 1 else listed_columns(content, values)
-
-
-def listed_columns(content: Any, values: list[Any]) -> list[Values]:
-    """The objects of a JSON object of columns, each a list or an object by row; or of one of records by their ids."""
+    if len(lists) == 1:
+        return objects_in(lists[0])
+    # Columns, each a list or an object by row; or records by their ids.
     if values and all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
         return [dict(zip(content, row, strict=True)) for row in zip(*values, strict=True)]
-    if not values or not all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
-        return []
-    if len(values[0]) > len(values):
-        return [{key: column[row] for key, column in content.items()} for row in values[0]]
-    return values
+    if values and all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
+        has_columns = len(values[0]) > len(values)
+        return [{key: column[row] for key, column in content.items()} for row in values[0]] if has_columns else values
+    return []
 
 
-def flat(values: Values) -> Values:
-    """An object without objects in it: {"translation": {"en": ...}} becomes {"en": ...}; answers to questions stay."""
+def flatten(values: Values) -> Values:
+    """Flatten nested objects: {"translation": {"en": ...}} becomes {"en": ...}; answers to questions stay."""
     if "context" in values and "question" in values:
         return values
     inner = {key: value for part in values.values() if isinstance(part, dict) for key, value in part.items()}
@@ -354,8 +341,8 @@ def flat(values: Values) -> Values:
     return {**inner, **outer}
 
 
-def article_of(values: Values) -> Values:
-    """A question on a passage, with lists of answers and their places, as an article of SQuAD."""
+def squad_article(values: Values) -> Values:
+    """Convert a question about a passage, with lists of answers and their places, to a SQuAD article."""
     answers = values["answers"]
     pairs = zip(answers.get("text", []), answers.get("answer_start", []), strict=False)
     entry = {"id": str(values.get("id", values["question"])), "question": values["question"]}
@@ -365,7 +352,7 @@ def article_of(values: Values) -> Values:
 
 
 def key_of_tags(values: Values) -> str | None:
-    """The key of the tags of a list of words; None if a record holds no words with tags in words."""
+    """Find the key of the tags for a list of words; None if an object does not contain words with textual tags."""
     words: Any = values.get("tokens", values.get("words"))
     for key in TAG_KEYS if isinstance(words, list) else ():
         tags = values.get(key)
@@ -382,10 +369,8 @@ def tagged_lines(values: Values, key: str, path: Path) -> Iterator[str]:
     tags: list[Any] = values.get(key) or []
     if len(words) != len(tags):
         raise InputError(
-            f"{path}: {len(words)} words with {len(tags)} tags: {' '.join(map(str, words))[:60]!r}; correct them"
+            f"{path}: {len(words)} words, but {len(tags)} tags: {' '.join(map(str, words))[:60]!r}; correct them"
         )
-    yield from (
-        "\t".join((re.sub(r"\s+", "_", str(word).strip()) or "_", str(tag)))
-        for word, tag in zip(words, tags, strict=True)
-    )
+    for word, tag in zip(words, tags, strict=True):
+        yield "\t".join((re.sub(r"\s+", "_", str(word).strip()) or "_", str(tag)))
     yield ""

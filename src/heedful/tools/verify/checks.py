@@ -1,12 +1,13 @@
-"""Checks that verify a model: each measures the difference of two results that should be equal.
+"""Checks that verify a model: each measures the difference between two results that should be equal.
 
-At the end is the table of all checks, with the largest difference that rounding may make. Shapes: R rows, T tokens,
+`CHECKS`, at the end, lists them with the largest difference that rounding may cause. Shapes: R rows, T tokens,
 V logits.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -17,27 +18,24 @@ from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import DecodeConfig
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
-from heedful.nn.attention import MASKED_SCORE, SENTENCE, Attention, scaled_dot_product
-from heedful.search.beam import beam_search, search
-from heedful.search.greedy import greedy_search
+from heedful.nn.attention import MASKED_SCORE, MAX_PLAIN_KEYS, Attention, scaled_dot_product
+from heedful.search.beam import beam_search, greedy_search, search
 from heedful.search.top_k import best_tokens
 from heedful.text.tokenizer import EOS
-from heedful.tools.verify import of_training
-from heedful.tools.verify.subjects import FIRST, Subject, Writer, apart, furthest
+from heedful.tools.verify import engine_check, training_checks
+from heedful.tools.verify.subjects import FIRST_WORD, Subject, Writer, largest_difference, relative_difference
 
 ROUNDING = 2e-5  # largest difference of float32 results that are equal in exact arithmetic, relative to the largest
-STEPS = 5  # tokens that are written
+STEPS = 5  # output tokens
 ALPHA = 0.7  # of the length penalty, in the search and in the scores that it must agree with
-ALL_TRIED = 3  # tokens of an output that are few enough to try all
-IMPOSSIBLE = -1e4  # logit of a token that is cut from the vocabulary
+MAX_EXHAUSTIVE = 3  # output tokens, few enough to try all outputs
+IMPOSSIBLE = -1e4  # logit of a token that is removed from the vocabulary
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check of a model; it does not apply to models for which `measure` gives None."""
-
-    name: str  # what is compared, in words
-    measure: Callable[[Subject, LoadedModel], float | None]
+    name: str  # the two results that are compared, in words
+    measure: Callable[[Subject, LoadedModel], float | None]  # None for a model to which the check does not apply
     limit: float = ROUNDING  # the largest difference that passes
 
     def passes(self, difference: float) -> bool:
@@ -46,44 +44,40 @@ class Check:
 
 
 def alone(subject: Subject) -> list[Tensor]:
-    """The outputs of each example in a separate batch."""
+    """Compute the outputs of each example in a separate batch."""
     return [subject.outputs(subject.model, [example])[0] for example in subject.examples]
 
 
 def in_a_batch(subject: Subject) -> float:
-    """Rows in a batch with longer and shorter ones, padded on each side, and each row alone."""
+    """Compare rows in a batch with longer and shorter ones, padded on each side, and each row alone."""
     together = [rows for side in subject.sides for rows in subject.outputs(subject.model, subject.examples, side)]
-    return furthest(together, alone(subject) * len(subject.sides))
+    return largest_difference(together, alone(subject) * len(subject.sides))
 
 
 def order_of_rows(subject: Subject) -> float:
     outputs = subject.outputs(subject.model, subject.examples)
-    return furthest(subject.outputs(subject.model, subject.examples[::-1])[::-1], outputs)
+    return largest_difference(subject.outputs(subject.model, subject.examples[::-1])[::-1], outputs)
 
 
-def later_tokens(subject: Subject) -> float | None:
-    """The outputs at the first three written tokens, and those with other tokens after these."""
-    if not isinstance(subject, Writer):
-        return None
+def later_tokens(subject: Writer) -> float:
+    """Compare the outputs at the first three target tokens, and the same with other tokens after these."""
     examples = [example for example in subject.examples if len(example[-1]) > 3]
-    changed = []
-    for *source, text in examples:
-        other = text.clone()
-        other[3:] = FIRST + (text[3:] - FIRST + 1) % max(1, subject.vocabulary - FIRST)
-        changed.append((*source, other))
+    changed = [(*source, text.clone()) for *source, text in examples]
+    for *_, text in changed:
+        text[3:] = FIRST_WORD + (text[3:] - FIRST_WORD + 1) % max(1, subject.vocabulary - FIRST_WORD)
     outputs, later = (subject.outputs(subject.model, rows) for rows in (examples, changed))
-    return furthest([rows[:3] for rows in later], [rows[:3] for rows in outputs])
+    return largest_difference([rows[:3] for rows in later], [rows[:3] for rows in outputs])
 
 
 def attention_kernels(subject: Subject) -> float | None:
-    """The kernel of each attention layer and the formula in float64.
+    """Compare the kernel of each attention layer with the formula in float64.
 
-    Which kernel is the fastest depends on the number of keys. A query that sees nothing gets a mean value.
+    Which kernel is fastest depends on the number of keys. A query that sees nothing gets the mean of all values.
     """
     layers = [module for module in subject.model.modules() if isinstance(module, Attention)]
     differences = []
     for layer in layers:
-        for keys in (11, SENTENCE + 7):
+        for keys in (11, MAX_PLAIN_KEYS + 7):
             size, value_size = layer.q.out_features // layer.heads, layer.v.out_features // layer.kv_heads
             q = torch.randn(2, layer.heads, 7, size, generator=subject.random)
             k, v = (
@@ -93,55 +87,55 @@ def attention_kernels(subject: Subject) -> float | None:
             bias[0, :, :, 8:] = bias[1, :, 3] = MASKED_SCORE  # padding, and a query that sees nothing
             formula = scaled_dot_product(q.double(), k.double(), v.double(), bias.double())[0].float()
             formula[1, :, 3] = v[1].mean(1).repeat_interleave(layer.heads // layer.kv_heads, dim=0)
-            differences.append(apart(layer.attention_fn(q, k, v, bias, 0.0), formula))
+            differences.append(relative_difference(layer.attention_fn(q, k, v, bias, 0.0), formula))
     return float(torch.tensor(differences).max()) if differences else None
 
 
-def recorded(subject: Subject) -> float:
-    """A forward pass with every tensor recorded, and one that nobody watches."""
-    watched = []
+def with_recorder(subject: Subject) -> float:
+    """Compare a forward pass with every tensor recorded, and one without a recorder."""
+    outputs = []
     for example in subject.examples:
         with recording(subject.model, list(taps(subject.model))):
-            watched += subject.outputs(subject.model, [example])
-    return furthest(watched, alone(subject))
+            outputs += subject.outputs(subject.model, [example])
+    return largest_difference(outputs, alone(subject))
 
 
-def token_by_token(subject: Subject) -> float | None:
-    """A token at a time, with a cache, and the whole text at once."""
-    if not isinstance(subject, Writer):
-        return None
-    written = torch.stack([subject.ids(STEPS) for _ in subject.examples])
-    return furthest(stepwise(subject.start(subject.examples), written), whole(subject, written, range(len(written))))
+def token_by_token(subject: Writer) -> float:
+    """Compare one token at a time, with a cache, and the whole text at once."""
+    targets = torch.stack([subject.ids(STEPS) for _ in subject.examples])
+    logits = stepwise_logits(subject.start(subject.examples), targets)
+    return largest_difference(logits, teacher_forced_logits(subject, targets, range(len(targets))))
 
 
-def selected(subject: Subject) -> float | None:
-    """Rows that a search repeats and drops on its way, and whole texts at once."""
-    if not isinstance(subject, Writer):
-        return None
-    written, rows = torch.stack([subject.ids(STEPS) for _ in subject.examples]), [0, 0, 1, 3, 3]
+def repeated_and_dropped(subject: Writer) -> float:
+    """Compare rows that a search repeats and drops on its way, and whole texts at once."""
+    targets, rows = torch.stack([subject.ids(STEPS) for _ in subject.examples]), [0, 0, 1, 3, 3]
     state = subject.start(subject.examples)
-    first = stepwise(state, written[:, :3])
+    first = stepwise_logits(state, targets[:, :3])
     state.select(torch.tensor(rows))
-    later = [state.step(written[rows, place - 1]) for place in range(3, STEPS)]
+    later = [state.step(targets[rows, place - 1]) for place in range(3, STEPS)]
     logits = [torch.cat([first[row], *(x[i : i + 1] for x in later)]) for i, row in enumerate(rows)]
-    return furthest(logits, whole(subject, written[rows], rows))
+    return largest_difference(logits, teacher_forced_logits(subject, targets[rows], rows))
 
 
-def stepwise(state: DecodingState, written: Int[Tensor, "R T"]) -> list[Float[Tensor, "T V"]]:
-    """The logits of each token of written texts, a token at a time."""
-    fed = torch.cat([state.begin[:, None], written[:, :-1]], dim=1)
-    return list(torch.stack([state.step(column) for column in fed.T], dim=1))
+def stepwise_logits(state: DecodingState, targets: Int[Tensor, "R T"]) -> list[Float[Tensor, "T V"]]:
+    """Compute the logits of each token of target texts, one token at a time."""
+    inputs = torch.cat([state.begin[:, None], targets[:, :-1]], dim=1)
+    return list(torch.stack([state.step(column) for column in inputs.T], dim=1))
 
 
-def whole(subject: Writer, written: Int[Tensor, "R T"], rows: range | list[int]) -> list[Float[Tensor, "T V"]]:
-    """The logits of each token of written texts, all at once, for each example alone."""
-    return [subject.forced(subject.examples[row], text[None])[0] for row, text in zip(rows, written, strict=True)]
+def teacher_forced_logits(
+    subject: Writer, targets: Int[Tensor, "R T"], rows: range | list[int]
+) -> list[Float[Tensor, "T V"]]:
+    """Compute the logits of each token of target texts, all at once, for each example alone."""
+    return [
+        subject.teacher_forced_logits(subject.examples[row], text[None])[0]
+        for row, text in zip(rows, targets, strict=True)
+    ]
 
 
-def greedy(subject: Subject) -> float | None:
-    """Count the examples whose output by beam search of size 1 is not that of greedy search."""
-    if not isinstance(subject, Writer):
-        return None
+def greedy(subject: Writer) -> float:
+    """Count the examples whose output from beam search with size 1 differs from that of greedy search."""
     limits, config = [STEPS] * len(subject.examples), DecodeConfig(beam=1)
     beam = beam_search(subject.start(subject.examples), limits, config)
     plain = greedy_search(subject.start(subject.examples), limits, config)
@@ -149,7 +143,7 @@ def greedy(subject: Subject) -> float | None:
 
 
 class CutVocabulary:
-    """Decoding state with a vocabulary of a few tokens: all others get logits that are impossible."""
+    """Decoding state with a vocabulary of a few tokens: all others get impossible logits."""
 
     def __init__(self, state: DecodingState, tokens: list[int]) -> None:
         self.state = state
@@ -166,53 +160,52 @@ class CutVocabulary:
         self.state.select(rows)
 
 
-def exhaustive(subject: Subject) -> float | None:
-    """Count the best five outputs that a wide beam does not find, of all with three tokens out of four."""
-    if not isinstance(subject, Writer):
-        return None
+def exhaustive(subject: Writer) -> float:
+    """Count how many of the best five of all outputs, with three tokens out of four, a wide beam misses."""
     example = subject.examples[0]
     _, likely = best_tokens(subject.start([example]).step(subject.start([example]).begin), 4)
     words = [token for token in likely[0].tolist() if token != EOS][:3]
     tokens = [EOS, *words]
 
     def score(text: list[int]) -> float:
-        """The log-probability by teacher forcing, among the few tokens, over |y|^ALPHA."""
-        logits = subject.forced(example, torch.tensor([text]))[0]
+        """Compute the log-probability by teacher forcing, among the few tokens, divided by |y|^ALPHA."""
+        logits = subject.teacher_forced_logits(example, torch.tensor([text]))[0]
         logs = logits[:, tokens].double().log_softmax(-1)
         return sum(float(logs[place, tokens.index(token)]) for place, token in enumerate(text)) / len(text) ** ALPHA
 
-    texts = [[*beginning, EOS] for length in range(ALL_TRIED) for beginning in product(words, repeat=length)]
-    texts += [list(text) for text in product(words, repeat=ALL_TRIED)]
+    texts = [[*beginning, EOS] for length in range(MAX_EXHAUSTIVE) for beginning in product(words, repeat=length)]
+    texts += [list(text) for text in product(words, repeat=MAX_EXHAUSTIVE)]
     best = sorted(texts, key=lambda text: -score(text))[:5]
 
     config = DecodeConfig(beam=len(texts), n_best=5, penalty="average", alpha=ALPHA, patience=0)
-    [hypotheses] = search(CutVocabulary(subject.start([example]), tokens), [ALL_TRIED], config)
-    outputs = [[*one.tokens, EOS] if one.complete else list(one.tokens) for one in hypotheses]
+    [hypotheses] = search(CutVocabulary(subject.start([example]), tokens), [MAX_EXHAUSTIVE], config)
+    outputs = [[*output.tokens, EOS] if output.complete else list(output.tokens) for output in hypotheses]
     return float(sum(a != b for a, b in zip(outputs, best, strict=True)))
 
 
-def of_subject(measure: Callable[[Subject], float | None]) -> Callable[[Subject, LoadedModel], float | None]:
-    """Make a measure of a subject alone one that is called without gradients, and without the loaded model."""
+def for_subjects(kind: Any, measure: Callable[[Any], float | None]) -> Callable[[Subject, LoadedModel], float | None]:
+    """Apply a measure, without gradients, to one kind of subject; it does not apply to others."""
 
     @torch.no_grad()
     def measured(subject: Subject, _: LoadedModel) -> float | None:
-        return measure(subject)
+        return measure(subject) if isinstance(subject, kind) else None
 
     return measured
 
 
 CHECKS = (
-    Check("an example alone, and in a batch with padding", of_subject(in_a_batch)),
-    Check("a batch, and the same in another order", of_subject(order_of_rows)),
-    Check("the first tokens written, and the same before other ones", of_subject(later_tokens)),
-    Check("a token at a time with a cache, and all at once", of_subject(token_by_token)),
-    Check("texts that a search repeats and drops, and each alone", of_subject(selected)),
-    Check("beam search of size 1, and greedy search", of_subject(greedy), 0),
-    Check("a wide beam, and all outputs of three tokens out of four", of_subject(exhaustive), 0),
-    Check("fast attention kernels, and the formula in float64", of_subject(attention_kernels)),
-    Check("a forward pass with all tensors recorded, and unwatched", of_subject(recorded)),
-    Check("the model in memory, and written and read again", of_training.saved, 0),
-    Check("the gradient of several batches, and of one", of_training.several_batches),
-    Check("updates with a checkpoint on the way, and without", of_training.resumed, 0),
-    Check("updates by two processes, the weights whole or shared, and by one", of_training.several_processes, 0),
+    Check("an example alone vs. in a batch with padding", for_subjects(Subject, in_a_batch)),
+    Check("a batch vs. the same batch in another order", for_subjects(Subject, order_of_rows)),
+    Check("the first output tokens vs. the same before other tokens", for_subjects(Writer, later_tokens)),
+    Check("one token at a time with a cache vs. all at once", for_subjects(Writer, token_by_token)),
+    Check("rows that a search repeats and drops vs. each text alone", for_subjects(Writer, repeated_and_dropped)),
+    Check("beam search of size 1 vs. greedy search", for_subjects(Writer, greedy), 0),
+    Check("a wide beam vs. enumerating all outputs of a few tokens", for_subjects(Writer, exhaustive), 0),
+    Check("fast attention kernels vs. the formula in float64", for_subjects(Subject, attention_kernels)),
+    Check("a forward pass with all tensors recorded vs. without", for_subjects(Subject, with_recorder)),
+    Check("outputs with CTranslate2 vs. with torch", engine_check.with_ctranslate2),
+    Check("the model in memory vs. saved and loaded", training_checks.saved_model, 0),
+    Check("the gradient of several batches vs. of one", training_checks.several_batches),
+    Check("updates with a checkpoint in between vs. without", training_checks.resumed_run, 0),
+    Check("updates by two processes (weights whole or sharded) vs. by one", training_checks.several_processes, 0),
 )

@@ -1,6 +1,6 @@
-"""Subjects of verification: models of each kind with examples for them, and differences between their results.
+"""Subjects of verification: models of each kind with examples, and differences between their results.
 
-Shapes: R rows, N inputs, T tokens, V logits, F pixels of a patch.
+Shapes: R rows, N inputs, T tokens, V logits, F pixels per patch.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from heedful.architectures import (
 )
 from heedful.architectures.dual_encoder.model import DualEncoder
 from heedful.architectures.model import DecodingState
-from heedful.architectures.transformer.masked_models import normalised
+from heedful.architectures.transformer.masked_models import normalise_patches
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
@@ -36,47 +36,47 @@ from heedful.registry import ARCHITECTURES
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 
-def apart(found: Tensor, expected: Tensor) -> float:
-    """The largest difference of two tensors, relative to the largest number of the second; NaN if one holds NaN.
+def relative_difference(actual: Tensor, expected: Tensor) -> float:
+    """Return the largest difference of two tensors, relative to the largest value of the second; NaN if one has NaN.
 
-    Two empty tensors, such as the weights of no class token, do not differ.
+    Two empty tensors, such as the weights of a missing class token, do not differ.
     """
-    if not found.numel() and found.shape == expected.shape:
+    if not actual.numel() and actual.shape == expected.shape:
         return 0.0
-    return float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
+    return float((actual - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
 
-def furthest(found: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
-    """The largest of the relative differences of several pairs of tensors; NaN if one holds NaN."""
-    return float(torch.tensor([apart(one, other) for one, other in zip(found, expected, strict=True)]).max())
+def largest_difference(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
+    """Return the largest relative difference of several pairs of tensors; NaN if a tensor contains NaN."""
+    return float(torch.tensor([relative_difference(*pair) for pair in zip(actual, expected, strict=True)]).max())
 
 
 Example = tuple[Tensor, ...]  # source and target, or one text: token ids, or rows of pixels or frames
 
-LENGTHS = ((7, 2), (1, 5), (11, 1), (3, 7))  # tokens of the source and of the target of each example
-FIRST = 5  # the first token id that is not special
-NOISE = 5.0  # the values in the padding of media, which must not matter
+LENGTHS = ((7, 2), (1, 5), (11, 1), (3, 7))  # tokens in the source and the target of each example
+FIRST_WORD = 5  # the first token id that is not special
+PADDING_NOISE = 5.0  # the values in the padding of media, which must not matter
 
 
 class Subject(ABC):
     """A model under verification, in evaluation mode and float32 on the CPU, with its examples."""
 
-    sides: tuple[str, ...] = ("right", "left")  # on which rows may be padded
+    sides: tuple[str, ...] = ("right", "left")  # sides on which rows can be padded
 
     def __init__(self, model: Model, recipe: Recipe, vocabulary: int, seed: int = 0) -> None:
         self.model: Any = model
         self.recipe = recipe
-        self.vocabulary = vocabulary  # tokens that it reads
+        self.vocabulary = vocabulary
         self.random = torch.Generator().manual_seed(seed)
         self.examples = [self.example(*lengths) for lengths in LENGTHS]
 
     def ids(self, length: int) -> Int[Tensor, " T"]:
-        return torch.randint(min(FIRST, self.vocabulary - 1), self.vocabulary, (length,), generator=self.random)
+        return torch.randint(min(FIRST_WORD, self.vocabulary - 1), self.vocabulary, (length,), generator=self.random)
 
     def media(self, length: int) -> Float[Tensor, "N ..."]:
-        """Draw a sound of so many frames, a picture of so many rows of patches, or a video of so many tubelets in time.
+        """Draw audio with this many frames, an image with rows of patches, or a video with tubelets in time.
 
-        A picture or video has at most those of the recipe.
+        An image or video has at most the number in the recipe.
         """
         image, video = self.recipe.image, self.recipe.video
         rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
@@ -87,31 +87,31 @@ class Subject(ABC):
         }
         return torch.randn(shapes[self.recipe.data.modality], generator=self.random)
 
-    @abstractmethod
     def example(self, source: int, target: int) -> Example:
-        """Draw an example of these lengths."""
+        """Draw an example with these lengths: one text of the total length, unless the model reads other inputs."""
+        return (self.ids(source + target),)
 
     @abstractmethod
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Float[Tensor, "*T V"]]:
-        """Compute the outputs of each example, all in one batch, padded on one side; without those of the padding."""
+        """Compute the outputs of each example in one batch, padded on one side; without those of the padding."""
 
     @abstractmethod
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
-        """Compute the loss of all examples in one batch, a sum over tokens or texts like those of the tasks."""
+        """Compute the loss of all examples in one batch, a sum over tokens or texts as in the tasks."""
 
 
 class PairSubject(Subject):
-    """An encoder-decoder: it reads a text, a picture or a sound, and writes a text."""
+    """An encoder-decoder: it reads a text, an image or an audio file, and writes a text."""
 
     def example(self, source: int, target: int) -> Example:
         if self.recipe.data.modality == "text":
-            read = torch.cat([self.ids(source), torch.tensor([EOS])])
+            inputs = torch.cat([self.ids(source), torch.tensor([EOS])])
         else:
-            read = self.media(source)
-        return read, torch.cat([torch.tensor([BOS]), self.ids(target)])
+            inputs = self.media(source)
+        return inputs, torch.cat([torch.tensor([BOS]), self.ids(target)])
 
     def sources(self, examples: Sequence[Example], side: str = "right") -> tuple[Tensor, Bool[Tensor, "R N"]]:
-        """Pad the sources of examples, those that are not text at their end; return them with their padding mask."""
+        """Pad the sources of examples, if they are not text at the end; return them with their padding mask."""
         rows = [source for source, _ in examples]
         return padded(rows, side) if self.recipe.data.modality == "text" else padded_media(rows)
 
@@ -129,18 +129,15 @@ class PairSubject(Subject):
     def start(self, examples: Sequence[Example]) -> DecodingState:
         return self.model.start(*self.sources(examples))
 
-    def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
-        """Compute the logits of each token of several targets of one source, all at once."""
-        sources = self.sources([example] * len(written))
-        read = F.pad(written[:, :-1], (1, 0), value=BOS)
-        return self.model(*sources, read, no_padding(read))
+    def teacher_forced_logits(self, example: Example, targets: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
+        """Compute the logits of each token of several targets for one source, all at once."""
+        sources = self.sources([example] * len(targets))
+        inputs = F.pad(targets[:, :-1], (1, 0), value=BOS)
+        return self.model(*sources, inputs, no_padding(inputs))
 
 
 class TextSubject(Subject):
     """A language model: it continues a text."""
-
-    def example(self, source: int, target: int) -> Example:
-        return (self.ids(source + target),)
 
     def outputs(self, model: LanguageModel, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
         """Compute the logits of the next token at each position."""
@@ -155,31 +152,28 @@ class TextSubject(Subject):
         return cross_entropy(hidden[:, :-1][real], model.output.weight, labels[real], 0.0, model.output.bias)
 
     def start(self, examples: Sequence[Example]) -> DecodingState:
-        """Begin to decode from the texts as prompts."""
+        """Start decoding with the texts as prompts."""
         return self.model.start(*padded([text for (text,) in examples], "left"))
 
-    def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
+    def teacher_forced_logits(self, example: Example, targets: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
         """Compute the logits of each token of several texts after one prompt, all at once."""
-        tokens = torch.cat([example[0].expand(len(written), -1), written[:, :-1]], dim=1)
-        return self.model(tokens, no_padding(tokens))[:, -written.size(1) :]
+        tokens = torch.cat([example[0].expand(len(targets), -1), targets[:, :-1]], dim=1)
+        return self.model(tokens, no_padding(tokens))[:, -targets.size(1) :]
 
 
-Writer = PairSubject | TextSubject  # what writes a text token by token, from a source or from a prompt
+Writer = PairSubject | TextSubject  # they write a text token by token, from a source or from a prompt
 
 
 class RowSubject(Subject):
-    """A model that answers for a text or for each of its tokens: BERT, classifiers, taggers, sentence encoders."""
-
-    def example(self, source: int, target: int) -> Example:
-        return (self.ids(source + target),)
+    """A model with an answer for a text or for each of its tokens: BERT, classifiers, taggers, sentence encoders."""
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
         tokens, padding_mask = padded([text for (text,) in examples], side)
-        answers = model(tokens, padding_mask, tokens % 2)  # token types of two texts
+        answers = model(tokens, padding_mask, tokens % 2)  # token types for two texts
         return list(answers) if answers.dim() == 2 else real_rows(answers, padding_mask)
 
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
-        """Compute the cross-entropy of the first class; for a sentence encoder the sum of its vectors."""
+        """Compute the cross-entropy of the first class; for a sentence encoder, the sum of its vectors."""
         outputs = torch.cat([rows.reshape(-1, rows.size(-1)) for rows in self.outputs(model, examples)]).float()
         plain = isinstance(model, SentenceEncoder) or outputs.size(-1) == 1
         terms = outputs.sum(-1) if plain else -outputs.log_softmax(-1)[:, 0]
@@ -187,7 +181,7 @@ class RowSubject(Subject):
 
 
 class MediaSubject(RowSubject):
-    """A classifier of pictures, of sounds or of videos, with padding at their end only."""
+    """An image, audio or video classifier, with padding only at the end."""
 
     sides = ("right",)
 
@@ -200,7 +194,7 @@ class MediaSubject(RowSubject):
 
 
 class DualSubject(RowSubject):
-    """A dual encoder: it reads pictures and texts, which are an example together."""
+    """A dual encoder: an example is an image with a text."""
 
     sides = ("right",)
 
@@ -208,43 +202,43 @@ class DualSubject(RowSubject):
         return self.media(source), self.ids(source + target)
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
-        """Compute the vectors of the picture and of the text of each example, times the scale of the similarities."""
-        pictures = model.pictures(*padded_media([rows for rows, _ in examples]))
+        """Compute the vectors of the image and the text of each example, times the scale of the similarities."""
+        images = model.pictures(*padded_media([rows for rows, _ in examples]))
         texts = model.texts(*padded([text for _, text in examples], side))
-        return list(model.scale * torch.stack([pictures, texts], dim=1))
+        return list(model.scale * torch.stack([images, texts], dim=1))
 
 
 class PatchSubject(Subject):
-    """A model of masked patches: it reads pictures with hidden patches, whose pixels it predicts."""
+    """A masked-patch model, which predicts the pixels of masked patches."""
 
     sides = ("right",)
 
     def example(self, source: int, target: int) -> Example:
-        """Draw a picture, and which of its patches are hidden."""
+        """Draw an image, and the mask of its patches."""
         pixels = self.media(source + target)
         grid = len(pixels) // self.recipe.image.patch, self.recipe.image.grid[1]
-        hidden = masked_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
-        return pixels, torch.from_numpy(hidden)
+        masked = masked_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
+        return pixels, torch.from_numpy(masked)
 
-    def predicted(self, model: Any, examples: Sequence[Example]) -> tuple[Float[Tensor, "R H Q F"], Tensor, Tensor]:
-        """Predict the pixels of all patches in one batch; return them with the padded inputs and hidden patches."""
+    def predictions(self, model: Any, examples: Sequence[Example]) -> tuple[Float[Tensor, "R H Q F"], Tensor, Tensor]:
+        """Predict the pixels of all patches in one batch; return them with the padded inputs and the masks."""
         inputs, padding_mask = padded_media([pixels for pixels, _ in examples])
-        hidden = torch.nn.utils.rnn.pad_sequence([hidden for _, hidden in examples], batch_first=True)
-        return model(inputs, padding_mask, hidden), inputs, hidden
+        masked = torch.nn.utils.rnn.pad_sequence([masked for _, masked in examples], batch_first=True)
+        return model(inputs, padding_mask, masked), inputs, masked
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
-        del side  # there is padding at the end only
-        pixels, _, _ = self.predicted(model, examples)
-        return [patches[: len(hidden)] for patches, (_, hidden) in zip(pixels, examples, strict=True)]
+        del side  # padding is only at the end
+        pixels, _, _ = self.predictions(model, examples)
+        return [patches[: len(masked)] for patches, (_, masked) in zip(pixels, examples, strict=True)]
 
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
-        """Compute the squared error of the pixels of hidden patches."""
-        pixels, inputs, hidden = self.predicted(model, examples)
-        return squared_error(pixels[hidden], normalised(inputs, self.recipe.image.patch)[hidden])
+        """Compute the squared error of the pixels in masked patches."""
+        pixels, inputs, masked = self.predictions(model, examples)
+        return squared_error(pixels[masked], normalise_patches(inputs, self.recipe.image.patch)[masked])
 
 
 def padded(rows: Sequence[Int[Tensor, " T"]], side: str) -> tuple[Int[Tensor, "R T"], Bool[Tensor, "R T"]]:
-    """Pad rows on one side to the longest of them; return them with the padding mask, True for real tokens."""
+    """Pad rows on one side to the length of the longest; return them with the padding mask, True for real tokens."""
     longest = max(map(len, rows))
     widths = [(longest - len(row), 0) if side == "left" else (0, longest - len(row)) for row in rows]
     tokens = torch.stack([F.pad(row, width, value=PAD) for row, width in zip(rows, widths, strict=True)])
@@ -257,14 +251,14 @@ def no_padding(tokens: Int[Tensor, "*T"]) -> Bool[Tensor, "*T"]:
 
 
 def real_rows(x: Float[Tensor, "R T V"], padding_mask: Bool[Tensor, "R T"]) -> list[Tensor]:
-    """The outputs of the real tokens of each row."""
+    """Return the outputs of the real tokens in each row."""
     return [row[mask] for row, mask in zip(x, padding_mask, strict=True)]
 
 
 def padded_media(rows: Sequence[Float[Tensor, "N ..."]]) -> tuple[Float[Tensor, "R N ..."], Bool[Tensor, "R N"]]:
-    """Pad inputs at their end to the longest of them; return them with the padding mask, True for real rows."""
+    """Pad inputs at the end to the length of the longest; return them with the padding mask, True for real rows."""
     lengths = torch.tensor([len(row) for row in rows])
-    inputs = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=NOISE)
+    inputs = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=PADDING_NOISE)
     return inputs, torch.arange(inputs.size(1)) < lengths[:, None]
 
 
@@ -282,10 +276,10 @@ OF_TEXT: dict[type, type[Subject]] = {
 
 
 def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
-    """Make the subject of a loaded model; another seed gives other examples.
+    """Return the subject of a loaded model, which generates its inputs; another seed gives other examples.
 
     Raises:
-        InputError: the model reads no text, pictures or sounds, or looks up single words only.
+        InputError: the model does not read texts, images or audio, or looks up single words only.
     """
     recipe, vocabulary = loaded.recipe, min(loaded.tokenizers.sizes)
     if recipe.data.modality != "text":
@@ -294,8 +288,8 @@ def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
                 return subject(loaded.model, recipe, vocabulary, seed)
     for kind, subject in OF_TEXT.items():
         if isinstance(loaded.model, kind) and vocabulary:
-            made = subject(loaded.model, recipe, vocabulary, seed)
-            if ARCHITECTURES.is_own(recipe.model.architecture):
-                made.sides = ("right",)  # an architecture of a user's own need not know padding on the left
-            return made
-    raise InputError(f"{loaded.path}: there is nothing to verify in a model that reads no text, pictures or sounds")
+            instance = subject(loaded.model, recipe, vocabulary, seed)
+            if ARCHITECTURES.is_custom(recipe.model.architecture):
+                instance.sides = ("right",)  # a user's architecture need not support padding on the left
+            return instance
+    raise InputError(f"{loaded.path}: nothing to verify: the model reads neither texts nor images nor audio")

@@ -1,4 +1,4 @@
-// Where the candidates of a beam search stand in a picture: a column a step, lines that never cross.
+// Where the candidates of a beam search stand in an image: a column a step, lines that never cross.
 
 import type { Log, Node } from "./search";
 
@@ -10,7 +10,7 @@ export interface Tree {
 }
 
 /**
- * Give every candidate a row, so that a picture is hardly higher than the beam is wide. What leads to the best output
+ * Give every candidate a row, so that an image is hardly higher than the beam is wide. What leads to the best output
  * runs straight along the top; the rest follows in the order of its parents. What died stands under all of its step.
  */
 export function arranged(log: Log): Tree {
@@ -35,7 +35,7 @@ export interface Shown {
   /** Whether what died at other steps is drawn too. */
   dead: boolean;
   chosen: Node | null;
-  /** How many candidates a picture may have. */
+  /** How many candidates an image may have. */
   most: number;
   /** How many rows it may have for what died. */
   deepest: number;

@@ -1,0 +1,156 @@
+"""`heedful distill`: have a teacher translate a recipe's training set, and write the recipe of a student."""
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.cli import options
+from heedful.cli.answering import settings
+from heedful.config.schema import CorpusConfig, DecodeConfig
+from heedful.errors import InputError
+
+if TYPE_CHECKING:
+    from heedful.config.schema import Recipe
+
+SOURCES, TRANSLATIONS = "sources", "translations"
+
+
+def distill(
+    recipe: Annotated[Path, typer.Argument(help="Recipe of the student: a folder with config.toml, or a TOML file.")],
+    teacher: Annotated[
+        list[str],
+        typer.Option(
+            help="Model or run folder of a teacher, or the name of a bundled model. Can be repeated: the student "
+            "learns the translations of each teacher."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for the translations and the new recipe.",
+            show_default=False,
+            callback=options.folder_to_write,
+        ),
+    ],
+    keep_original: Annotated[
+        bool, typer.Option("--keep-original", help="Train the student on the original translations as well.")
+    ] = False,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="File with more source texts, one per line, without translations: the student learns the teacher's "
+            "translations of them. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    data: options.Data = None,
+    beam: options.Beam = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
+    engine: options.Engine = "auto",
+) -> None:
+    """Translate the training set of a recipe with a teacher, and write the recipe of a student that learns from it.
+
+    This is sequence-level knowledge distillation (Kim & Rush 2016): the student
+    learns the teacher's translations instead of the original ones, which vary more.
+    A small student comes closer to a large teacher in this way, and loses less
+    with greedy search (--beam 1). With --sources, it also learns from texts that
+    nobody has translated (forward translation).
+
+    The sources are written to OUT/sources, their translations to one folder per
+    teacher in OUT/translations, and OUT/config.toml is the recipe with them as
+    its training set; its validation and test sets are kept. After an
+    interruption, the same command resumes, and commands that run at the same
+    time share the work.
+    """
+    from heedful.checkpoint.find import find_model
+    from heedful.cli.translate import FolderTranslation, translate_folder
+    from heedful.config.load import load_recipe, read_toml, recipe_file, to_toml
+    from heedful.data.readers.files import check_text
+    from heedful.jobs import SHARD_LINES
+    from heedful.storage.atomic import atomic_file, atomic_folder, named_write_errors
+    from heedful.tasks.specs import SPECS
+
+    file = recipe_file(recipe)
+    student = load_recipe(file, data_root=data)
+    spec = SPECS.get(student.task)
+    if student.task == "dialogue" or spec is None or (spec.modality, spec.predicts) != ("text", "texts"):
+        raise InputError(f'{file}: task = "{student.task}": must be "translation", "summarisation" or "text_to_text"')
+    if not student.data.train:
+        raise InputError(f"{file}: has no training data to translate; set data.train")
+    for model in teacher:
+        find_model(model)  # a teacher that is missing is an error before anything is written
+    for path in sources or ():
+        check_text(path)
+    values, _ = read_toml(file)
+    originals = student.data.train if keep_original else ()
+    more = [str(file.absolute()) for file in sources or ()]
+    corpora = (*student.data.train, *(CorpusConfig(source=path, target=path) for path in more))
+    content = to_toml(distilled(values, student, out, len(teacher), corpora, originals)).encode()
+    if (out / "config.toml").exists() and (out / "config.toml").read_bytes() != content:
+        raise InputError(f"{out / 'config.toml'}: is a different recipe; choose another folder with --out")
+
+    with named_write_errors(out):
+        (out / TRANSLATIONS).mkdir(parents=True, exist_ok=True)
+        if not (out / SOURCES).exists():
+            with atomic_folder(out / SOURCES) as writer:
+                for number, corpus in enumerate(corpora, 1):
+                    writer.write(file_name(number), source_lines(corpus, student))
+    search = settings({"beam": beam}, DecodeConfig)
+    for number, model in enumerate(teacher, 1):
+        folders = (out / SOURCES, out / TRANSLATIONS / str(number))
+        task = FolderTranslation(*folders, model, device, precision, engine, search, False, SHARD_LINES, literals=False)
+        translate_folder(task, ray=False)
+    with named_write_errors(out), atomic_file(out / "config.toml") as stream:
+        stream.write(content)
+    typer.echo(f"{out / 'config.toml'}: the recipe of the student; next:")
+    typer.echo(f"  {shlex.join(['heedful', 'train', str(out), '--out', str(out / 'run')])}")
+
+
+def changes(corpus: CorpusConfig) -> dict[str, Any]:
+    """Return the keys of a corpus that differ from their defaults."""
+    defaults = {field.name: field.default for field in fields(corpus)}
+    values = {key: value for key, value in asdict(corpus).items() if value != defaults[key]}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+
+
+def file_name(number: int) -> str:
+    return f"train-{number}.txt"
+
+
+def source_lines(corpus: CorpusConfig, recipe: "Recipe") -> Iterator[bytes]:
+    """Yield the source texts of a corpus as lines."""
+    from heedful.data.readers.corpus import read_pairs
+
+    for pair in read_pairs(corpus, recipe.data):
+        yield " ".join(pair.source.splitlines()).encode() + b"\n"
+
+
+def distilled(
+    values: dict[str, Any],
+    recipe: "Recipe",
+    out: Path,
+    teachers: int,
+    corpora: Sequence[CorpusConfig],
+    originals: Sequence[CorpusConfig],
+) -> dict[str, Any]:
+    """Return the values of a recipe that learns from the translations of corpora, and from the original ones.
+
+    All paths are relative to the recipe's data folder.
+    """
+    root = Path(recipe.data.root)
+    train = [changes(corpus) for corpus in originals]
+    for teacher in range(1, teachers + 1):
+        for number, corpus in enumerate(corpora, 1):
+            pair = (SOURCES, f"{TRANSLATIONS}/{teacher}")
+            source, target = (os.path.relpath((out / side / file_name(number)).absolute(), root) for side in pair)
+            train.append(changes(CorpusConfig(source=source, target=target, weight=corpus.weight)))
+    return {
+        **values,
+        "data": {**values.get("data", {}), "root": os.path.relpath(root, out.absolute()), "train": train},
+    }

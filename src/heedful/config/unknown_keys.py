@@ -1,0 +1,74 @@
+"""Unknown keys in a recipe, such as misspelt ones: each is reported with the key that was probably meant."""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from heedful.config.keys import hints_of, hints_of_keys, table_of
+from heedful.config.schema import ModelConfig, Recipe
+from heedful.config.setting import setting_in
+from heedful.wording import either
+
+
+def unknown_keys(
+    values: Any, options: type = ModelConfig, table: type = Recipe, prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Iterate over the dotted keys that a recipe does not have, with their values; `options` is the type of [model]."""
+    if isinstance(values, list):
+        for index, item in enumerate(values):
+            yield from unknown_keys(item, options, table, f"{prefix}{index}.")
+    elif isinstance(values, dict):
+        hints = hints_of(table)
+        for key, value in values.items():
+            if key not in hints:
+                yield f"{prefix}{key}", value
+            elif inner := table_of(hints[key], options):
+                yield from unknown_keys(value, options, inner, f"{prefix}{key}.")
+
+
+def unknown_key_message(key: str, options: type = ModelConfig, *, is_table: bool = False) -> str:
+    """Report an unknown key with the keys that are meant or, if none is similar, with all keys of its table."""
+    unknown = f"unknown table [{key}]" if is_table else f"unknown key {key}"
+    if near := nearest(key, options):
+        tables = [name for name in near if is_table and table_of(hints_of_keys(options)[name])]
+        return f"{unknown}; did you mean {either(f'[{name}]' if name in tables else name for name in near)}?"
+    table = key.rpartition(".")[0]
+    inside = re.sub(r"\.\d+\b", ".0", table)
+    names = [_leaf(other) for other in hints_of_keys(options) if other.rpartition(".")[0] == inside]
+    return f"{unknown}; {f'[{table}]' if table else 'a recipe'} can contain {', '.join(names)}"
+
+
+def nearest(key: str, options: type = ModelConfig) -> list[str]:
+    """Suggest the valid recipe keys that an unknown `key` most likely stands for, at most three.
+
+    Keys of the same name in another table come first, then names in other toolkits, then similar spellings.
+    """
+    index = re.search(r"\.(\d+)\.", key)
+    key = re.sub(r"\.\d+\.", ".0.", key)
+    leaf = _leaf(key)
+    keys = list(hints_of_keys(options))
+    suggestions = same_name(leaf, options) or get_close_matches(key, keys, n=1, cutoff=0.8)
+    if not suggestions:
+        close = get_close_matches(leaf, sorted(set(map(_leaf, keys))), n=1, cutoff=0.7)
+        suggestions = [other for other in keys if _leaf(other) in close]
+    return [other.replace(".0.", index[0] if index else ".0.") for other in suggestions[:3]]
+
+
+def same_name(name: str, options: type = ModelConfig) -> list[str]:
+    """List the keys of this name, with or without the name of the table; else the one that has it in other toolkits."""
+    keys = [key for key in hints_of_keys(options) if name in (key, _leaf(key))]
+    other = _other_names(options).get(name)
+    return keys or ([] if other is None else [other])
+
+
+@cache
+def _other_names(options: type) -> Mapping[str, str]:
+    """Map the names of settings in other toolkits and in older versions of heedful to the keys."""
+    settings = ((key, setting_in(hint)) for key, hint in hints_of_keys(options).items())
+    return {name: key for key, setting in settings for name in (*setting.aliases, *setting.former)}
+
+
+def _leaf(key: str) -> str:
+    return key.rpartition(".")[2]

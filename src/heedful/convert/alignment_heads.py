@@ -1,0 +1,100 @@
+"""The cross-attention head that aligns a translation with its source, which CTranslate2 returns as the alignment.
+
+Its error is measured against a statistical alignment of the validation pairs, by IBM model 1 (`data.lexical_table`).
+
+S tokens of a source, T of a target.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from heedful.architectures import load_weights
+from heedful.config.schema import ModelConfig
+from heedful.convert.model import Model
+from heedful.convert.weights import Weights
+from heedful.data.lexical_table import Links, expected_counts
+from heedful.data.readers.corpus import read_pairs
+from heedful.errors import InputError
+from heedful.predictors.word_times import head_weights
+from heedful.tasks import find_task
+from heedful.text.pipeline import BOS, EOS
+
+LEARNED, MEASURED = 2000, 50  # pairs that the alignment is learned from, and that heads are compared on
+
+Pairs = Sequence[tuple[list[int], list[int]]]
+
+
+def alignment_head(model: Model) -> tuple[int, int] | None:
+    """Return layer and number of the cross-attention head with the lowest alignment error, counted from 0.
+
+    None if the recipe has no validation pairs, or if the heads cannot be observed.
+    """
+    recipe, pairs = model.recipe, list(validation_pairs(model))
+    if not pairs:
+        return None
+    network: Any = find_task(recipe.task).build(recipe, model.tokenizers).eval()
+    load_weights(network, model.weights)
+    errors = np.zeros(recipe.model.decoder_layers * recipe.model.heads)
+    alignments = statistical_alignment(pairs, *model.tokenizers.sizes)
+    for (source, target), links in zip(pairs[:MEASURED], alignments, strict=False):
+        ids = torch.tensor([source + [EOS] * recipe.model.source_eos])
+        # Row t of the weights belongs to the position that predicts target token t: the input is shifted by <bos>.
+        written = torch.tensor([[BOS, *target[:-1]]])
+        weights = head_weights(network, ids, torch.ones_like(ids, dtype=torch.bool), written, range(len(errors)))
+        errors += (weights.argmax(-1).numpy() != links).sum(-1)
+    layer, head = divmod(int(errors.argmin()), recipe.model.heads)
+    return layer, head
+
+
+def validation_pairs(model: Model) -> Pairs:
+    """Read the first validation pairs of a recipe as token ids without <eos>; none if the files are missing."""
+    valid, positions = model.recipe.data.valid, model.recipe.model.max_positions
+    if valid is None:
+        return []
+    try:
+        pairs = list(islice(read_pairs(valid, model.recipe.data), LEARNED))
+    except InputError:
+        return []
+    sources = model.tokenizers.source.encode_batch([pair.source for pair in pairs])
+    targets = model.tokenizers.target.encode_batch([pair.target for pair in pairs])
+    return [(s, t) for s, t in zip(sources, targets, strict=True) if s and t and max(len(s), len(t)) < positions]
+
+
+def statistical_alignment(pairs: Pairs, source_vocab: int, target_vocab: int) -> list[np.ndarray]:
+    """Return for each pair the index of the source token that most likely generated each target token, (T,)."""
+    # The link between a source token s and a target token t has the number s V + t, as in `data.lexical_table`.
+    tables = [np.add.outer(np.array(target), target_vocab * np.array(source)) for source, target in pairs]  # T S
+    targets = np.concatenate([target for _, target in pairs])
+    sizes = np.concatenate([np.full(*table.shape) for table in tables])  # links of each target token
+    links = Links(np.concatenate([table.ravel() for table in tables]), np.cumsum(sizes) - sizes, targets)
+    numbers, counts = expected_counts(lambda: [links], source_vocab, target_vocab)
+    sources = numbers // target_vocab
+    # P(t | s) of IBM model 1: the expected count of a link divided by that of all links of its source token.
+    probabilities = counts / np.bincount(sources, counts)[sources]
+    return [probabilities[np.searchsorted(numbers, table)].argmax(1) for table in tables]
+
+
+def with_head_first(weights: Weights, config: ModelConfig, layer: int, head: int) -> Weights:
+    """Reorder the heads of a cross-attention, without changing its output, so that a given head is the first."""
+    groups = config.kv_heads or config.heads
+    # Keys and values are shared in a group, so the whole group moves first, and then the head inside it.
+    size = config.heads // groups  # heads that share keys and values are adjacent
+    first = sorted(range(groups), key=lambda group: group != head // size)
+    inside = sorted(range(size), key=lambda place: place != head % size)
+    order = [group * size + place for group in first for place in inside]
+    reordered = dict(weights)
+    for name, value in weights.items():
+        module, _, kind = name.removeprefix(f"decoder.blocks.{layer}.cross_attention.").partition(".")
+        if module == "q":
+            # q: (H K, D) -> (H, K, D) -> (H K, D)
+            reordered[name] = value.unflatten(0, (config.heads, -1))[order].flatten(0, 1)
+        elif module in ("k", "v"):
+            reordered[name] = value.unflatten(0, (groups, -1))[first].flatten(0, 1)
+        elif (module, kind) == ("out", "weight"):
+            # out: (D, H U) -> (D, H, U) -> (D, H U), whose columns read the heads in their new order.
+            reordered[name] = value.unflatten(1, (config.heads, -1))[:, order].flatten(1, 2)
+    return reordered

@@ -1,0 +1,237 @@
+"""Exporters: they write heedful models for other programs, and compare the outputs of these with the model's.
+
+A new format is a file in this folder with an `Exporter`, and a line in `registry.EXPORTERS`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from shutil import rmtree
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.architectures import weights
+from heedful.checkpoint.load import LoadedModel
+from heedful.config.families import FAMILIES
+from heedful.config.schema import ModelConfig, Recipe
+from heedful.convert.model import Model
+from heedful.convert.model_card import model_card
+from heedful.data.readers.corpus import read_pairs
+from heedful.data.readers.documents import read_documents
+from heedful.errors import InputError, RunError
+from heedful.predictors.generator import Generator
+from heedful.registry import EXPORTERS
+from heedful.storage.atomic import named_write_errors
+from heedful.storage.complete_folder import CARD
+from heedful.storage.written_files import own_file
+from heedful.text.languages import check_language
+from heedful.text.pipeline import EOS
+from heedful.wording import counted
+
+COMPARED_INPUTS = 200
+SINGLE_INPUTS = 20  # that are compared if the program reads one at a time
+PROMPT_CHARACTERS, CONTINUATION_TOKENS = 30, 50  # used to compare two GPTs
+MAX_ROUNDING = 1e-3  # difference of log-probabilities in float32 that counts as rounding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """Agreement of an exported model's outputs with those of the model in heedful.
+
+    Attributes:
+        inputs: Number of inputs that were compared.
+        equal: Number of inputs with the same tokens in greedy search, or the same class; all, if nothing is chosen.
+        difference: Largest absolute difference in the log-probability of a token or class, or in a number.
+        program: Name of the program that opened the exported model.
+    """
+
+    inputs: int
+    equal: int
+    difference: float
+    program: str
+
+    @property
+    def is_equal(self) -> bool:
+        """True if all outputs are equal, and all numbers are equal up to rounding."""
+        return self.equal == self.inputs and self.difference < MAX_ROUNDING
+
+    def __str__(self) -> str:
+        return (
+            f"{self.equal:,} of {counted(self.inputs, 'inputs')} have the same output in {self.program}, and the "
+            f"largest difference is {self.difference:.2g}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exporter:
+    """Writes heedful models in the format of another program.
+
+    Attributes:
+        title: Name of the format or its program, for messages.
+        writer: Writes a model to a new or empty folder, with weights in one of the precisions, and returns the number
+            of values in the weights. It rejects a model that the format cannot represent before it writes anything.
+        precisions: Types of the stored weights; the first is the default. In float32, outputs have to be equal.
+        compare: Compares the outputs of a model with those of the folder in the other program, for inputs: texts, or
+            file names for image and audio models. None: nothing to compare.
+        engine: Package that `compare` runs the exported model with, which `writer` does not need; without it nothing is
+            compared.
+        architecture: Architecture of the models; None: any.
+        changes: Returns sentences about what writing changes in the structure of a model.
+    """
+
+    title: str
+    writer: Callable[[Model, Path, str], int]
+    precisions: tuple[str, ...] = ("float32",)
+    compare: Callable[[LoadedModel, Path, Sequence[str]], Agreement] | None = None
+    engine: str | None = None
+    architecture: str | None = ModelConfig.architecture
+    changes: Callable[[Model], tuple[str, ...]] = lambda _: ()
+
+    def write(self, model: Model, folder: Path, precision: str | None = None) -> int:
+        """Write a model to a new or empty folder, and return the number of values in the weights."""
+        architecture = model.recipe.model.architecture
+        if self.architecture not in (None, architecture):
+            raise InputError(
+                f'the model "{model.recipe.name}" cannot be exported: its architecture is "{architecture}", but '
+                f'models in this format have the architecture "{self.architecture}"'
+            )
+        if precision not in (None, *self.precisions):
+            raise InputError(f"precision {precision}: choose one of {', '.join(self.precisions)}")
+        return self.writer(model, folder, precision or self.precisions[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """An exported model.
+
+    Attributes:
+        parameters: Number of values in its weights.
+        agreement: Agreement of its outputs with those of the model; None: not compared.
+        notes: Sentences about what the export changed, and why the outputs were not compared.
+        commit: Address of the commit on the Hub; None: not pushed.
+    """
+
+    parameters: int
+    agreement: Agreement | None
+    notes: tuple[str, ...]
+    commit: str | None = None
+
+
+def export_model(
+    loaded: LoadedModel,
+    to: str,
+    folder: Path,
+    precision: str | None = None,
+    inputs: Iterable[str] | None = None,
+    place: str = ".",
+) -> Export:
+    """Write a loaded model in another format, and compare the outputs.
+
+    Args:
+        loaded: The model.
+        to: The format, a name in `EXPORTERS`.
+        folder: A new or empty folder, removed if the outputs differ.
+        precision: Type of the stored weights; None: the format's first.
+        inputs: Inputs to compare; None: those of the recipe's validation set.
+        place: Where the model card says that the model is: in its own folder, or at a name on the Hub.
+
+    Raises:
+        InputError: The format cannot represent the model.
+        RunError: The outputs differ.
+    """
+    if to not in EXPORTERS:
+        raise InputError(f'unknown export format "{to}"; choose one of {", ".join(EXPORTERS)}')
+    exporter = EXPORTERS[to]
+    # Before the weights are written, because an Argos Translate package contains the card.
+    card = model_card(loaded, to, precision or exporter.precisions[0], place)
+    model = Model(
+        recipe=loaded.recipe,
+        tokenizers=loaded.tokenizers,
+        weights=weights(loaded.model),
+        adapter=loaded.adapter,
+        card=card,
+    )
+    parameters = exporter.write(model, folder, precision)
+    agreement, notes = None, exporter.changes(model)
+    if exporter.engine is not None and find_spec(exporter.engine) is None:
+        notes += (f"not compared with the model, because the package {exporter.engine} is not installed",)
+    elif exporter.compare is not None:
+        compared = list(islice(validation_inputs(loaded.recipe) if inputs is None else inputs, COMPARED_INPUTS))
+        if any(map(str.strip, compared)):
+            # A shortlist limits the tokens of a search; other programs choose among all tokens, so it is off here.
+            decode = replace(loaded.recipe.decode, shortlist=0)
+            plain = replace(loaded, recipe=replace(loaded.recipe, decode=decode))
+            agreement = exporter.compare(plain, folder, compared)
+        elif inputs is not None:
+            notes += ("not compared with the model, because the given inputs are empty; give texts with --inputs FILE",)
+        else:
+            missing = "is missing; give texts" if loaded.recipe.data.modality == "text" else "is not read; give files"
+            notes += (f"not compared with the model, because its validation set {missing} with --inputs FILE",)
+    # With fewer bits the weights are rounded, and outputs may differ. In float32 a difference is an error in the
+    # export, and a folder with different results must not be used.
+    if agreement and (precision or exporter.precisions[0]) == "float32" and not agreement.is_equal:
+        rmtree(folder)
+        raise RunError(f"{folder}: {agreement}; the folder was deleted; please report this with the recipe")
+    with named_write_errors(folder), own_file(folder / CARD, replace=True) as file:
+        file.write(card.encode("utf-8"))
+    return Export(parameters=parameters, agreement=agreement, notes=notes)
+
+
+def with_languages(loaded: LoadedModel, source: str | None, target: str | None) -> LoadedModel:
+    """Set the languages of a loaded model by ISO 639 codes; None: as in its recipe."""
+    languages = {side: code for side, code in (("source", source), ("target", target)) if code is not None}
+    for side, code in languages.items():
+        check_language(code, f"the {side} language")
+    data = replace(loaded.recipe.data, **{f"{side}_language": code for side, code in languages.items()})
+    return replace(loaded, recipe=replace(loaded.recipe, data=data))
+
+
+@runtime_checkable
+class TextEngine(Protocol):
+    """Another program with an exported GPT, which reads and returns heedful's token ids."""
+
+    def continue_greedily(self, prompt: str, count: int, never: Sequence[int]) -> list[int]:
+        """Continue a prompt with the most probable tokens except `never`, up to <eos> or `count` tokens."""
+        ...
+
+    def log_probs(self, ids: Sequence[int]) -> NDArray[np.float64]:
+        """Compute the log-probability of each id after the first one, given those before it."""
+        ...
+
+
+def compare_generator(loaded: LoadedModel, engine: TextEngine, texts: Sequence[str], program: str) -> Agreement:
+    """Compare the outputs of a GPT with those of another program, for texts that are not blank.
+
+    Both generate by greedy search, and both score the same tokens, up to the length of the context.
+    """
+    generator, context = loaded.use_as(Generator), loaded.recipe.data.max_length
+    texts = [text for text in texts if text.strip()][:SINGLE_INPUTS]
+    equal, differences = 0, [0.0]
+    for text, score in zip(texts, generator.score(texts), strict=True):
+        prompt = text[:PROMPT_CHARACTERS]
+        # The prompt and its continuation have to fit into the context.
+        count = min(CONTINUATION_TOKENS, max(1, context - len(generator.tokenizer.encode(prompt))))
+        output = generator.generate(prompt, temperature=0.0, max_tokens=count)
+        equal += output.tokens == engine.continue_greedily(prompt, count, generator.never)
+        # A text follows <eos>, as in training. `context` inputs predict as many tokens: those of the first window of
+        # heedful's scores.
+        log_probs = engine.log_probs([EOS, *score.tokens][: context + 1])
+        differences.append(float(np.abs(log_probs - score.log_probs[: len(log_probs)]).max(initial=0.0)))
+    return Agreement(inputs=len(texts), equal=equal, difference=max(differences), program=program)
+
+
+def validation_inputs(recipe: Recipe) -> Iterator[str]:
+    """Yield the source texts of a recipe's validation set; none if its files are missing or are not texts."""
+    if recipe.data.valid is None or recipe.data.modality != "text":
+        return
+    try:
+        if FAMILIES[recipe.model.family].pairs:
+            yield from (pair.source for pair in read_pairs(recipe.data.valid, recipe.data))
+        else:
+            yield from (document.text for document in read_documents(recipe.data.valid, recipe.data))
+    except InputError:
+        return

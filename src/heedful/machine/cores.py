@@ -1,0 +1,22 @@
+"""CPU cores that this process may use. Without torch."""
+
+from pathlib import Path
+
+import psutil
+
+
+def usable_cores() -> int:
+    """Return the number of CPU cores that this process may use, by its affinity and its control group's quota."""
+    cores = len(allowed_cores())
+    quota = Path("/sys/fs/cgroup/cpu.max")
+    if not quota.is_file():
+        return cores
+    # The microseconds of processor time in each period, or "max" without a quota (control groups, version 2).
+    limit, period = quota.read_text().split()
+    return cores if limit == "max" else max(1, min(cores, round(int(limit) / int(period))))
+
+
+def allowed_cores() -> list[int]:
+    """Return the numbers of the CPU cores on which this process may run: all of them on macOS."""
+    process = psutil.Process()
+    return process.cpu_affinity() if hasattr(process, "cpu_affinity") else list(range(psutil.cpu_count() or 1))

@@ -1,0 +1,418 @@
+"""Translation of lines that preserves literals: addresses, tags, long numbers and other parts that are not language."""
+
+import re
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from operator import itemgetter
+from typing import Literal, NamedTuple, get_args
+
+from sentencex.sentencex import segment
+
+from heedful.predictors.predictor import Done
+from heedful.predictors.translator import WINDOW, Alternative, Translation, Translator
+from heedful.search.hypothesis import Hypothesis
+from heedful.text.tokenizer import UNK
+
+# A literal acts as a name or a number in its sentence, marks up words (a tag), or stands apart from the sentence.
+Kind = Literal["name", "number", "tag", "apart"]
+
+_HAN = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef"  # no space separates an address from these
+_IN_ADDRESS = rf"[^\s<>\"“”„«»{_HAN}]"
+_ADDRESS = (
+    rf"(?:https?|ftp|file|mailto|ssh|git)://?{_IN_ADDRESS}+|www\.{_IN_ADDRESS}+"
+    r"|[A-Za-z0-9_.+-]+@[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+"
+)
+_PATH = r"(?<![\w/.])(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]*[\w/]|\b[A-Za-z]:\\[\w\\.-]+"
+_PLACEHOLDER = (
+    r"\$?\{\{?[^{}\n]{1,60}\}?\}|%\([\w.]+\)[a-z]|%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifgxXu@](?!\w)|%%\w+%%|%[A-Z_]{2,}%"
+    r"|\$[A-Za-z_]\w*|\[\[[^\[\]]+\]\]|<\d+>|`[^`\n]+`|(?<!\w)[@#][A-Za-z_][\w.-]*\w|\b\w+_\w+\b|\b[a-z]+(?:[A-Z]\w*)+\(\)"
+)
+_NUMBER = (
+    r"(?<![A-Za-z0-9_.,])(?:[$€£¥]\s?\d[\d.,]*(?<![.,])|\d[\d.,]*(?<![.,])\s?[$€£¥])(?![A-Za-z0-9_])"
+    r"|(?<![A-Za-z0-9_.,])\+?\(?\d(?:\d|[ ()/.,-]{1,2}(?=[\d(]))*(?![A-Za-z0-9_])"
+)
+_CODE = r"\b[A-Z]{1,5}-?\d{2,}[\w-]*(?:[ ]\d{2,4}\b)*"
+_BREAK = (
+    r"</?(?:br|hr|p|div|li|ul|ol|td|tr|th|h[1-6]|title|body|html|table|blockquote)\b[^<>\n]*>|<!--.*?-->"
+    r"|&(?:[A-Za-z]{2,8}|#\d{2,6}|#x[0-9A-Fa-f]{2,5});"
+)
+_TAG = r"</?[A-Za-z][^<>\n]*>|\]\([^()\s]+\)|!?\[(?=[^\[\]]+\]\()"
+_PICTOGRAM = (
+    "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2190-\u21ff\u2300-\u23ff\u25a0-\u25ff\u00a9\u00ae\u2122]"
+    "[\ufe0f\u200d\u20e3\U0001f000-\U0001faff\u2600-\u27bf]*"
+    r"|(?<!\S)(?:[:;=8][-'^o]?[()\[\]DPpO/|\\*]|<3|\^_*\^)(?!\w)"
+)
+_REPEATED = re.compile(r"\W*(\w+)(?:\W+\1\b){3,}\W*", re.IGNORECASE)
+_LITERAL = re.compile(
+    f"(?P<apart>{_BREAK}|{_PICTOGRAM})|(?P<tag>{_TAG})|(?P<name>{_ADDRESS}|{_PLACEHOLDER}|{_PATH}|{_CODE})"
+    f"|(?P<number>{_NUMBER})"
+)
+_BULLET = re.compile(r"(?:(?:[-–—*•·‣▪◦●○■□➢➤✓✔>]+|#{1,6}|\[[ xX]\]|\(?\d{1,3}[.)]|\(?[A-Za-z]\))[ \t]+)+")
+_BLANKS = " \t\u00a0\u2007\u202f\u3000\ufeff"
+_CLOSING = {"(": ")", "[": "]", "*": "*", "_": "_", "~": "~", "=": "="}
+_MIN_DIGITS = 5  # a shorter number is not a literal, unless it has several parts or a currency
+_STOPS = ".,;:!?'’"  # punctuation of the sentence that may follow an address
+
+
+class Span(NamedTuple):
+    """Literal in a text, and its role in its sentence."""
+
+    begin: int
+    end: int
+    kind: Kind
+
+
+def literals(text: str) -> list[Span]:
+    """Find the literals of a text, from left to right."""
+    spans = []
+    for match in _LITERAL.finditer(text):
+        begin, end = match.span()
+        kind = next(kind for kind in get_args(Kind) if match[kind])
+        if kind == "name":  # punctuation and a closing bracket of the sentence are not part of an address
+            name = match[0].rstrip(_STOPS)
+            while name.endswith((")", "]")) and name.count("(") + name.count("[") < name.count(")") + name.count("]"):
+                name = name[:-1].rstrip(_STOPS)
+            end = begin + len(name or match[0])
+        if kind == "number":
+            parts = re.findall(r"\d+", match[0])
+            has_currency = not (match[0][0].isdigit() and match[0][-1].isdigit())
+            # Models translate short numbers well, and may have to write them as words.
+            if len(parts) == 1 and len(parts[0]) < _MIN_DIGITS and not has_currency:
+                continue
+        spans.append(Span(begin, end, kind))
+    return spans
+
+
+def edges(text: str) -> tuple[str, str, str]:
+    """Split a text into its beginning, its core and its end; blanks, bullets, tags and such belong to the ends."""
+    begin, end = len(text) - len(text.lstrip(_BLANKS)), len(text.rstrip(_BLANKS))
+    if bullet := _BULLET.match(text, begin, end):
+        begin = bullet.end()
+    spans = [span for span in literals(text) if span.kind in ("tag", "apart")]
+    for span in spans:
+        if span.begin >= begin and not text[begin : span.begin].strip(_BLANKS):
+            begin = max(begin, span.end)
+    for span in reversed(spans):
+        if begin <= span.begin and not text[span.end : end].strip(_BLANKS):
+            end = span.begin
+    # A text of literals alone is consumed from both ends: nothing is left between them.
+    core = text[begin:end] if begin < end else ""
+    begin += len(core) - len(core.lstrip(_BLANKS))
+    core = core.strip(_BLANKS)
+    # Brackets around the whole text, and marks such as those of Markdown, belong to the ends as well.
+    inner = core
+    while len(inner) > 2 and _CLOSING.get(inner[0]) == inner[-1] and _is_balanced(inner[1:-1], inner[0], inner[-1]):
+        inner = inner[1:-1]
+    if inner.endswith(("--", "==", "**", "__", "~~")):
+        inner = inner.rstrip("-=*_~").rstrip(_BLANKS)
+    begin += core.find(inner)
+    return text[:begin], inner, text[begin + len(inner) :]
+
+
+def _is_balanced(text: str, opening: str, closing: str) -> bool:
+    if opening == closing:
+        return opening not in text.strip(opening)
+    depth = 0
+    for character in text:
+        depth += (character == opening) - (character == closing)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def has_language(text: str) -> bool:
+    """True if a text has a letter outside its literals."""
+    return any(map(str.isalpha, "".join(outside(text, literals(text)))))
+
+
+def outside(text: str, spans: Sequence[Span]) -> list[str]:
+    """Return the parts of a text before, between and after the `spans`, one more than there are spans."""
+    begins, ends = [0, *(span.end for span in spans)], [*(span.begin for span in spans), len(text)]
+    return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+
+NAMES = ("Tom", "Boston", "Ken", "Bob", "Paris", "Jim")  # models for many languages leave them untranslated
+NUMBERS = ("37", "58", "64", "85", "92", "43")
+MAX_TRIES = 3  # of different names
+CLOSING_TAGS = ("</", "]")
+ENDS = tuple(".!?…:;,。！？：；，、؟।\"'”’)]»")
+NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f ]*")
+NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")  # thousands and decimals, by language
+# Words that are repeated more than three times in a row: written once, unless the source has such words, too.
+REPETITION = re.compile(r"\b(\w+(?:\W+\w+){0,4}?)(?:\W+\1\b){3,}", re.IGNORECASE)
+DOUBLING = re.compile(r"\b(\w+)(?:\W+\1\b)+", re.IGNORECASE)  # of a single word, even once
+MIN_REPETITIONS = 4  # of three words, in a translation that loops
+_WIDE_STOPS = ("。", "！", "？")
+UNTRANSLATED = Hypothesis([], [0.0], 1.0)  # of a line of literals
+
+Steps = Generator[list[str], list[Translation], Translation]  # yields texts, receives their translations, returns one
+
+
+@dataclass
+class LiteralPreservingTranslator:
+    """Translator that leaves literals unchanged. The translation of a line never depends on other lines."""
+
+    translator: Translator
+
+    def translate_lines(
+        self, lines: Iterable[str], window: int = WINDOW, done: Done = lambda _: None
+    ) -> Iterator[Translation]:
+        """Translate lines as `Translator.translate_lines` does; the hypothesis of a line is that of its first part."""
+        lines = iter(lines)
+        while chunk := list(islice(lines, window)):
+            yield from self._together([self._line(line) for line in chunk], done)
+
+    @cached_property
+    def _knows_full_stop(self) -> bool:
+        """True if the vocabulary has the full stop, so that the model may have learned that sentences end with it."""
+        tokenizer = self.translator.tokenizers.source
+        return not {UNK, *tokenizer.byte_ids} & set(tokenizer.encode("."))
+
+    def _together(self, lines: list[Steps], done: Done) -> list[Translation]:
+        """Translate several lines: compute the texts that they request in shared batches, until all are finished."""
+        translations: dict[int, Translation] = {}
+        # Each line is a generator that yields the texts that it needs next, and receives their translations. All lines
+        # advance together, so that each round is translated in full batches.
+        requests = {number: next(line) for number, line in enumerate(lines)}
+        remaining = len(lines)
+
+        def advance(count: int) -> None:  # a line may need several texts, and counts once
+            nonlocal remaining
+            done(min(count, remaining))
+            remaining -= min(count, remaining)
+
+        while requests:
+            texts = [text for request in requests.values() for text in request]
+            answers = iter(self.translator.translate_lines(texts, max(len(texts), 1), advance))
+            following: dict[int, list[str]] = {}
+            for number, request in requests.items():
+                try:
+                    following[number] = lines[number].send(list(islice(answers, len(request))))
+                except StopIteration as end:
+                    translations[number] = end.value
+            requests = following
+        done(remaining)
+        return [translations[number] for number in range(len(lines))]
+
+    def _line(self, line: str) -> Steps:
+        """Translate the core of a line, and keep the literals at its ends."""
+        if "\n" in line or "\r" in line:  # several lines, which only some models have learned to translate
+            [translation] = yield [line]
+            return translation
+        before, core, after = edges(line)
+        if not line.strip():
+            yield []
+            return Translation([], truncated=False)
+        if not (has_language(line) and has_language(core)):
+            yield []
+            return Translation([Alternative(line, UNTRANSLATED)], truncated=False)
+        if repeated := _REPEATED.fullmatch(core):
+            # A model that reads one word many times may lose count, so the word is translated once.
+            translation = yield from self._capitals(repeated[1])
+            words = re.sub(rf"\b{re.escape(repeated[1])}\b", lambda _: translation.text, core, flags=re.IGNORECASE)
+            return _with_text(translation, f"{before}{words}{after}")
+        translation = yield from self._capitals(core)
+        return _with_text(translation, f"{before}{translation.text}{after}")
+
+    def _capitals(self, core: str) -> Steps:
+        """Translate a text in capitals by way of sentence case, and return its translation in capitals."""
+        spans = literals(core)
+        parts = outside(core, spans)
+        letters = "".join(parts)
+        if letters == letters.lower() or letters != letters.upper() or not re.search(r"[^\W\d_]{2}", letters):
+            return (yield from self._sentence(core))
+        # Training text has few lines in capitals, so the model has rarely seen their tokens.
+        lower = [_in_sentence_case(part, first=not number) for number, part in enumerate(parts)]
+        translation = yield from self._sentence(_joined(lower, _texts(core, spans)))
+        spans = literals(translation.text)
+        upper = [part.upper() for part in outside(translation.text, spans)]
+        return _with_text(translation, _joined(upper, _texts(translation.text, spans)))
+
+    def _sentence(self, text: str) -> Steps:
+        """Translate a text with literals: tags are put around its words, and stand-ins replace other literals."""
+        spans = literals(text)
+        if not spans:
+            return (yield from self._plain(text))
+        if apart := [span for span in spans if span.kind == "apart"]:
+            return (yield from self._parts(text, apart))
+        if tags := [span for span in spans if span.kind == "tag"]:
+            return (yield from self._tagged(text, tags))
+        # First try the text unchanged: often the model copies the literals.
+        translation = yield from self._plain(text)
+        if all(_is_kept(text[span.begin : span.end], span, text, translation.text) for span in spans):
+            return translation
+        # Then try common names and numbers in their places, which the model copies more reliably.
+        for stand_ins in _stand_ins(text, spans):
+            translation = yield from self._plain(_joined(outside(text, spans), stand_ins))
+            # ASCII boundaries only: Chinese characters may touch a name, and \b would treat them as part of it.
+            pattern = re.compile("|".join(rf"(?<![A-Za-z0-9_]){each}(?![A-Za-z0-9_])" for each in stand_ins))
+            if sorted(pattern.findall(translation.text)) == sorted(stand_ins):
+                originals = dict(zip(stand_ins, _texts(text, spans), strict=True))
+                restored = pattern.sub(lambda match, texts=originals: texts[match[0]], translation.text)
+                return _with_text(translation, restored)
+        return (yield from self._parts(text, spans))
+
+    def _parts(self, text: str, spans: Sequence[Span]) -> Steps:
+        """Translate the parts between literals separately."""
+        translations: list[str] = []
+        parts: list[Translation] = []
+        for part in outside(text, spans):
+            core = re.sub(r"^[\W_]+", "", part).rstrip()
+            if not has_language(core):
+                translations.append(part)
+                continue
+            translation = yield from self._sentence(core)
+            before, after = part.split(core, 1)
+            translations.append(f"{before}{translation.text}{after}")
+            parts.append(translation)
+        if not parts:
+            yield []
+            return Translation([Alternative(text, UNTRANSLATED)], truncated=False)
+        return _of_parts(parts, _joined(translations, _texts(text, spans)))
+
+    def _tagged(self, text: str, tags: Sequence[Span]) -> Steps:
+        """Translate a text without its tags, and put each tag after the same share of the words as in the source."""
+        parts = outside(text, tags)
+        source = "".join(parts).split()
+        translation = yield from self._sentence(" ".join(source))
+        words = translation.text.split(" ")
+        before = [len("".join(parts[: number + 1]).split()) for number in range(len(tags))]
+        places = [round(count / max(len(source), 1) * len(words)) for count in before]
+        opening: list[str] = [""] * len(words)  # the tags before and after each word
+        closing: list[str] = [""] * len(words)
+        first = 0  # a tag is closed after this word at least: the one before which the last tag is opened
+        for tag, share, part in zip(_texts(text, tags), places, parts, strict=False):
+            closes = tag.startswith(CLOSING_TAGS)
+            place = min(max(share, first), len(words)) if closes else share
+            if place and (place == len(words) or (not part.endswith((" ", "\t")) and closes)):
+                closing[place - 1] += tag
+            else:
+                opening[place] += tag
+                first = place + 1
+        for number, word in enumerate(words):
+            core = word.rstrip(".,;:!?") if closing[number] else word  # a tag goes before the punctuation
+            words[number] = f"{opening[number]}{core}{closing[number]}{word[len(core) :]}"
+        return _with_text(translation, " ".join(words))
+
+    def _plain(self, text: str) -> Steps:
+        """Translate a text without literals in each of its readings, and keep what the model is most certain of.
+
+        All translations of a text that is not language may loop: then the text itself is returned.
+        """
+        readings = self._readings(text)
+        results = iter((yield [sentence for reading in readings for sentence in reading.sentences]))
+        translations: list[tuple[float, Translation]] = []
+        for reading in readings:
+            parts = list(islice(results, len(reading.sentences)))
+            words = reading.joined([part.text for part in parts])
+            if not REPETITION.search(text):
+                words = (REPETITION if " " in text else DOUBLING).sub(r"\1", words)
+                if loops(text, words):
+                    continue
+            translations.append((_mean_log_prob(parts), _of_parts(parts, words)))
+        if not translations:
+            return Translation([Alternative(text, UNTRANSLATED)], truncated=False)
+        return max(translations, key=itemgetter(0))[1]
+
+    def _readings(self, text: str) -> list["Reading"]:
+        """Return the text as it is, and as sentences: most models are trained on single sentences with full stops."""
+        readings = [Reading([text])]
+        recipe = self.translator.recipe
+        sentences = [each for each in segment(recipe.data.source_language if recipe else "en", text) if each.strip()]
+        if len(sentences) > 1:
+            blanks = [sentence[len(sentence.rstrip()) :] for sentence in sentences[:-1]]
+            readings.append(Reading([sentence.strip() for sentence in sentences], blanks))
+        elif self._knows_full_stop and not text.endswith(ENDS):
+            readings.append(Reading([f"{text[0].upper()}{text[1:]}."], adds_full_stop=True))
+        return readings
+
+
+class Reading(NamedTuple):
+    """Sentences that a text is translated as, and the blanks between them."""
+
+    sentences: list[str]
+    blanks: Sequence[str] = ()
+    adds_full_stop: bool = False
+
+    def joined(self, translations: Sequence[str]) -> str:
+        """Join the translations of the sentences."""
+        if self.adds_full_stop:
+            return re.sub(r"(?<=\w)[.!]$", "", translations[0])
+        # Chinese and Japanese sentences follow each other without a space.
+        blanks = [
+            ("" if blank == " " else blank) if text.endswith(_WIDE_STOPS) else blank or " "
+            for text, blank in zip(translations, self.blanks, strict=False)
+        ]
+        return _joined(translations, blanks)
+
+
+def loops(text: str, translation: str) -> bool:
+    """True if a translation has the same three words at least four times, and twice as often as its source has any."""
+
+    def most_repeated(text: str) -> int:
+        words = re.findall(r"\w+", text.lower())
+        return max(Counter(zip(words, words[1:], words[2:], strict=False)).values(), default=0)
+
+    return most_repeated(translation) >= max(MIN_REPETITIONS, 2 * most_repeated(text))
+
+
+def _mean_log_prob(translations: Sequence[Translation]) -> float:
+    best = [translation.alternatives[0].hypothesis for translation in translations if translation.alternatives]
+    # The sum of the scores of an output is often known, while those of its tokens are not computed yet.
+    total, tokens = sum(each.score * each.penalty for each in best), sum(len(each.token_scores) for each in best)
+    return total / tokens if tokens else float("-inf")
+
+
+def _of_parts(parts: Sequence[Translation], text: str) -> Translation:
+    """Return the translation of a text from those of its parts."""
+    # It has one hypothesis: that of an incomplete part, if any, or it would count as complete.
+    first = next((part for part in parts if not part.complete), parts[0])
+    return _with_text(Translation(first.alternatives, any(part.truncated for part in parts)), text)
+
+
+def _in_sentence_case(part: str, *, first: bool) -> str:
+    """Lower-case a text, except for the beginnings of sentences and the word "I"."""
+    lower = re.sub(r"\bi\b", "I", part.lower())
+    begin = r"(^\W*|[.!?]\s+)(\w)" if first else r"([.!?]\s+)(\w)"
+    return re.sub(begin, lambda match: match[1] + match[2].upper(), lower)
+
+
+def _is_kept(literal: str, span: Span, text: str, translation: str) -> bool:
+    """True if a translation contains a literal unchanged, or a number in the notation of the other language."""
+    if translation.count(literal) >= text.count(literal):
+        return True
+    if span.kind != "number" or not NOTATION.fullmatch(literal):
+        return False
+    numbers = (re.sub(r"\D", "", number) for number in NUMBER.findall(translation))
+    return re.sub(r"\D", "", literal) in numbers
+
+
+def _stand_ins(text: str, spans: Sequence[Span]) -> Iterator[list[str]]:
+    """Yield stand-ins for literals to try: numbers for numbers and names for all else, then names for all."""
+    count = len(spans)
+    # A stand-in that the text contains already could not be distinguished in the translation.
+    names, numbers = ([each for each in pool if each not in text] for pool in (NAMES, NUMBERS))
+    if min(len(names), len(numbers)) < count:
+        return
+    if any(span.kind == "number" for span in spans):
+        yield [numbers[i] if span.kind == "number" else names[i] for i, span in enumerate(spans)]
+    for begin in range(min(MAX_TRIES, len(names) - count + 1)):
+        yield names[begin : begin + count]
+
+
+def _with_text(translation: Translation, text: str) -> Translation:
+    if not translation.alternatives or translation.text == text:
+        return translation
+    return Translation([Alternative(text, translation.alternatives[0].hypothesis)], translation.truncated)
+
+
+def _texts(text: str, spans: Sequence[Span]) -> list[str]:
+    return [text[span.begin : span.end] for span in spans]
+
+
+def _joined(parts: Sequence[str], between: Sequence[str]) -> str:
+    """Join parts of a text with the strings `between` them, one fewer than the parts."""
+    return "".join(each for pair in zip(parts, [*between, ""], strict=True) for each in pair)

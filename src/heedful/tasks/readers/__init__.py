@@ -1,0 +1,26 @@
+"""Readers of the raw examples of each task: what a recipe must specify, and what its files must contain. Without torch.
+
+The checks before a run use them; a `Dataset` adds to its reader what training needs.
+"""
+
+from collections.abc import Iterator
+
+from heedful.config.schema import CorpusConfig, Recipe
+
+
+class ExampleReader:
+    """Base class of readers: checks a recipe, reads its raw examples, and fills in what they determine."""
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """Fill in settings that follow from the training data, such as the classes, unless the recipe has them."""
+        return recipe
+
+    @classmethod
+    def check(cls, recipe: Recipe) -> None:
+        """Check, without reading data, that a recipe has what `prepare` needs, such as a tokenizer."""
+
+    @classmethod
+    def peek(cls, _corpus: CorpusConfig, _recipe: Recipe, /) -> Iterator[object]:
+        """Iterate over the raw examples of a corpus, before they are encoded, to find errors in its files early."""
+        return iter(())

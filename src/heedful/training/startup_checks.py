@@ -1,0 +1,140 @@
+"""Checks at the start of training: processes agree, the model fits into memory, and so does the largest batch."""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from heedful.architectures import weights
+from heedful.config.keys import is_per_machine
+from heedful.config.load import dotted, recipe_to_dict
+from heedful.config.schema import Recipe, TrainConfig
+from heedful.distributed.reducer import Reducer
+from heedful.errors import InputError, RunError
+from heedful.machine.memory import is_out_of_memory, total_memory
+from heedful.nn.meta_device import unallocated
+from heedful.tasks.dataset import Dataset
+from heedful.training.training_step import TrainingStep
+
+PARAMETER_BYTES = 8  # a weight and its gradient in float32, whatever the optimizer adds
+
+
+def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
+    """Check that all training processes have the same JSON values."""
+    first, *others = reducer.all_gather(dict(own))
+    for rank, values in enumerate(others, start=1):
+        different = sorted(name for name in first.keys() | values.keys() if values.get(name) != first.get(name))
+        if different:
+            raise RunError(
+                f"process {rank} differs from process 0 in {', '.join(different)}: all machines need the same "
+                "version of heedful, the same recipe and the same files"
+            )
+
+
+def shared_settings(recipe: Recipe) -> dict[str, Any]:
+    """Return the settings of a recipe by their dotted keys, without those that may differ between machines.
+
+    Paths below the data folder are relative to it.
+    """
+    options = type(recipe.model)
+    values = {key: value for key, value in dotted(recipe_to_dict(recipe)) if not is_per_machine(key, options)}
+    root = recipe.data.root
+    return {key: value.removeprefix(root) if isinstance(value, str) else value for key, value in values.items()}
+
+
+def checksum(model: nn.Module) -> int:
+    """Compute a checksum (CRC-32) of all weights of a model."""
+    crc = 0
+    for tensor in weights(model).values():
+        crc = zlib.crc32(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data, crc)
+    return crc
+
+
+def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: torch.device) -> None:
+    """Check that a model with its gradient fits into the memory of this machine, before the model is built."""
+    # The model is built once without memory, so that a terabyte-sized recipe is rejected and the machine does not hang.
+    memory = total_memory()
+    with unallocated():
+        parameters = count_parameters(build())
+    size = PARAMETER_BYTES * parameters
+    # A GPU reports a lack of memory as an error; on a CPU, the system swaps or kills the process.
+    if device.type == "cpu" and size > memory:
+        raise RunError(
+            f"the model has {parameters:,} parameters, which take {size / 1e9:,.0f} GB with their gradient, but "
+            f"this machine has {memory / 1e9:,.0f} GB of memory: set a smaller model, such as --set "
+            f"model.d_model={recipe.model.d_model // 2}"
+        )
+
+
+def count_parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def trained_line(model: nn.Module) -> str:
+    """Format how many weights of a model are trained; empty if all are."""
+    total = count_parameters(model)
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return "" if trained == total else f"{trained:,} of {total:,} weights are trained ({trained / total:.2%})"
+
+
+def try_largest_batch(step: TrainingStep, data: Dataset, batches: Sequence[np.ndarray], device: torch.device) -> None:
+    """Compute the gradient of the largest batch of an epoch and drop it, so that a lack of memory shows at once.
+
+    The result of the run stays the same to the last bit: no weights change, and each batch has its own random numbers.
+    If there are several processes, each one tries the batch.
+    """
+    # Among equally large ones, the batch with the longest examples.
+    largest = max(batches, key=lambda indices: (data.cells(indices), -len(indices)))
+    with memory_errors(step.recipe.train, lambda: f"the largest batch, of {len(largest)} examples"):
+        step.rehearse(data.batch(largest, 0, device))
+
+
+def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:
+    """Format a remark if the batches are so large that each update reads all training data; empty otherwise."""
+    if len(batches) > train.accumulate:
+        return ""
+    accumulated = f" with train.accumulate = {train.accumulate:,}" if train.accumulate > 1 else ""
+    return (
+        f"each update reads all training data, {sum(map(len, batches)):,} examples or windows, because "
+        f"train.batch_tokens = {train.batch_tokens:,}{accumulated} is not smaller; lower it for more updates per epoch"
+    )
+
+
+@contextmanager
+def memory_errors(train: TrainConfig, what: Callable[[], str]) -> Iterator[None]:
+    """Turn an out-of-memory error in the block into a RunError that says what did not fit, and the remedy."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise RunError(
+            f"out of memory for {what()}: start another run with "
+            f"--set train.batch_tokens={max(1, train.batch_tokens // 2)} "
+            f"--set train.accumulate={2 * train.accumulate}, the same tokens per update in smaller batches; with more "
+            "memory the same command resumes"
+        ) from error
+
+
+def check_processes(recipe: Recipe, count: int, local: int) -> None:
+    """Check that each process gets a batch in each update, and its own GPU unless it runs on the CPU."""
+    train = recipe.train
+    if count > 1 and ":" in train.device:
+        raise InputError(f'train.device = "{train.device}" is one GPU; several processes need "cuda", one GPU each')
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() and train.device != "cpu" else local
+    if gpus < local:
+        raise InputError(
+            f"{local} processes need as many GPUs, but torch finds {gpus} here: use fewer processes, or --set "
+            "train.device=cpu"
+        )
+    if train.accumulate < count:
+        size = train.batch_tokens * train.accumulate // count
+        raise InputError(
+            f"train.accumulate = {train.accumulate}: the batches of an update are shared among the processes, so "
+            f"{count} processes need at least {count}. The same tokens in more batches: --set train.accumulate={count} "
+            f"--set train.batch_tokens={size}"
+        )
