@@ -28,7 +28,7 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        """Perform one optimisation step, which removes the gradients of the orthogonal groups."""
+        """Perform one optimisation step, and clear the gradients of the orthogonal groups, so that AdamW skips them."""
         for group in self.param_groups:
             if group["orthogonal"]:
                 # Matrices of the same shape are stacked: their steps are a few large matrix multiplications.

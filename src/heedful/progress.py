@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def printer(console: "Console") -> Callable[[str], None]:
-    """Return a function that prints a sentence verbatim: on one line, and without markup in brackets."""
+    """Return a function that prints a sentence verbatim: without wrapping, and without treating brackets as markup."""
     return lambda sentence: console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -176,9 +176,9 @@ def test_attention_that_cannot_be_fetched_is_no_empty_page(live, watched):
     assert not [said for said in watched.complaints if "503" not in said]
 
 
-def test_a_mistake_is_told_in_words(live, watched):
+def test_the_error_of_a_wrong_input_is_shown(live, watched):
     page = watched.open(live.url(model="translator", text="dog " * 1200), heading=False)
-    assert "the model takes 999" in page.wait_for_selector("[role=alert]").inner_text()
+    assert "the model takes at most 999" in page.wait_for_selector("[role=alert]").inner_text()
 
 
 @pytest.mark.sampled(1)

@@ -93,7 +93,7 @@ class Checkpoints:
             return is_new
 
     def _is_new(self, step: int) -> bool:
-        """Prepare the checkpoint folder for another one; return False if the step is already saved."""
+        """Prepare the folder for a new checkpoint; return False if the step is already saved."""
         self.check_claim()
         make_folders(self._storage, self.folder)
         remove_leftovers(self._storage, self.folder)

@@ -53,7 +53,7 @@ def checkpoint_folders(run: Path) -> list[Path]:
 
 
 def read_result(run: Path) -> dict[str, Any]:
-    """Read the "update" at which a run ended and the scores of its final model; empty before the end."""
+    """Read the "update" at which a run ended and the scores of its final model; return {} if it has not ended."""
     try:
         result = json.loads((run / RESULT).read_bytes())
     except (OSError, ValueError, RecursionError):

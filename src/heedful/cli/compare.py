@@ -38,7 +38,7 @@ def compare(
     updates: Annotated[int | None, typer.Option(min=1, help="Number of updates to train each system.")] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.01, help="Maximum number of minutes to train each system, without validation."),
+        typer.Option(min=0.01, help="Maximum number of minutes to train each system, not counting validation."),
     ] = None,
     parameters: Annotated[
         int | None,
@@ -58,8 +58,9 @@ def compare(
 
     The report shows scores with confidence intervals, significance tests,
     sizes, speeds, memory, FLOPs, training curves, and outputs side by side. It
-    is updated after every system: report.html, which needs no network,
-    report.md and report.json. The same command resumes after an interruption.
+    is updated after every system, in three formats: report.html (which works
+    offline), report.md and report.json. The same command resumes after an
+    interruption.
     Names, recipes and data of all systems are checked before the first is
     trained. If a system fails later, the report gives the reason, and the exit
     code is 1.

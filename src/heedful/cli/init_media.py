@@ -177,7 +177,7 @@ def interpret_media_table(
 
 
 def init_media(request: MediaRequest) -> None:
-    """Write the recipe of an image, audio or video model, and hold out some of the files."""
+    """Write a recipe for an image, audio or video model, and hold out some of the files."""
     request = replace(request, interpretation=replace(request.interpretation, choice=request.interpretation.confirm()))
     folder = free_folder(request.source, request.out, request.task)
     parts = parts_of_folder(request.source, request.data).folders if request.source.is_dir() else {}

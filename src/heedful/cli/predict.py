@@ -226,7 +226,8 @@ def predict_files(
 ) -> None:
     """Write the class of each file, in order; files that cannot be read are listed at the end.
 
-    `inputs` are the names of files, folders and tables, another table, and the column with file names in that table.
+    `inputs` holds the names of files, folders and tables, the table of --input, and the column of that table that
+    contains file names.
     """
     from heedful.predictors.media_classifier import MediaClassifier
 

@@ -290,7 +290,7 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
-    """Format values as TOML that reads back equal: plain keys first, then tables; None values are left out."""
+    """Format values as TOML that parses to the same values, with plain keys before tables; None values are left out."""
     return "\n".join(_lines(values, "")).lstrip("\n") + "\n"
 
 

@@ -1,6 +1,6 @@
-"""Recipe schema: every configuration key as frozen, typed dataclasses of plain values, without torch.
+"""Recipe schema: all configuration keys as frozen, typed dataclasses of plain values; importing it does not load torch.
 
-A recipe is one TOML file whose tables are the fields of `Recipe`; `heedful config schema` prints the same as JSON
+A recipe is one TOML file whose tables are the fields of `Recipe`; `heedful config schema` prints this schema as JSON
 Schema. Each field declares its own range, description and other facts: see `heedful.config.setting`.
 """
 

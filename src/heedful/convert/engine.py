@@ -138,7 +138,10 @@ def device_misfits(device: str) -> list[str]:
 def first_conversion(
     folder: Path, recipe: Recipe, precision: str, places: Sequence[Path]
 ) -> tuple[Path | None, list[str]]:
-    """Convert a model into one of the `places`; return it, or None and where CTranslate2's results would differ."""
+    """Convert a model to CTranslate2's format, in the first of the folders `places` that is writable.
+
+    Return that folder and no misfits, or None and the reasons why CTranslate2's results would differ.
+    """
     from heedful.convert.ctranslate2_export import model_misfits
 
     if misfits := model_misfits(recipe.model):

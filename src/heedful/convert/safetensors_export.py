@@ -17,7 +17,7 @@ def write(model: Model, folder: Path, precision: str) -> int:
 
 
 def without_paths(recipe: Recipe) -> Recipe:
-    """Copy a recipe without this machine's paths of data, tokenizer, word vectors and start models."""
+    """Copy a recipe without this machine's paths to data, tokenizer, word vectors and start models."""
 
     def by_name(corpus: CorpusConfig) -> CorpusConfig:
         sides = {side: Path(path) for side in ("source", "target") if (path := getattr(corpus, side)) is not None}

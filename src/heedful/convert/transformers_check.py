@@ -1,4 +1,4 @@
-"""Comparison of models with the outputs of their exports in Hugging Face `transformers`."""
+"""Comparison of a model's outputs with those of its export in Hugging Face `transformers`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,11 +22,11 @@ TITLE = "transformers"
 
 
 def compare_with_transformers(loaded: LoadedModel, folder: Path, texts: Sequence[str]) -> Agreement:
-    """Compare the outputs of a text model with those of an exported folder in `transformers`, in float32.
+    """Compare the outputs of a text model with those of its export, loaded with `transformers` in float32.
 
-    GPTs and encoder-decoders generate by greedy search, and both programs score the same tokens. For a BERT, the hidden
-    states are compared. Texts that contain the name of a special token are left out, because `transformers` reads the
-    name as the token.
+    GPTs and encoder-decoders generate by greedy search, and both libraries score the same tokens. For BERT models, the
+    hidden states are compared. Texts that contain the name of a special token are left out, because `transformers`
+    reads the name as the token.
     """
     import transformers
 
@@ -69,7 +69,7 @@ def without_progress_bars() -> Iterator[None]:
 
 
 class GPT:
-    """A GPT in `transformers`, with heedful's token ids.
+    """Adapter for a GPT in `transformers`, which takes and returns heedful's token ids.
 
     Args:
         model: The model.

@@ -293,7 +293,10 @@ class VectorSpace:
     def nearest_to(
         self, vector: Vectors, count: int, left_out: Sequence[int] | NDArray[np.int64] = (), among: int | None = None
     ) -> list[Neighbour]:
-        """Return the words nearest to a vector by cosine similarity, among the first `among` or all, but `left_out`."""
+        """Return the `count` words nearest to a vector by cosine similarity, without the words in rows `left_out`.
+
+        With `among`, only the first `among` words are candidates.
+        """
         length = float(np.linalg.norm(vector))
         similarities = self.directions[:among] @ (vector / length if length else vector)
         # A word that is left out must not be an answer, even if there are few others.

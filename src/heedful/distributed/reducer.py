@@ -189,7 +189,7 @@ def all_gather_json(value: Any, group: dist.ProcessGroup | None = None) -> list[
 
 
 def broadcast_json(function: Callable[[], T], group: dist.ProcessGroup | None = None) -> T:
-    """Call a function in the process of rank zero, and send its JSON value to all processes."""
+    """Call a function on rank zero only, and broadcast its result, a JSON value, to all processes."""
     is_rank_zero = dist.get_rank(group) == 0
     text = as_bytes(function()) if is_rank_zero else torch.empty(0, dtype=torch.uint8)
     # `broadcast` needs a tensor of the right size in each process, so the size is sent first.

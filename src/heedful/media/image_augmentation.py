@@ -151,7 +151,7 @@ def erased(pixels: Pixels, generator: KeyedGenerator) -> Pixels:
 def rectangle(
     height: int, width: int, areas: tuple[float, float], ratios: tuple[float, float], generator: KeyedGenerator
 ) -> tuple[slice, slice]:
-    """Draw a random rectangle in an image: its area as a share of the image, and its ratio on a log scale."""
+    """Sample a random rectangle in an image: its area as a share of the image's, its aspect ratio on a log scale."""
     area = height * width * generator.between(*areas)
     # On a log scale twice as tall is as likely as twice as wide.
     ratio = np.exp(generator.between(*np.log(ratios)))

@@ -139,7 +139,7 @@ def pixels_of(image: Any) -> UInt8[np.ndarray, "H W *C"]:
 
 
 def upright(image: Any) -> Any:
-    """Turn a Pillow image by its EXIF data, put it on white where it is transparent, and convert it to 8 bits."""
+    """Rotate a Pillow image as its EXIF data says, composite it onto white if transparent, and convert it to 8 bits."""
     library = pillow()
     image.load()  # after which a TIFF is upright, and its tag gone
     if turn := TURNS.get(image.getexif().get(ORIENTATION)):

@@ -109,7 +109,7 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], scorin
 
 
 def normalised(texts: Sequence[Sequence[str]], form: NormalForm) -> tuple[list[Sequence[str]], str]:
-    """Convert all texts to a normal form; return them with the suffix of a signature, "" if none had to change."""
+    """Convert all texts to a Unicode normal form; return them with a suffix for the signature, "" if none changed."""
     if all(is_normalized(form, line) for lines in texts for line in lines):
         return list(texts), ""
     return [[normalize(form, line) for line in lines] for lines in texts], f"|form:{form.lower()}"

@@ -134,7 +134,7 @@ class BeamLanes:
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "T S"]:
-    """Create the causal mask: True where a key is not after the query; the queries are the last of the keys."""
+    """Create a causal mask, True where a key is not after the query; the queries are the last positions of the keys."""
     # Query t is key S - T + t: the diagonal moves right by the S - T keys before the first query.
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 

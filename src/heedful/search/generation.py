@@ -12,13 +12,13 @@ from heedful.text.tokenizer import EOS
 class TextStream:
     """Incremental text of a generated output: bytes in, whole characters out, cut at the first stop string.
 
-    The text ends before the first stop string that is complete, character by character; if two stop strings are
-    complete at the same character, before the longer one. How the text is split into tokens does not matter. A `prefix`
-    that the tokenizer adds, a space or nothing, is removed.
+    The text is scanned character by character, and ends before the stop string that is completed first; if several are
+    completed by the same character, before the longest. How the text is split into tokens does not matter. A `prefix`
+    that the tokenizer adds (a space or nothing) is removed.
 
     Attributes:
-        parts: the text that no later byte changes, in the pieces in which it became final; no piece is empty.
-        stopped: True once a stop string was reached; bytes fed afterwards are ignored.
+        parts: the final text, which later bytes cannot change, in the pieces in which it was completed; none is empty.
+        stopped: True once a stop string has been reached; bytes fed afterwards are ignored.
     """
 
     def __init__(self, stop: Sequence[str] = (), prefix: str = "") -> None:
@@ -43,12 +43,12 @@ class TextStream:
             spelled, self._prefix = spelled.removeprefix(self._prefix), b""
         text = self._pending + self._decoder.decode(spelled, final)
 
-        # Among the complete stop strings, take the first one, and among several that end there, the longest.
+        # Take the stop string that ends first; among several that end at the same character, the longest.
         begins = ((text.find(string), len(string)) for string in self._stop)
         stops = [(begin + length, begin) for begin, length in begins if begin >= 0]
         self.stopped = bool(stops)
         end = min(stops)[1] if stops else len(text)
-        if not (stops or final):  # keep back the longest end of the text that may begin a stop string
+        if not (stops or final):  # hold back the longest suffix of the text that may begin a stop string
             sizes = range(min(max(map(len, self._stop), default=0), len(text)), 0, -1)
             begins_stop = (size for size in sizes if any(string.startswith(text[-size:]) for string in self._stop))
             end -= next(begins_stop, 0)
@@ -72,8 +72,8 @@ class GenerationRow:
         text: the output as text.
         done: True once the output has ended.
         reason: the reason why it ended.
-        window: the tokens that the next one is predicted from. In training, a document follows the <eos> of another
-            document, so an empty prompt is replaced with <eos>, which is not part of the prompt and never penalised.
+        window: the tokens from which the next one is predicted. In training, a document follows the <eos> of another
+            document, so the window of an empty prompt begins with <eos>, which is never penalised.
     """
 
     config: GenerateConfig
@@ -94,7 +94,7 @@ class GenerationRow:
         return self.config.max_tokens - len(self.output)
 
     def take(self, token: int, spelled: bytes) -> None:
-        """Append a generated token, and update whether the output has ended."""
+        """Append a generated token unless it is <eos>, and update `done` and `reason`."""
         is_eos = token == EOS
         if not is_eos:
             self.output.append(token)

@@ -103,7 +103,7 @@ class SpanQuestionAnswering(Task[TextBatch]):
 def place_loss(
     logits: Float[Tensor, "B S"], possible: Bool[Tensor, "B S"], targets: Int[Tensor, " B"], smoothing: float
 ) -> Loss:
-    """Compute the cross-entropy of one place in each row; label smoothing spreads over the possible places."""
+    """Compute the cross-entropy of one position per row; label smoothing is spread over the possible positions."""
     surprise = -logits.masked_fill(~possible, -torch.inf).log_softmax(-1)  # (B, S)
     nll = surprise.gather(1, targets[:, None]).sum()
     # Unmasked, the infinite surprise of impossible places would make the loss infinite, or NaN without smoothing.

@@ -280,7 +280,7 @@ class Tokenizer:
         return self._library.encode(require_utf8(text), add_special_tokens=False)
 
     def _complete(self, text: str, ids: list[int]) -> list[int]:
-        """Split unknown words into characters and bytes, for library models that cannot."""
+        """Spell unknown words out in characters and bytes, for models of the library that return <unk> for them."""
         if UNK not in ids or not self.byte_ids:
             return ids
         # For word and WordPiece models, the library returns one <unk> for a whole word, even with byte fallback.

@@ -28,7 +28,7 @@ LANGUAGES = ("source_language", "target_language")
 
 @contextmanager
 def collect_errors(problems: list[str]) -> Iterator[None]:
-    """Append the message of an InputError in the block to a list, and continue, so that one error reports them all."""
+    """Append the message of an InputError raised in the block to a list, so that one error can report all problems."""
     try:
         yield
     except InputError as error:

@@ -106,7 +106,7 @@ def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:
 
 @contextmanager
 def memory_errors(train: TrainConfig, what: Callable[[], str]) -> Iterator[None]:
-    """Turn an out-of-memory error in the block into a RunError that says what did not fit, and the remedy."""
+    """Turn an out-of-memory error in the block into a RunError that says what did not fit and suggests a remedy."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

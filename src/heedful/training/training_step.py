@@ -199,7 +199,7 @@ class TrainingStep:
 
 
 class Precision:
-    """Number formats of a training step; the base class is float32, in which the model itself is used.
+    """Number formats of a training step; the base class uses float32, and its replica is the model itself.
 
     `refresh` copies the current weights to the replica before an update, `compute` runs the forward pass, and `collect`
     adds the gradients of the replica to the model's after each backward pass.

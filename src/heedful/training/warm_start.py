@@ -455,7 +455,7 @@ def fresh_weights(model: Model, all_transfers: Sequence[Transfer]) -> list[str]:
 
 
 def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
-    """List the rows, in the old and the new vocabulary, of the pieces that both have on a side."""
+    """List the (old, new) rows of the pieces that both vocabularies of a side contain."""
     old, new = getattr(there, side), getattr(here, side)
     if old.digest == new.digest:
         return [(row, row) for row in range(len(new))]

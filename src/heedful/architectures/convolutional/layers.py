@@ -22,7 +22,7 @@ from heedful.registry import POSITIONS
 
 
 class NormalisedLinear(nn.Module):
-    """Linear layer with weight normalisation: row i of the weight matrix is gain_i direction_i / |direction_i|.
+    """Linear layer with weight normalisation: row i of the weight matrix is length_i direction_i / |direction_i|.
 
     Weights are drawn from N(0, gain / inputs), so that outputs have `gain` times the variance of the inputs; biases
     start at zero (Gehring et al. 2017, section 3.5).

@@ -31,10 +31,10 @@ NUMBERS = ("score", "encode", "compare_images")  # programs whose outputs are nu
 
 
 def compare_outputs(loaded: LoadedModel, folder: Path, inputs: Sequence[str]) -> Agreement:
-    """Compare the outputs of a model with those of its export, for texts, or file names of images and audio.
+    """Compare the outputs of a model with those of its export, the program run.py in `folder`.
 
-    Both sides generate by greedy search, in the folder with run.py, and both score the same tokens. For a classifier,
-    the log-probabilities are compared; for other models, the outputs.
+    `inputs` are texts, or names of image or audio files. Both sides generate by greedy search, and both score the same
+    tokens. For a classifier, the log-probabilities are compared; for other models, the outputs.
     """
     predictor: Any = loaded.use()
     # Run the exported program itself, so that its code is compared as well as the graphs.

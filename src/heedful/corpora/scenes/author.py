@@ -122,7 +122,7 @@ class Author:
     def clause(
         self, verb: Verb, tense: str, subject: Nominal, negated: bool = False, object_: Nominal | None = None
     ) -> Clause:
-        """Complete a clause with verb and subject: draw its objects, and perhaps place and time."""
+        """Build a clause from a verb and a subject: draw its objects, and sometimes a place and a time."""
         clause = Clause(verb, subject, "present" if tense == "habit" else tense, negated=negated, object=object_)
         if tense == "modal":
             clause.modal = self.one(MODALS)

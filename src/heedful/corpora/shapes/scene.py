@@ -181,7 +181,10 @@ def _units(pixels: float) -> int:
 
 
 def _single(rng: random.Random, radius: int) -> tuple[list[Spot], str, str]:
-    """Draw the spot of a single object and its place, one of nine."""
+    """Choose one of nine places for a single object, such as "top left", and sample coordinates in it.
+
+    Return the spot in a list, the place, and "" for the relation of a third object.
+    """
 
     def coordinate(third: int) -> int:  # in the first, the second or the last third of the width or the height
         shift = _units(uniform(rng, 0.0, ROOM))

@@ -293,8 +293,8 @@ NOT_IN_CORPUS_DIGEST = {"source", "target", "weight"}
 def data_digest(recipe: Recipe) -> str:
     """Return the SHA-256 of everything that prepared data depends on: files, task, filters and tokenizer settings.
 
-    Names, places, dates and compression of the files do not matter, nor do corpus weights and BPE dropout. For an image
-    or audio file that cannot be read, only the reason matters: `data.preparation.media` rejects or skips it.
+    File names, locations, modification times and compression do not matter, nor do corpus weights and BPE dropout. For
+    an image or audio file that cannot be read, only the reason matters: `data.preparation.media` rejects or skips it.
     """
     data = recipe.data
     tokenizer_path: list[str] | None = None

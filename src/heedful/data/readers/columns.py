@@ -48,21 +48,22 @@ OTHER_NAMES = _named("id index idx key date split")
 NAMES = TEXT_NAMES | PAIR_NAMES | LABEL_NAMES | LANGUAGE_NAMES | FILE_NAMES | OTHER_NAMES
 
 MAX_NAME = 40  # characters
-NAME = re.compile(r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}")  # "label", "text_a", "#1 String"; no sentence or number
-WHOLE_NUMBER = re.compile(r"(0|-?[1-9][0-9]*)([.]0+)?")  # tables write 2.0 if a value in the column is missing
+# "label", "text_a" and "#1 String" look like names; sentences and numbers do not.
+NAME = re.compile(r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}")
+WHOLE_NUMBER = re.compile(r"(0|-?[1-9][0-9]*)([.]0+)?")  # pandas writes 2.0 if a value in the column is missing
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+")  # 4,37 or 1.234,5
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")  # 38,000 or 1,234.5
-MIN_ROWS = 10  # from which on repeated values show that a column contains labels
-MAX_LABELS = 1000  # different values in a label column; more suggest ids or text
+MIN_ROWS = 10  # with fewer rows, repeated values do not show that a column contains labels
+MAX_LABELS = 1000  # distinct values in a label column; more suggest ids or text
 
 
 def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> bool:
     """Return True if the first row of a table is a header with the column names.
 
-    Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. Then
-    either all names are well-known column names, or none of them occurs again in its column and some column contains
-    only numbers, or few labels, each of them more than once. `others` are the same cells of the other rows, None
-    for skipped bad UTF-8; they are read only if the names are not well known.
+    Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. In
+    addition, either all names must be well-known column names, or no name may occur again in its column, and at least
+    one column must contain only numbers, or only a few labels that occur more than once each. `others` are the cells of
+    the other rows, None where bad UTF-8 was skipped; they are read only if the names are not well known.
     """
     cells = [cell.strip() for cell in first]
     names = cells[1:] if cells[:1] == [""] else cells
@@ -77,8 +78,8 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
         values = [(value or "").strip() for value in row]
         for column, value in zip(columns, values, strict=True):
             column.add(value)
-        # The answer is certain before the end of a long table if a name is data, or if no column can confirm the
-        # header.
+        # A long table need not be read to its end if a name also occurs as a value, or if no column can still confirm
+        # the header.
         if any(map(eq, cells, values)) or not any(column.all_numbers or column.few for column in columns):
             return False
     return any(column.are_numbers_or_labels for column in columns)
@@ -92,18 +93,18 @@ def is_number(text: str) -> bool:
 
 
 def whole_number(text: str) -> str | None:
-    """Write a whole number without a fraction, so that 2.0 is 2; None for other texts and for codes such as 007."""
+    """Remove a ".0" from a whole number; return None for other texts and for codes such as 007."""
     match = WHOLE_NUMBER.fullmatch(text)
     return None if match is None else match[1]
 
 
 class _ValueCounts:
-    """Counts of a column's values, while they may be numbers or labels."""
+    """Counts of a column's values, kept only as long as they may be numbers or labels."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.all_numbers = True
-        self.few = True  # so few different values that they may be labels
+        self.few = True  # so few distinct values that they may be labels
         self.counts: dict[str, int] = {}
 
     def add(self, value: str) -> None:
@@ -121,13 +122,13 @@ class _ValueCounts:
         return self.rows > 0 and (self.all_numbers or are_labels)
 
 
-MAX_VALUES = 20_000  # different values of a column that are stored
+MAX_VALUES = 20_000  # distinct values of a column that are stored
 MAX_VALUE = 256  # characters of a stored value; longer ones are hashed
 MAX_DISTINCT_LABELS = 100
 LABEL_CHARACTERS = 40  # on average
-TEXT_CHARACTERS = 8  # on average, from which on a column can be text, whatever its name
-MAX_CLASS_NUMBERS = 20  # different whole numbers that are classes, even if they do not start at 0 or 1
-NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # begins addresses and licence notes
+TEXT_CHARACTERS = 8  # minimum mean per cell for a column of any name to be text
+MAX_CLASS_NUMBERS = 20  # distinct whole numbers that may be classes, even if they do not start at 0 or 1
+NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # how URLs and licence notes begin
 
 Notation = Literal["point", "comma", "unclear"]
 
@@ -146,7 +147,7 @@ class Column:
     messages: int = 0  # cells that are lists of objects
     repeats: bool = False  # whether a value occurs more than once
     values: set[str] = field(default_factory=set)  # or their hashes
-    notes: int = 0  # cells that are addresses or licence notes
+    notes: int = 0  # cells that are URLs or licence notes
     has_fractions: bool = False  # whether a number is not whole
     decimal_commas: int = 0  # numbers such as 4,37, which a thousands separator cannot explain
     grouped: int = 0  # numbers such as 1,234,567, which a decimal comma cannot explain
@@ -168,7 +169,7 @@ class Column:
             self.values.add(value)
 
     def _add_number(self, cell: str) -> bool:
-        """Count the notation of a number, and whether it is whole; return False for other cells."""
+        """Record the notation of a number, and whether it is whole; return False if the cell is not a number."""
         if is_number(cell):
             self.has_fractions = self.has_fractions or not float(cell).is_integer()
             return True
@@ -188,7 +189,7 @@ class Column:
 
     @property
     def is_score(self) -> bool:
-        """True if the column seems to contain numbers to predict, not classes: fractions, or many different numbers."""
+        """True if the column seems to contain numbers to predict, not classes: fractions, or many distinct numbers."""
         if not self.all_numbers or self.is_id or len(self.values) < 2:
             return False
         if self.has_fractions:
@@ -204,12 +205,12 @@ class Column:
 
     @property
     def is_note(self) -> bool:
-        """True if the column seems to contain addresses or licence notes, which are not text to learn from."""
+        """True if the column seems to contain URLs or licence notes, which are not text to learn from."""
         return 0 < self.rows == self.notes
 
     @property
     def is_text(self) -> bool:
-        """True if the column seems to contain text: different values, most with several words, or a usual name."""
+        """True if the column seems to be text, not labels: most cells have several words, or its name is well known."""
         if self.all_numbers or self.lists:
             return False
         named = self.name.strip().lower() in TEXT_NAMES | PAIR_NAMES | LANGUAGE_NAMES
@@ -223,14 +224,14 @@ class Column:
 
     @property
     def is_label(self) -> bool:
-        """True if the column seems to contain class labels: few different values, short on average."""
+        """True if the column seems to contain class labels: few distinct values, short on average."""
         # A label occurs three times or more on average; other short values, such as names, rarely do.
         few = 2 <= len(self.values) <= max(2, min(MAX_DISTINCT_LABELS, self.rows // 3))
         return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
 
     @property
     def is_id(self) -> bool:
-        """True if the column seems to contain ids or row numbers: whole numbers with such a name, or no two equal."""
+        """True if the column seems to contain ids or row numbers: whole numbers, all distinct or named like "id"."""
         is_named = self._last_word in ("id", "idx", "index")
         return not self.is_called_label and (is_named or not self.repeats) and self._are_whole
 
@@ -245,7 +246,7 @@ class Column:
 
     @property
     def ends_like_label(self) -> bool:
-        """True if the column name ends like that of labels, such as "gold_label" or "relatedness_score"."""
+        """True if the column name ends in a word for labels, as "gold_label" and "relatedness_score" do."""
         return self._last_word in LABEL_ENDS
 
     @property

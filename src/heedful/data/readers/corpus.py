@@ -83,7 +83,7 @@ def read_rows(
 ) -> Iterator[TableRow]:
     """Yield some fields of each row of a corpus in file order.
 
-    With `part` = (a, b), only rows int(a n) to int(b n) - 1 of n are read.
+    If `corpus.part` is (a, b), only rows int(a * n) to int(b * n) - 1 of the n rows are read.
 
     A corpus of two files has two fields, whatever their names: a line of the source and a line of the target. The
     header of a table is not a row, whether the fields name its columns or `heedful.data.readers.columns` recognises it.

@@ -129,7 +129,7 @@ def _column_name(name: str, header: Sequence[str], path: Path, option: str) -> s
 
 
 def _places(fields: tuple[str, ...], width: int) -> tuple[str, ...] | None:
-    """Return the numbers of the columns that a recipe gives for a table without a header; None if it gives names."""
+    """Return the column numbers that `fields` mean in a table without a header; None if it has no such columns."""
     if all(field.isdecimal() for field in fields):
         return fields if all(0 < int(field) <= width for field in fields) else None
     if fields in USUAL_FIELDS and len(fields) <= width:

@@ -9,7 +9,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 
 
 class ExampleReader:
-    """Base class of readers: checks a recipe, reads its raw examples, and fills in what they determine."""
+    """Base class for readers: checks a recipe, reads its raw examples, and fills in settings that follow from them."""
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:

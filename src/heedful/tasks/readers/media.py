@@ -91,7 +91,7 @@ class FileWithTextReader(MediaReader):
 
 
 class ImageTextReader(MediaReader):
-    """Images, each with a text about it."""
+    """Reader of images, each paired with a text."""
 
     has_texts = True
 

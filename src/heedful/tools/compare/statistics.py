@@ -20,7 +20,7 @@ class Sample(ABC):
 
     @abstractmethod
     def against(self, baseline: Any) -> list[Comparison]:
-        """Compare the system with a baseline by paired bootstrap, a comparison for each score."""
+        """Compare the system with a baseline by paired bootstrap resampling; return one comparison per score."""
 
     def intervals(self) -> dict[str, ScoreInterval]:
         return {comparison.name: comparison.system for comparison in self.against(self)}

@@ -211,7 +211,7 @@ def running_texts(columns: Sequence[Column], request: TaskChoice) -> Iterator[Ca
 
 
 def no_task_error(columns: Sequence[Column], request: TaskChoice, name: str) -> InputError:
-    """Return the error that the columns of a table suit no task, or not the requested one."""
+    """Return an error for a table whose columns suit no task, or not the requested one."""
     table = f"{name}: it has {list_columns(columns)}"
     if request.task in TARGETS and not request.target:
         return InputError(f"{table}; give the one with the {TARGETS[request.task]} as --target-field")

@@ -25,7 +25,7 @@ from heedful.text.tokenizer import EOS
 from heedful.tools.verify import engine_check, training_checks
 from heedful.tools.verify.subjects import FIRST_WORD, Subject, Writer, largest_difference, relative_difference
 
-ROUNDING = 2e-5  # largest difference of float32 results that are equal in exact arithmetic, relative to the largest
+ROUNDING = 2e-5  # largest relative difference between float32 results that are equal in exact arithmetic
 STEPS = 5  # output tokens
 ALPHA = 0.7  # of the length penalty, in the search and in the scores that it must agree with
 MAX_EXHAUSTIVE = 3  # output tokens, few enough to try all outputs
@@ -39,7 +39,7 @@ class Check:
     limit: float = ROUNDING  # the largest difference that passes
 
     def passes(self, difference: float) -> bool:
-        """True if a difference is within the limit; NaN is not."""
+        """Return True if a difference is within the limit; NaN is not."""
         return difference <= self.limit
 
 
@@ -49,7 +49,7 @@ def alone(subject: Subject) -> list[Tensor]:
 
 
 def in_a_batch(subject: Subject) -> float:
-    """Compare rows in a batch with longer and shorter ones, padded on each side, and each row alone."""
+    """Compare the outputs of all examples in one batch, padded on each side in turn, with those of each one alone."""
     together = [rows for side in subject.sides for rows in subject.outputs(subject.model, subject.examples, side)]
     return largest_difference(together, alone(subject) * len(subject.sides))
 
@@ -60,7 +60,7 @@ def order_of_rows(subject: Subject) -> float:
 
 
 def later_tokens(subject: Writer) -> float:
-    """Compare the outputs at the first three target tokens, and the same with other tokens after these."""
+    """Compare the outputs at the first three target tokens before and after the later tokens are changed."""
     examples = [example for example in subject.examples if len(example[-1]) > 3]
     changed = [(*source, text.clone()) for *source, text in examples]
     for *_, text in changed:
@@ -72,7 +72,8 @@ def later_tokens(subject: Writer) -> float:
 def attention_kernels(subject: Subject) -> float | None:
     """Compare the kernel of each attention layer with the formula in float64.
 
-    Which kernel is fastest depends on the number of keys. A query that sees nothing gets the mean of all values.
+    The layer chooses its kernel by the number of keys, so two numbers are tried. A query that may not attend to any key
+    gets the mean of all values.
     """
     layers = [module for module in subject.model.modules() if isinstance(module, Attention)]
     differences = []
@@ -92,7 +93,7 @@ def attention_kernels(subject: Subject) -> float | None:
 
 
 def with_recorder(subject: Subject) -> float:
-    """Compare a forward pass with every tensor recorded, and one without a recorder."""
+    """Compare a forward pass in which every tensor is recorded with one without a recorder."""
     outputs = []
     for example in subject.examples:
         with recording(subject.model, list(taps(subject.model))):
@@ -101,14 +102,14 @@ def with_recorder(subject: Subject) -> float:
 
 
 def token_by_token(subject: Writer) -> float:
-    """Compare one token at a time, with a cache, and the whole text at once."""
+    """Compare cached decoding, one token at a time, with a forward pass over the whole text at once."""
     targets = torch.stack([subject.ids(STEPS) for _ in subject.examples])
     logits = stepwise_logits(subject.start(subject.examples), targets)
     return largest_difference(logits, teacher_forced_logits(subject, targets, range(len(targets))))
 
 
 def repeated_and_dropped(subject: Writer) -> float:
-    """Compare rows that a search repeats and drops on its way, and whole texts at once."""
+    """Compare rows that are duplicated and dropped in the middle of a search with forward passes over whole texts."""
     targets, rows = torch.stack([subject.ids(STEPS) for _ in subject.examples]), [0, 0, 1, 3, 3]
     state = subject.start(subject.examples)
     first = stepwise_logits(state, targets[:, :3])
@@ -135,7 +136,7 @@ def teacher_forced_logits(
 
 
 def greedy(subject: Writer) -> float:
-    """Count the examples whose output from beam search with size 1 differs from that of greedy search."""
+    """Count the examples for which beam search with beam size 1 and greedy search give different outputs."""
     limits, config = [STEPS] * len(subject.examples), DecodeConfig(beam=1)
     beam = beam_search(subject.start(subject.examples), limits, config)
     plain = greedy_search(subject.start(subject.examples), limits, config)
@@ -143,7 +144,7 @@ def greedy(subject: Writer) -> float:
 
 
 class CutVocabulary:
-    """Decoding state with a vocabulary of a few tokens: all others get impossible logits."""
+    """Decoding state restricted to a few tokens of the vocabulary: all others get very low logits."""
 
     def __init__(self, state: DecodingState, tokens: list[int]) -> None:
         self.state = state
@@ -161,14 +162,17 @@ class CutVocabulary:
 
 
 def exhaustive(subject: Writer) -> float:
-    """Count how many of the best five of all outputs, with three tokens out of four, a wide beam misses."""
+    """Count how many of the five best outputs a wide beam misses.
+
+    The candidates are all texts of up to three tokens from a vocabulary of four.
+    """
     example = subject.examples[0]
     _, likely = best_tokens(subject.start([example]).step(subject.start([example]).begin), 4)
     words = [token for token in likely[0].tolist() if token != EOS][:3]
     tokens = [EOS, *words]
 
     def score(text: list[int]) -> float:
-        """Compute the log-probability by teacher forcing, among the few tokens, divided by |y|^ALPHA."""
+        """Compute the log-probability of a text, normalised over the few tokens and divided by |y|^ALPHA."""
         logits = subject.teacher_forced_logits(example, torch.tensor([text]))[0]
         logs = logits[:, tokens].double().log_softmax(-1)
         return sum(float(logs[place, tokens.index(token)]) for place, token in enumerate(text)) / len(text) ** ALPHA
@@ -184,7 +188,7 @@ def exhaustive(subject: Writer) -> float:
 
 
 def for_subjects(kind: Any, measure: Callable[[Any], float | None]) -> Callable[[Subject, LoadedModel], float | None]:
-    """Apply a measure, without gradients, to one kind of subject; it does not apply to others."""
+    """Wrap a measure so that it runs without gradients, and returns None for other kinds of subject."""
 
     @torch.no_grad()
     def measured(subject: Subject, _: LoadedModel) -> float | None:

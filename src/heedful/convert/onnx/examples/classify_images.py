@@ -14,7 +14,7 @@ MODEL = onnxruntime.InferenceSession(FOLDER / "model.onnx")
 
 
 def read(file: str) -> np.ndarray:
-    """Return the pixels of an image file, upright, resized, and with white where it is transparent."""
+    """Return the pixels of an image file, rotated upright, composited onto white if transparent, and resized."""
     settings = CONFIG["image"]
     height, width = settings["size"]
     resample = Image.Resampling[settings["resample"].upper()]
